@@ -1,6 +1,6 @@
-"""A replica on a virtual clock: the server's own scheduler, and a device of any speed.
+"""A replica in virtual time: the server's own scheduler, and a device of any speed.
 
-Discrete events only: nothing here waits, and the same seed gives the same history.
+Discrete events only: nothing waits here, and the same seed gives the same history.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IDEAL_RPS = BATCH / (FIXED_S + PER_ITEM_S * BATCH)
 
 
 class Ask(NamedTuple):
-    """A request that will come."""
+    """A future request."""
 
     time_s: float
     deadline_s: float | None = 0.1
@@ -54,7 +54,7 @@ class End(NamedTuple):
 
 @dataclass
 class Device:
-    """What a batch takes, in truth: a line, changed with time, with noise."""
+    """The true duration of a batch: a line that changes with time, with noise."""
 
     slowness: Callable[[float], float] = lambda _: 1.0
     noise: float = 0.02
@@ -103,7 +103,7 @@ class Replica:
         self.scheduler.seed(CostModel.from_warm_up(timings), None)
 
     def run(self, asks: Iterable[Ask]) -> list[End]:
-        """Serve all that come until nothing waits."""
+        """Serve all arrivals until nothing waits."""
         count = itertools.count()
         events: list[tuple[float, int, Callable[[float], None]]] = []
         keys = itertools.count()

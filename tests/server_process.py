@@ -1,4 +1,4 @@
-"""A model server as a process of its own, ended after use."""
+"""A model server as a separate process, stopped after use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Server:
                 await asyncio.sleep(0.05)
 
     async def shows(self, metric: str, value: int, **labels: str) -> None:
-        """Wait until its page has this figure of the model."""
+        """Wait until its metrics page has this value for the model."""
         words = ",".join(f'{name}="{word}"' for name, word in {"model": "m", **labels}.items())
         line = f"headroom_{metric}{{{words}}} {value}\n"
         async with aiohttp.ClientSession() as http, asyncio.timeout(20):

@@ -22,7 +22,7 @@ SIGNATURE = Signature(inputs=(TensorSpec("x", "FP64", (2,)),), outputs=(TensorSp
 
 @dataclass
 class FakeEngine:
-    """Sums pairs at once; may be held, and may fail."""
+    """Sums pairs at once; can be held, and can fail."""
 
     name: str = "fake"
     device: str = "none"
@@ -35,7 +35,7 @@ class FakeEngine:
     batches: list[int] = field(default_factory=list)
     unloaded: bool = False
     forged: list[Any] = field(default_factory=list)
-    """Given in place of what the next batches come to."""
+    """Returned instead of the next batches' results."""
 
     def __post_init__(self) -> None:
         self.free.set()
@@ -77,13 +77,13 @@ class FakeEngine:
 
 
 def run(engine: Engine, batch: Sequence[Work], length: int = 0) -> Sequence[Mapping[str, Numbers]]:
-    """All three steps of an engine, one after the other."""
+    """Run all three steps of an engine."""
     staged = engine.stage(batch, length)
     return engine.finish(staged, engine.execute(staged))
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Until another thread has brought it about."""
+    """Wait until another thread has made it true."""
     async with asyncio.timeout(10):
         while not holds():  # noqa: ASYNC110 - the other side is a thread, not a task
             await asyncio.sleep(0.001)
@@ -113,7 +113,7 @@ class World:
         return task
 
     async def waiting(self, count: int) -> None:
-        """Until so many requests wait."""
+        """Wait until this many requests wait."""
         await until(lambda: self.runner.snapshot().waiting == count)
 
 

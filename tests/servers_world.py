@@ -1,4 +1,4 @@
-"""Model servers of somebody else's in memory: cold at first, and warm after some requests."""
+"""Third-party model servers in memory: cold at first, and warm after some requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may wait, when to come back, and how much of a deadline is promised away."""
+"""Admission: who may wait, when to retry, and the usable share of deadlines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headroom_server.scheduling.deadline_margin import DeadlineMargin
         pytest.param(False, True, Refusal.DRAINING, id="stopping explains more than the rest"),
     ],
 )
-def test_the_door(ready: bool, draining: bool, expected: Refusal | None) -> None:
+def test_refusal_by_server_state(ready: bool, draining: bool, expected: Refusal | None) -> None:
     assert refusal_when_closed(ready=ready, draining=draining) is expected
 
 
@@ -39,12 +39,12 @@ def test_the_door(ready: bool, draining: bool, expected: Refusal | None) -> None
         pytest.param(0, 999, None, id="what nobody waits for holds nobody up"),
     ],
 )
-def test_the_room(items: int, size: int, expected: Refusal | None) -> None:
+def test_refusal_by_queue_limits(items: int, size: int, expected: Refusal | None) -> None:
     caps = Caps(items=8, size=100)
     assert over_caps(2, 40, items, size, caps) is expected
 
 
-def test_a_bound_below_one_request_still_lets_it_through_when_nobody_waits() -> None:
+def test_limits_below_one_request_with_an_empty_queue_accept_it() -> None:
     assert over_caps(8, 10**9, 0, 0, Caps(1, 1)) is None
 
 
@@ -60,16 +60,14 @@ def test_a_bound_below_one_request_still_lets_it_through_when_nobody_waits() -> 
         pytest.param(None, 0.5, 25, id="nothing is known yet"),
     ],
 )
-def test_retry_after_is_the_time_in_which_the_backlog_is_served_and_spread(
+def test_retry_after_is_the_backlog_plus_jitter(
     backlog_s: float | None, chance: float, seconds: int
 ) -> None:
     assert retry_after_s(backlog_s, chance) == seconds
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1))
-def test_a_longer_backlog_never_asks_for_an_earlier_return(
-    a: float, b: float, chance: float
-) -> None:
+def test_retry_after_of_a_longer_backlog_is_not_earlier(a: float, b: float, chance: float) -> None:
     low, high = sorted((a, b))
     assert 1 <= retry_after_s(low, chance) <= retry_after_s(high, chance) <= 30
 
@@ -91,11 +89,11 @@ def after(margin: DeadlineMargin, history: list[bool], now_s: float = 1.0) -> De
         pytest.param([False] * 99, 0.80, id="too few to say"),
     ],
 )
-def test_the_share_of_a_deadline_follows_the_misses(history: list[bool], share: float) -> None:
+def test_deadline_share_follows_misses(history: list[bool], share: float) -> None:
     assert after(DeadlineMargin(0.8), history).share == pytest.approx(share)
 
 
-def test_the_share_stays_within_its_bounds() -> None:
+def test_deadline_share_stays_within_limits() -> None:
     most = after(DeadlineMargin(), [False] * 1000)
     assert most.share == 0.95
     least = most

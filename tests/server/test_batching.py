@@ -1,6 +1,6 @@
 """The queue: work-conserving, first come first served, every entry leaves exactly once.
 
-Other lengths, priorities and tenants stand in their own file.
+Lengths, priorities and tenants are tested in test_fair_batching.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def keys(entries: tuple[QueueEntry[str], ...]) -> list[int]:
         pytest.param([], [], id="nothing waits, nothing goes"),
     ],
 )
-def test_a_batch_is_the_longest_run_of_oldest_that_fits(
+def test_batch_is_the_longest_run_of_oldest_that_fits(
     items: list[int], expected: list[int]
 ) -> None:
     batcher: Batcher[str] = Batcher(MAX)
@@ -53,7 +53,7 @@ def test_expired_entries_are_reported_and_take_no_room() -> None:
     assert keys(batcher.seal(now_s=5.1).batch) == [4]
 
 
-def test_a_withdrawn_entry_is_gone_and_only_once() -> None:
+def test_withdrawn_entry_is_removed_once() -> None:
     batcher: Batcher[str] = Batcher(MAX)
     batcher.add(entry(0, items=3))
     assert batcher.withdraw(0) == entry(0, items=3)
@@ -62,13 +62,13 @@ def test_a_withdrawn_entry_is_gone_and_only_once() -> None:
 
 
 @pytest.mark.parametrize("items", [0, MAX + 1])
-def test_an_entry_that_no_batch_can_hold_is_a_mistake_of_the_caller(items: int) -> None:
+def test_entry_larger_than_a_batch_raises(items: int) -> None:
     with pytest.raises(ValueError, match=f"1 to {MAX} items; got {items}"):
         Batcher[str](MAX).add(entry(0, items))
 
 
 class Queue(RuleBasedStateMachine):
-    """Any history of arrivals, withdrawals and batches, against what was promised."""
+    """Any history of arrivals, withdrawals and batches, compared with the rules."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ TestQueue = Queue.TestCase
 
 
 @given(st.lists(st.integers(1, MAX), max_size=40))
-def test_a_backlog_is_worked_off_in_batches_that_the_next_request_would_not_have_fitted(
+def test_backlog_is_served_in_maximal_batches(
     items: list[int],
 ) -> None:
     batcher: Batcher[str] = Batcher(MAX)

@@ -38,14 +38,14 @@ def split(value: dict[str, Any], tail: bytes) -> tuple[bytes, int]:
     return text + tail, len(text)
 
 
-def test_bytes_are_dealt_to_the_inputs_in_their_order() -> None:
+def test_binary_data_is_assigned_to_inputs_in_order() -> None:
     body, head_bytes = split(head(), x_of_two + b"\1\0")
     asked = parse(CONTRACT, body, head_bytes)
     assert asked.work.items == 2
     assert asked.work.inputs == {"x": array("d", [1, 2, 3, 4]), "on": array("B", [1, 0])}
 
 
-def test_json_and_bytes_may_stand_side_by_side() -> None:
+def test_json_and_binary_inputs_can_be_mixed() -> None:
     on = {"data": [True, False], "parameters": {}}
     body, head_bytes = split(head(on=on), x_of_two)
     assert parse(CONTRACT, body, head_bytes).work.inputs["on"] == array("B", [1, 0])
@@ -85,14 +85,14 @@ def size(count: Any) -> dict[str, Any]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_other_byte_counts_are_refused(value: dict[str, Any], tail: bytes, words: str) -> None:
+def test_wrong_byte_counts_are_refused(value: dict[str, Any], tail: bytes, words: str) -> None:
     body, head_bytes = split(value, tail)
     with pytest.raises(RequestError, match=words):
         parse(CONTRACT, body, head_bytes)
 
 
 @pytest.mark.parametrize("head_bytes", [-1, 1000])
-def test_the_json_ends_within_the_body(head_bytes: int) -> None:
+def test_json_length_beyond_the_body_is_refused(head_bytes: int) -> None:
     with pytest.raises(InvalidRequestError, match=f"{HEAD_LENGTH} must be from 0 to the 2 bytes"):
         parse(CONTRACT, b"{}", head_bytes)
 
@@ -114,9 +114,7 @@ def test_the_json_ends_within_the_body(head_bytes: int) -> None:
         ),
     ],
 )
-def test_an_output_is_binary_where_it_is_asked_for_as_such(
-    fields: dict[str, Any], binary: bool
-) -> None:
+def test_output_is_binary_if_requested(fields: dict[str, Any], binary: bool) -> None:
     body, head_bytes = split(head() | fields, x_of_two + b"\1\0")
     asked = parse(CONTRACT, body, head_bytes)
     assert asked.wanted == (Wanted(SUM, binary),)
@@ -146,13 +144,13 @@ def test_an_output_is_binary_where_it_is_asked_for_as_such(
         ({"parameters": {"timeout": 1.5}}, "parameters.timeout must be microseconds"),
     ],
 )
-def test_options_are_checked(fields: dict[str, Any], words: str) -> None:
+def test_invalid_parameters_are_refused(fields: dict[str, Any], words: str) -> None:
     body, head_bytes = split(head() | fields, x_of_two + b"\1\0")
     with pytest.raises(InvalidRequestError, match=words):
         parse(CONTRACT, body, head_bytes)
 
 
-def test_the_parameter_timeout_is_in_microseconds() -> None:
+def test_timeout_parameter_is_in_microseconds() -> None:
     body, head_bytes = split(head(parameters={"timeout": 250_000}), x_of_two + b"\1\0")
     assert parse(CONTRACT, body, head_bytes).timeout_s == 0.25
     assert (
@@ -172,7 +170,7 @@ def test_the_parameter_timeout_is_in_microseconds() -> None:
         ([1, 5, 1], r"shape must be \[1, 5\]"),
     ],
 )
-def test_a_request_has_the_length_of_its_dynamic_input(shape: list[int], words: str | None) -> None:
+def test_request_length_is_that_of_its_dynamic_input(shape: list[int], words: str | None) -> None:
     contract = Contract(Signature((TOKENS,), (TOKENS,), lengths=(4, 8)), max_items=4)
     tensor = {"name": "tokens", "shape": shape, "datatype": "INT32", "data": [7] * 5}
     body = orjson.dumps({"inputs": [tensor]})
@@ -201,7 +199,7 @@ def valid(datatype: str, raw: bytes) -> bool:
 
 
 @given(st.sampled_from(sorted({*DATATYPES} - {"BYTES"})), st.integers(0, 200), st.data())
-def test_bytes_and_numbers_are_one_to_one(datatype: str, count: int, data: Any) -> None:
+def test_bytes_and_numbers_round_trip(datatype: str, count: int, data: Any) -> None:
     width = DATATYPES[datatype].width
     raw = data.draw(st.binary(min_size=count * width, max_size=count * width))
     spec = TensorSpec("x", datatype, (max(count, 1),))
@@ -215,7 +213,9 @@ def test_bytes_and_numbers_are_one_to_one(datatype: str, count: int, data: Any) 
 @pytest.mark.parametrize("count", [3, 300], ids=["few", "many"])
 @pytest.mark.parametrize(("datatype", "code"), [*FORMATS.items()])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
-def test_one_number_that_is_none_is_found(count: int, datatype: str, code: str, bad: float) -> None:
+def test_single_nan_or_infinity_is_refused(
+    count: int, datatype: str, code: str, bad: float
+) -> None:
     spec = TensorSpec("x", datatype, (count,))
     widest = DATATYPES[datatype].highest
     good = struct.pack(f"<{count}{code}", *[widest] * count)
@@ -243,7 +243,7 @@ SMALL = st.recursive(
 
 @settings(max_examples=50)
 @given(value=SMALL, tail=st.binary(max_size=40), shift=st.integers(-3, 3))
-def test_whatever_a_body_holds_it_is_parsed_or_refused(value: Any, tail: bytes, shift: int) -> None:
+def test_arbitrary_body_is_parsed_or_refused(value: Any, tail: bytes, shift: int) -> None:
     text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS) if _dumps(value) else b"{"
     for body, head_bytes in ((text + tail, len(text) + shift), (text + tail, None)):
         with pytest.raises(RequestError) as caught:
@@ -259,7 +259,7 @@ def test_whatever_a_body_holds_it_is_parsed_or_refused(value: Any, tail: bytes, 
     ),
     tail=st.binary(max_size=40),
 )
-def test_a_tensor_that_is_bent_is_parsed_or_refused(replaced: dict[str, Any], tail: bytes) -> None:
+def test_mutated_tensor_is_parsed_or_refused(replaced: dict[str, Any], tail: bytes) -> None:
     value = head(x=replaced)
     if not _dumps(value):
         return
@@ -280,7 +280,7 @@ def _dumps(value: Any) -> bool:
     return True
 
 
-async def test_bytes_come_and_go_over_http(start: Start) -> None:
+async def test_binary_data_over_http_round_trips(start: Start) -> None:
     world = await start()
     x = {"name": "x", "shape": [2, 2], "datatype": "FP64", "parameters": {"binary_data_size": 32}}
     body, head_bytes = split({"inputs": [x], "parameters": {"binary_data_output": True}}, x_of_two)
@@ -301,7 +301,7 @@ async def test_bytes_come_and_go_over_http(start: Start) -> None:
     await balanced_metrics(world)
 
 
-async def test_a_compressed_body_is_refused_by_its_encoding(start: Start) -> None:
+async def test_compressed_body_is_refused_by_its_encoding(start: Start) -> None:
     world = await start()
     for path in ("/v2/models/m/infer", "/v1/models/m:predict"):
         answer = await world.http.post(

@@ -1,4 +1,4 @@
-"""What is kept, for how long, under which key; and whether a second level is asked."""
+"""The cache's pure parts: eviction, expiry, keys, encoding, and the circuit breaker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def two(a: list[float], b: list[int], length: int = 0) -> Work:
     return Work(len(a) // 2, {"a": array("f", a), "b": array("q", b)}, length or len(b))
 
 
-def test_the_least_recently_used_goes_first_and_bytes_are_bounded() -> None:
+def test_lru_evicts_least_recently_used_within_byte_limit() -> None:
     lru: Lru[str] = Lru(max_bytes=30)
     for key in (b"a", b"b", b"c"):
         lru.put(key, CachedValue(key.decode(), 10, 100.0))
@@ -38,7 +38,7 @@ def test_the_least_recently_used_goes_first_and_bytes_are_bounded() -> None:
     assert (lru.size, len(lru), lru.evicted) == (25, 2, 2)
 
 
-def test_a_value_is_fresh_until_its_time_and_a_new_one_takes_its_place() -> None:
+def test_lru_value_expires_and_is_replaced() -> None:
     lru: Lru[str] = Lru(max_bytes=30)
     lru.put(b"a", CachedValue("old", 10, 5.0))
     assert (lru.get(b"a", 4.9), lru.get(b"a", 5.0), lru.size) == ("old", None, 0)
@@ -47,7 +47,7 @@ def test_a_value_is_fresh_until_its_time_and_a_new_one_takes_its_place() -> None
     assert (lru.get(b"a", 8.0), lru.size, lru.evicted) == ("new", 20, 0)
 
 
-def test_a_value_above_the_bound_is_not_kept_and_costs_no_other() -> None:
+def test_lru_value_above_the_limit_is_not_stored() -> None:
     lru: Lru[str] = Lru(max_bytes=30)
     lru.put(b"a", CachedValue("a", 10, 5.0))
     lru.put(b"b", CachedValue("b", 31, 5.0))
@@ -65,8 +65,10 @@ def test_a_value_above_the_bound_is_not_kept_and_costs_no_other() -> None:
         max_size=40,
     )
 )
-def test_it_behaves_as_a_list_in_order_of_use(steps: list[tuple[bytes, int | None, int]]) -> None:
-    """Each step asks (None) or puts a value of so many bytes, fresh for 5 s, so much later."""
+def test_lru_behaves_like_a_list_in_order_of_use(
+    steps: list[tuple[bytes, int | None, int]],
+) -> None:
+    """Each step looks up (None) or stores a value of this size, fresh for 5 s, after this time."""
     lru: Lru[int] = Lru(max_bytes=20)
     model: list[tuple[bytes, int, float]] = []
     now_s = 0.0
@@ -86,7 +88,7 @@ def test_it_behaves_as_a_list_in_order_of_use(steps: list[tuple[bytes, int | Non
         assert lru.size == sum(one[1] for one in model) <= 20
 
 
-def test_what_is_counted_covers_what_is_held() -> None:
+def test_cache_size_covers_held_memory() -> None:
     count = 1000
     lru: Lru[Mapping[str, Numbers]] = Lru(max_bytes=1 << 30)
     tracemalloc.start()
@@ -126,7 +128,7 @@ SAME = two([1, 2], [3, 4])
         "another zero",
     ],
 )
-def test_requests_are_equal_where_model_and_numbers_are(
+def test_key_is_equal_for_equal_model_and_numbers(
     identity: str, signature: Signature, work: Work, same: bool
 ) -> None:
     key = Keys("m/1", TWO).key(SAME)
@@ -134,7 +136,7 @@ def test_requests_are_equal_where_model_and_numbers_are(
     assert (Keys(identity, signature).key(work) == key) is same
 
 
-def test_the_order_in_which_a_client_names_inputs_is_none_of_the_key() -> None:
+def test_key_ignores_the_order_of_inputs() -> None:
     turned = Work(SAME.items, dict(reversed([*SAME.inputs.items()])), SAME.length)
     assert Keys("m", TWO).key(turned) == Keys("m", TWO).key(SAME)
 
@@ -142,39 +144,39 @@ def test_the_order_in_which_a_client_names_inputs_is_none_of_the_key() -> None:
 OUTPUTS: dict[str, Numbers] = {"y": array("f", [0.5, -2]), "z": array("q", [7, -(2**62)])}
 
 
-def test_a_value_is_what_was_put() -> None:
+def test_encoded_value_round_trips() -> None:
     key = bytes(32)
     assert decoded(key, encoded(key, OUTPUTS, TWO), SAME, TWO) == OUTPUTS
 
 
 @given(st.binary(max_size=60))
-def test_foreign_bytes_are_no_value(value: bytes) -> None:
+def test_foreign_bytes_are_not_a_value(value: bytes) -> None:
     assert decoded(bytes(32), value, SAME, TWO) is None
 
 
 @pytest.mark.parametrize("at", [0, 15, 16, 30])
-def test_a_damaged_value_is_none(at: int) -> None:
+def test_damaged_value_is_ignored(at: int) -> None:
     value = bytearray(encoded(bytes(32), OUTPUTS, TWO))
     value[at] ^= 1
     assert decoded(bytes(32), bytes(value), SAME, TWO) is None
     assert decoded(bytes(32), bytes(value[:-1]), SAME, TWO) is None
 
 
-def test_a_value_of_another_key_or_shape_is_none() -> None:
+def test_value_of_another_key_or_shape_is_ignored() -> None:
     value = encoded(bytes(32), OUTPUTS, TWO)
     assert decoded(bytes(31) + b"1", value, SAME, TWO) is None
     assert decoded(bytes(32), value, two([1, 2], [3, 4, 5]), TWO) is None
     assert decoded(bytes(32), value, two([1, 2], [3]), TWO) is None
 
 
-def test_a_breaker_asks_nobody_before_it_knows_him() -> None:
+def test_breaker_starts_open() -> None:
     breaker = Breaker()
     assert (breaker.closed, breaker.probe(0.0), breaker.probe(9.0)) == (False, True, False)
     breaker.probed(9.5, well=True)
     assert (breaker.closed, breaker.probe(10.0)) == (True, False)
 
 
-def test_three_failures_in_a_row_open_it_and_an_answer_between_forgives() -> None:
+def test_breaker_opens_after_three_failures_in_a_row() -> None:
     breaker = closed()
     assert [breaker.failed(0.0), breaker.failed(0.1)] == [False, False]
     breaker.answered()
@@ -183,13 +185,13 @@ def test_three_failures_in_a_row_open_it_and_an_answer_between_forgives() -> Non
     assert (breaker.probe(1.3), breaker.probe(1.4)) == (False, True)
 
 
-def test_late_failures_of_questions_put_before_do_not_prolong_the_pause() -> None:
+def test_breaker_pause_ignores_failures_of_earlier_lookups() -> None:
     breaker = closed()
     assert [breaker.failed(at_s) for at_s in (0.0, 0.0, 0.0, 0.5, 0.9)].count(True) == 1
     assert breaker.probe(1.0)
 
 
-def test_one_that_answers_probes_but_no_questions_is_asked_ever_less() -> None:
+def test_breaker_pause_grows_if_only_probes_succeed() -> None:
     breaker, now_s, pauses = closed(), 0.0, []
     for _ in range(7):
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""One model's cache: who executes, who waits, and what becomes of those who wait."""
+"""One model's cache: which request executes, which wait, and how the waiting ones end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FULL = QueueFullError("full", retry_after_s=1)
 
 @dataclass
 class Device:
-    """Each execution waits until it is told how it ends."""
+    """Each execution waits for its result from the test."""
 
     executions: list[asyncio.Future[Outputs]] = field(default_factory=list)
 
@@ -52,7 +52,7 @@ class Device:
 
 @dataclass
 class MemoryStore:
-    """A second level without a network; may fail, and may hang."""
+    """A second level without a network; can fail and hang."""
 
     values: dict[bytes, StoredValue] = field(default_factory=dict)
     error: Exception | None = None
@@ -83,7 +83,7 @@ class MemoryStore:
 
 
 class Bench:
-    """A cache, a device, and requests whose ends are looked at."""
+    """A cache, a device, and requests whose ends are recorded."""
 
     def __init__(self, store: MemoryStore | None = None, **bounds: float) -> None:
         self.now_s = 0.0
@@ -120,7 +120,7 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def test_the_second_of_two_equal_requests_is_answered_from_memory() -> None:
+async def test_second_equal_request_is_answered_from_memory() -> None:
     bench = Bench()
     first = bench.ask()
     await turns()
@@ -133,7 +133,7 @@ async def test_the_second_of_two_equal_requests_is_answered_from_memory() -> Non
     assert (counts.entries, counts.size > 8, counts.store_failures) == (1, True, None)
 
 
-async def test_an_answer_is_fresh_for_its_time() -> None:
+async def test_cached_answer_expires() -> None:
     bench = Bench(ttl_s=5.0)
     first = bench.ask()
     await turns()
@@ -148,7 +148,7 @@ async def test_an_answer_is_fresh_for_its_time() -> None:
     assert (await again)[1] is AnswerSource.DEVICE
 
 
-async def test_equal_requests_wait_for_one_execution_and_others_do_not() -> None:
+async def test_equal_requests_share_one_execution() -> None:
     bench = Bench()
     equal = [bench.ask() for _ in range(4)]
     other = bench.ask(5, 6)
@@ -161,7 +161,7 @@ async def test_equal_requests_wait_for_one_execution_and_others_do_not() -> None
     await bench.cache.wait_idle()
 
 
-async def test_a_failure_is_its_own_requests_and_is_not_kept() -> None:
+async def test_failure_is_neither_shared_nor_cached() -> None:
     bench = Bench()
     requests = [bench.ask() for _ in range(3)]
     await turns()
@@ -175,7 +175,7 @@ async def test_a_failure_is_its_own_requests_and_is_not_kept() -> None:
     await bench.cache.wait_idle()
 
 
-async def test_a_failure_without_company_leaves_nothing() -> None:
+async def test_failure_without_followers_leaves_no_flight() -> None:
     bench = Bench()
     first = bench.ask()
     await turns()
@@ -187,7 +187,7 @@ async def test_a_failure_without_company_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("error", [DisconnectedError(), ExpiredError("late"), FULL])
-async def test_a_leader_that_ends_for_itself_hands_over(error: RequestError) -> None:
+async def test_leader_that_expires_or_leaves_hands_over(error: RequestError) -> None:
     bench = Bench()
     requests = [bench.ask() for _ in range(3)]
     await turns()
@@ -201,7 +201,7 @@ async def test_a_leader_that_ends_for_itself_hands_over(error: RequestError) -> 
     assert [end[1] for end in ends[1:] if isinstance(end, tuple)] == ["device", "flight"]
 
 
-async def test_a_cancelled_leader_hands_over() -> None:
+async def test_cancelled_leader_hands_over() -> None:
     bench = Bench()
     leader, follower = bench.ask(), bench.ask()
     await turns()
@@ -212,7 +212,7 @@ async def test_a_cancelled_leader_hands_over() -> None:
     await bench.cache.wait_idle()
 
 
-async def test_a_follower_that_is_cancelled_as_it_is_to_lead_passes_it_on() -> None:
+async def test_follower_cancelled_on_promotion_passes_it_on() -> None:
     bench = Bench()
     leader, second, third = bench.ask(), bench.ask(), bench.ask()
     await turns()
@@ -226,7 +226,7 @@ async def test_a_follower_that_is_cancelled_as_it_is_to_lead_passes_it_on() -> N
     await bench.cache.wait_idle()
 
 
-async def test_who_left_while_it_followed_inherits_nothing() -> None:
+async def test_follower_that_left_is_not_promoted() -> None:
     bench, connection = Bench(), Connection()
     leader, left, heir = bench.ask(), bench.ask(connection=connection), bench.ask()
     await turns()
@@ -240,7 +240,7 @@ async def test_who_left_while_it_followed_inherits_nothing() -> None:
     assert [type(end) for end in ends] == [DisconnectedError, DisconnectedError]
 
 
-async def test_a_follower_leaves_and_expires_as_any_request_that_waits() -> None:
+async def test_follower_can_leave_and_expire() -> None:
     bench = Bench()
     connection = Connection()
     leader = bench.ask()
@@ -256,7 +256,7 @@ async def test_a_follower_leaves_and_expires_as_any_request_that_waits() -> None
     assert connection.on_lost is None
 
 
-async def test_who_would_wait_beyond_the_bound_goes_through_admission() -> None:
+async def test_follower_beyond_the_byte_limit_goes_through_admission() -> None:
     bench = Bench(max_joined_bytes=16)  # one follower of two FP64
     requests = [bench.ask() for _ in range(3)]
     await turns()
@@ -267,7 +267,7 @@ async def test_who_would_wait_beyond_the_bound_goes_through_admission() -> None:
     assert sources == [AnswerSource.DEVICE, AnswerSource.FLIGHT, AnswerSource.DEVICE]
 
 
-async def test_it_is_empty_when_the_last_heir_is_done() -> None:
+async def test_cache_is_idle_after_the_last_promoted_follower() -> None:
     bench = Bench()
     leader, follower = bench.ask(), bench.ask()
     await turns()
@@ -291,7 +291,7 @@ async def with_store(store: MemoryStore) -> Bench:
     return bench
 
 
-async def test_another_replica_finds_what_one_has_computed() -> None:
+async def test_second_level_shares_answers_between_replicas() -> None:
     store = MemoryStore()
     one, other = await with_store(store), await with_store(store)
     first = one.ask()
@@ -305,7 +305,7 @@ async def test_another_replica_finds_what_one_has_computed() -> None:
     assert not other.device.executions
 
 
-async def test_what_comes_from_the_second_level_does_not_get_younger() -> None:
+async def test_second_level_value_keeps_its_age() -> None:
     store = MemoryStore()
     one, other = await with_store(store), await with_store(store)
     first = one.ask()
@@ -322,7 +322,7 @@ async def test_what_comes_from_the_second_level_does_not_get_younger() -> None:
     assert (await again)[1] is AnswerSource.DEVICE
 
 
-async def test_a_damaged_value_costs_an_execution_and_no_more() -> None:
+async def test_damaged_second_level_value_costs_one_execution() -> None:
     store = MemoryStore()
     one, other = await with_store(store), await with_store(store)
     first = one.ask()
@@ -338,7 +338,7 @@ async def test_a_damaged_value_costs_an_execution_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("error", [OSError("refused"), ValueError("not the protocol")])
-async def test_a_failing_second_level_fails_no_request_and_is_left_alone(error: Exception) -> None:
+async def test_failing_second_level_is_paused_and_fails_no_request(error: Exception) -> None:
     store = MemoryStore()
     bench = await with_store(store)
     store.error = error
@@ -359,7 +359,7 @@ async def test_a_failing_second_level_fails_no_request_and_is_left_alone(error: 
     await until(lambda: bench.cache.counts().store_asked)
 
 
-async def test_a_hanging_second_level_costs_each_request_its_bound_at_most() -> None:
+async def test_hanging_second_level_delays_requests_by_its_timeout() -> None:
     store = MemoryStore()
     bench = await with_store(store)
     store.hangs = True
@@ -371,7 +371,7 @@ async def test_a_hanging_second_level_costs_each_request_its_bound_at_most() -> 
     await request
 
 
-async def test_a_client_that_leaves_during_the_lookup_costs_no_execution() -> None:
+async def test_client_leaving_during_lookup_causes_no_execution() -> None:
     store = MemoryStore(hangs=True)
     bench, connection = await with_store(store), Connection()
     request = bench.ask(connection=connection)
@@ -394,7 +394,7 @@ STEPS = st.lists(
 
 @settings(max_examples=150)
 @given(STEPS)
-def test_every_request_ends_and_without_failures_one_executes_at_a_time(
+def test_flights_end_and_execute_one_at_a_time(
     steps: list[tuple[str, int]],
 ) -> None:
     asyncio.run(_play(steps))

@@ -1,4 +1,4 @@
-"""Redis as the second level: Debian's server where it is installed, a fake of it everywhere."""
+"""Redis as second level: Debian's server if installed, and a fake of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FakeRedis:
 
     values: dict[bytes, tuple[bytes, float]] = field(default_factory=dict)
     answer_of: Callable[[FakeRedis, list[bytes]], Awaitable[bytes]] | None = None
-    """In place of what it would say."""
+    """Sent in place of the normal reply."""
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -100,7 +100,7 @@ async def url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[s
         yield address
 
 
-async def test_what_one_client_puts_another_gets_until_its_time_is_over(url: str) -> None:
+async def test_redis_value_is_shared_until_it_expires(url: str) -> None:
     one, other = RedisStore(url), RedisStore(url)
     value = bytes(range(256)) * 300
     assert await other.get(KEY) is None
@@ -116,7 +116,7 @@ async def test_what_one_client_puts_another_gets_until_its_time_is_over(url: str
     await other.close()
 
 
-async def test_through_the_guard_it_is_connected_before_anyone_asks(url: str) -> None:
+async def test_guarded_redis_connects_before_the_first_lookup(url: str) -> None:
     guarded = GuardedStore(RedisStore(url), time.monotonic)
     guarded.start()
     await until(lambda: guarded.asked)
@@ -153,7 +153,7 @@ async def of_another_type(_: FakeRedis, __: list[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("trouble", [hangs, garbage, cuts, errors, of_another_type])
-async def test_whatever_redis_does_a_lookup_gives_nothing_in_time_and_soon_none_is_made(
+async def test_misbehaving_redis_is_bounded_and_paused(
     trouble: Callable[[FakeRedis, list[bytes]], Awaitable[bytes]],
 ) -> None:
     fake = FakeRedis()
@@ -173,7 +173,7 @@ async def test_whatever_redis_does_a_lookup_gives_nothing_in_time_and_soon_none_
         await guarded.close()
 
 
-async def test_after_a_lookup_that_was_given_up_the_next_gets_its_own_answer() -> None:
+async def test_lookup_after_a_timeout_gets_its_own_answer() -> None:
     fake = FakeRedis()
 
     async def slow(one: FakeRedis, command: list[bytes]) -> bytes:
@@ -197,7 +197,7 @@ async def test_after_a_lookup_that_was_given_up_the_next_gets_its_own_answer() -
         await guarded.close()
 
 
-async def test_redis_without_a_listener_is_never_asked() -> None:
+async def test_redis_without_a_listener_is_never_used() -> None:
     guarded = GuardedStore(RedisStore("redis://127.0.0.1:1/0"), time.monotonic)
     guarded.start()
     await asyncio.sleep(0.05)
@@ -205,7 +205,7 @@ async def test_redis_without_a_listener_is_never_asked() -> None:
     await guarded.close()
 
 
-async def test_writes_that_wait_are_bounded() -> None:
+async def test_pending_redis_writes_are_bounded() -> None:
     fake = FakeRedis()
     async with fake_redis(fake) as url:
         guarded = GuardedStore(RedisStore(url), time.monotonic)
@@ -217,11 +217,11 @@ async def test_writes_that_wait_are_bounded() -> None:
         await guarded.close()
 
 
-def test_found_says_for_how_long_it_is_fresh() -> None:
+def test_stored_value_has_its_remaining_time() -> None:
     assert StoredValue(b"", 1.5).left_s == 1.5
 
 
-async def test_replicas_share_what_one_has_computed(start: Start, url: str) -> None:
+async def test_replicas_share_answers_through_redis(start: Start, url: str) -> None:
     worlds, levels = [], []
     for _ in range(2):
         level = GuardedStore(RedisStore(url), time.monotonic)

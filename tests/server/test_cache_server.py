@@ -1,4 +1,4 @@
-"""The response cache of a server: one entry for all forms, accounts, and what it leaves alone."""
+"""The response cache of a server: one entry for all encodings, accounts, limits."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def over_grpc(world: World) -> Any:
     return [*array("d", answer.raw_output_contents[0])]
 
 
-async def test_all_forms_of_a_request_are_one_execution_and_each_is_counted_once(
+async def test_all_encodings_share_one_cache_entry(
     start: Start,
 ) -> None:
     world = await start(cache=cache())
@@ -96,14 +96,14 @@ async def test_all_forms_of_a_request_are_one_execution_and_each_is_counted_once
     assert (seen["headroom_cache_entries"], seen["headroom_cache_bytes"]) == (1, 512 + 128 + 8)
 
 
-async def test_it_is_off_unless_asked_for(start: Start) -> None:
+async def test_cache_is_off_by_default(start: Start) -> None:
     world = await start()
     await asyncio.gather(typed(world), typed(world))
     assert sum(world.engine.batches) == 2
     assert not any(name.startswith("headroom_cache") for name in await balanced_metrics(world))
 
 
-async def test_equal_requests_at_one_time_are_one_execution(start: Start) -> None:
+async def test_concurrent_equal_requests_are_one_execution(start: Start) -> None:
     world = await start(cache=cache())
     held = await world.hold_device()
     equal = [asyncio.create_task(typed(world)) for _ in range(8)]
@@ -116,7 +116,7 @@ async def test_equal_requests_at_one_time_are_one_execution(start: Start) -> Non
     assert seen["headroom_cache_hits_total{flight}"] == 7
 
 
-async def test_a_hit_needs_no_place_in_the_queue(start: Start) -> None:
+async def test_cache_hit_needs_no_place_in_the_queue(start: Start) -> None:
     world = await start(max_waiting=1, max_batch_size=1, cache=cache())
     await typed(world)
     held = await world.hold_device()
@@ -128,7 +128,7 @@ async def test_a_hit_needs_no_place_in_the_queue(start: Start) -> None:
     await asyncio.gather(held, waits)
 
 
-async def test_errors_are_not_kept(start: Start) -> None:
+async def test_errors_are_not_cached(start: Start) -> None:
     world = await start(cache=cache())
     world.engine.error = ValueError("poisoned")
     answers = await asyncio.gather(*(world.predict([1.0, 2.0]) for _ in range(3)))
@@ -139,7 +139,7 @@ async def test_errors_are_not_kept(start: Start) -> None:
     assert seen["headroom_requests_total{failed}"] == 3
 
 
-async def test_a_closed_door_is_closed_for_hits_too(start: Start) -> None:
+async def test_closed_intake_refuses_cache_hits(start: Start) -> None:
     world = await start(cache=cache())
     await typed(world)
     world.runner.drain()
@@ -148,7 +148,7 @@ async def test_a_closed_door_is_closed_for_hits_too(start: Start) -> None:
     assert (await world.predict([1.0, 2.0])).status_code == 503
 
 
-async def test_who_waits_for_another_is_answered_when_the_device_is_lost(start: Start) -> None:
+async def test_follower_is_answered_when_the_device_is_lost(start: Start) -> None:
     world = await start(cache=cache())
     held = await world.hold_device()
     equal = [asyncio.create_task(world.predict([1.0, 2.0])) for _ in range(4)]
@@ -161,7 +161,7 @@ async def test_who_waits_for_another_is_answered_when_the_device_is_lost(start: 
     await balanced_metrics(world)
 
 
-async def test_who_waits_for_another_is_answered_when_the_grace_is_over(start: Start) -> None:
+async def test_follower_is_answered_when_the_grace_period_ends(start: Start) -> None:
     world = await start(cache=cache())
     held = await world.hold_device()
     equal = [asyncio.create_task(world.predict([1.0, 2.0])) for _ in range(4)]
@@ -176,7 +176,7 @@ async def test_who_waits_for_another_is_answered_when_the_grace_is_over(start: S
     world.engine.free.set()
 
 
-async def test_emptied_waits_for_an_execution_that_was_handed_over(start: Start) -> None:
+async def test_wait_idle_includes_executions_handed_over(start: Start) -> None:
     world = await start(cache=cache())
     held = await world.hold_device()
     leader = asyncio.create_task(world.predict([1.0, 2.0]))
@@ -207,14 +207,14 @@ EMULATED = 'engine = "emulated"\n'
     ],
     ids=["off", "by settings", "off by the model", "by the model"],
 )
-def test_settings_say_it_for_all_and_a_description_for_its_model(
+def test_cache_size_of_a_description_overrides_the_settings(
     settings: dict[str, Any], described: str, on: bool
 ) -> None:
     source = ModelSource("m", 1, description=parse((EMULATED + described).encode(), "m"))
     assert (cache_of(Settings(**settings), source, None) is not None) is on
 
 
-def test_other_weights_are_another_model(tmp_path: Path) -> None:
+def test_identity_differs_for_other_weights(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"1")
     os.utime(tmp_path / "model.safetensors", ns=(0, 1))
     settings, source = Settings(), ModelSource("m", 1, tmp_path, tmp_path)
@@ -227,7 +227,7 @@ def test_other_weights_are_another_model(tmp_path: Path) -> None:
     )
 
 
-def test_a_wrong_url_is_refused_and_its_password_not_told() -> None:
+def test_invalid_redis_url_is_refused_without_its_password() -> None:
     settings = Settings(cache_redis_url="http://user:secret@host")
     with pytest.raises(LoadError, match=r"redis://\[user:password@\]host") as caught:
         second_level_of(settings)

@@ -1,4 +1,4 @@
-"""What a batch costs: learnt at warm-up, followed online."""
+"""What a batch costs: learned at warm-up, updated online."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def follow(model: CostModel, sizes: list[int], fixed_s: float, per_item_s: float
 
 
 @given(st.floats(1e-4, 1.0), st.floats(0.0, 0.5))
-def test_warm_up_finds_the_line(fixed_s: float, per_item_s: float) -> None:
+def test_warm_up_times_give_the_line(fixed_s: float, per_item_s: float) -> None:
     model = warm(fixed_s, per_item_s)
     assert model.fixed_s == pytest.approx(fixed_s, rel=1e-3, abs=1e-6)
     assert model.per_item_s == pytest.approx(per_item_s, rel=1e-3, abs=1e-6)
@@ -41,7 +41,7 @@ def test_throughput_is_that_of_full_batches() -> None:
         pytest.param([3] * 500, 0.006, 0.0005, 0.010, id="nothing changes: nothing drifts"),
     ],
 )
-def test_a_change_of_speed_is_followed(
+def test_cost_follows_a_change_of_speed(
     sizes: list[int], fixed_s: float, per_item_s: float, expected_full_s: float
 ) -> None:
     model = follow(warm(), sizes, fixed_s, per_item_s)
@@ -49,7 +49,7 @@ def test_a_change_of_speed_is_followed(
 
 
 @given(st.lists(st.tuples(st.integers(1, 8), st.floats(1e-6, 10.0)), max_size=60))
-def test_no_history_gives_a_negative_cost(history: list[tuple[int, float]]) -> None:
+def test_cost_is_never_negative(history: list[tuple[int, float]]) -> None:
     model = warm()
     for size, seconds in history:
         model = model.observe(size, seconds)
@@ -59,17 +59,17 @@ def test_no_history_gives_a_negative_cost(history: list[tuple[int, float]]) -> N
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_time_that_is_none_is_refused(seconds: float) -> None:
+def test_invalid_batch_time_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="finite seconds above 0"):
         warm().observe(1, seconds)
 
 
-def test_a_model_of_nothing_is_refused() -> None:
+def test_cost_model_without_times_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one timed batch"):
         CostModel.from_warm_up([])
 
 
-def test_one_size_alone_is_a_line_through_the_origin() -> None:
+def test_single_batch_size_gives_a_line_through_the_origin() -> None:
     assert CostModel.from_warm_up([(1, 0.01), (1, 0.03)]).batch_s(1) == pytest.approx(0.02)
 
 
@@ -81,19 +81,19 @@ def test_one_size_alone_is_a_line_through_the_origin() -> None:
         pytest.param(1.25, 16, id="a quarter slower: the wider residuals widen the slack"),
     ],
 )
-def test_a_change_of_speed_is_known_after_a_few_batches(slowness: float, batches: int) -> None:
+def test_change_of_speed_is_detected_within_a_few_batches(slowness: float, batches: int) -> None:
     before = follow(warm(), [8] * 200, 0.006, 0.0005)
     after = follow(before, [8] * batches, 0.006 * slowness, 0.0005 * slowness)
     assert after.batch_s(8) == pytest.approx(0.010 * slowness, rel=0.01)
     assert after.batch_s(1) == pytest.approx(0.0065 * slowness, rel=0.01)
 
 
-def test_a_hiccup_is_no_change() -> None:
+def test_single_outlier_is_no_change() -> None:
     before = follow(warm(), [8] * 200, 0.006, 0.0005)
     assert before.observe(8, 1.0).batch_s(8) == pytest.approx(0.010, rel=0.02)
 
 
-def test_a_device_that_slows_down_is_slow_at_every_length() -> None:
+def test_slowdown_at_one_length_scales_all_lengths() -> None:
     model = CostModel.from_warm_up(
         (b, 0.01 * length * b, length) for length in (1, 4) for b in SIZES
     )
@@ -104,7 +104,7 @@ def test_a_device_that_slows_down_is_slow_at_every_length() -> None:
     assert model.batch_s(8, 2) == model.batch_s(8, 4), "never timed: as dear as the next longer one"
 
 
-def test_throughput_is_that_of_the_lengths_that_come() -> None:
+def test_throughput_follows_the_mix_of_lengths() -> None:
     # t(8) = 0.08 s at length 1, 0.32 s at length 4; of 4 items lately, 3 were short
     model = CostModel.from_warm_up(
         (b, 0.01 * length * b, length) for length in (1, 4) for b in SIZES
@@ -115,7 +115,7 @@ def test_throughput_is_that_of_the_lengths_that_come() -> None:
     assert model.throughput(8) == pytest.approx(8 / (0.75 * 0.08 + 0.25 * 0.32), rel=0.02)
 
 
-def test_the_tail_is_mean_and_two_mean_deviations_of_the_residuals() -> None:
+def test_tail_is_mean_plus_two_mean_deviations() -> None:
     model = warm()
     for number in range(4000):
         model = model.observe(8, 0.010 * (1.3 if number % 10 == 0 else 1.0))

@@ -1,4 +1,4 @@
-"""Every element type in every form: worked bytes, bounds, and what comes back as it was sent."""
+"""Every element type in every encoding: worked bytes, limits, round trips."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ WORKED: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("datatype", "value", "wire"), WORKED)
-def test_worked_bytes(datatype: str, value: Any, wire: str) -> None:
+def test_packed_bytes_match_worked_examples(datatype: str, value: Any, wire: str) -> None:
     spec, raw = TensorSpec("x", datatype), bytes.fromhex(wire)
     numbers = spec.numbers([value], "x")
     assert to_bytes(numbers) == raw
@@ -89,7 +89,7 @@ def test_worked_bytes(datatype: str, value: Any, wire: str) -> None:
         ("BYTES", None, "must be strings .*; element 0 is null"),
     ],
 )
-def test_what_is_outside_is_refused(datatype: str, value: Any, words: str) -> None:
+def test_out_of_range_values_are_refused(datatype: str, value: Any, words: str) -> None:
     with pytest.raises(InvalidRequestError, match=words):
         TensorSpec("x", datatype).numbers([value], "x")
 
@@ -105,7 +105,7 @@ def test_what_is_outside_is_refused(datatype: str, value: Any, words: str) -> No
         (b"\0\0\0\0" * 2, 3, "must have 3 elements of BYTES; got 2"),
     ],
 )
-def test_bytes_that_are_no_elements_are_refused(raw: bytes, count: int, words: str) -> None:
+def test_malformed_bytes_elements_are_refused(raw: bytes, count: int, words: str) -> None:
     with pytest.raises(InvalidRequestError, match=f"here.*{words}"):
         from_bytes(TensorSpec("x", "BYTES"), raw, count, "here")
 
@@ -118,7 +118,7 @@ def test_bytes_that_are_no_elements_are_refused(raw: bytes, count: int, words: s
         ("BF16", "7f7f", ["807f", "80ff", "c07f"]),
     ],
 )
-def test_sixteen_bits_that_are_no_number_are_found(
+def test_sixteen_bit_nan_and_infinity_are_found(
     datatype: str, good: str, bad: list[str], count: int
 ) -> None:
     spec, largest = TensorSpec("x", datatype), bytes.fromhex(good)
@@ -132,7 +132,7 @@ def test_sixteen_bits_that_are_no_number_are_found(
 
 
 @given(st.lists(st.floats(-65504, 65504)))
-def test_sixteen_bits_are_rounded_as_torch_does(numbers: list[float]) -> None:
+def test_sixteen_bit_numbers_are_rounded_like_torch(numbers: list[float]) -> None:
     for datatype, dtype in (("FP16", torch.float16), ("BF16", torch.bfloat16)):
         packed = DATATYPES[datatype].packed(numbers)
         wanted = torch.tensor(numbers, dtype=torch.float64).to(dtype)
@@ -141,7 +141,7 @@ def test_sixteen_bits_are_rounded_as_torch_does(numbers: list[float]) -> None:
 
 
 @given(st.lists(st.binary(max_size=20)))
-def test_strings_of_bytes_come_back(strings: list[bytes]) -> None:
+def test_bytes_strings_round_trip(strings: list[bytes]) -> None:
     assert elements(joined(strings)) == strings
     spec = TensorSpec("x", "BYTES", (max(1, len(strings)),))
     packed = from_bytes(spec, to_bytes(joined(strings)), len(strings), "x")
@@ -150,7 +150,7 @@ def test_strings_of_bytes_come_back(strings: list[bytes]) -> None:
 
 
 @given(st.binary(max_size=40), st.integers(0, 4))
-def test_any_bytes_are_so_many_elements_or_refused(raw: bytes, count: int) -> None:
+def test_arbitrary_bytes_are_elements_or_refused(raw: bytes, count: int) -> None:
     try:
         numbers = from_bytes(TensorSpec("x", "BYTES"), raw, count, "x")
     except InvalidRequestError as error:
@@ -177,7 +177,7 @@ PAIRS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize(("datatype", "pair"), PAIRS.items())
-def test_every_form_of_a_request_is_the_same_work(datatype: str, pair: list[Any]) -> None:
+def test_every_encoding_gives_the_same_work(datatype: str, pair: list[Any]) -> None:
     contract = Contract(signature(datatype), max_items=4)
     spec = contract.inputs["x"]
     numbers = spec.numbers(pair, "x")
@@ -222,7 +222,7 @@ def test_every_form_of_a_request_is_the_same_work(datatype: str, pair: list[Any]
         ("BYTES", "bytes_contents", [b"\xff", b""]),
     ],
 )
-def test_typed_contents_of_grpc(datatype: str, field: str, values: list[Any]) -> None:
+def test_grpc_typed_contents_are_parsed(datatype: str, field: str, values: list[Any]) -> None:
     contract = Contract(signature(datatype), max_items=4)
     tensor = {"name": "x", "shape": [1, 2], "datatype": datatype, "contents": {field: values}}
     asked = messages.parse(contract, pb.ModelInferRequest(inputs=[tensor]))
@@ -233,7 +233,7 @@ def test_typed_contents_of_grpc(datatype: str, field: str, values: list[Any]) ->
     assert not answer.raw_output_contents
 
 
-def test_numbers_without_a_field_of_contents_come_raw_and_so_do_all_outputs_beside_them() -> None:
+def test_types_without_grpc_contents_are_raw_with_all_outputs() -> None:
     outputs = (TensorSpec("a", "FP16"), TensorSpec("b", "FP64"))
     contract = Contract(Signature((TensorSpec("x", "INT32"),), outputs), max_items=4)
     tensor = {"name": "x", "shape": [1], "datatype": "INT32", "contents": {"int_contents": [1]}}
@@ -252,13 +252,13 @@ def test_numbers_without_a_field_of_contents_come_raw_and_so_do_all_outputs_besi
         )
 
 
-def test_a_string_that_is_not_utf_8_is_told_as_far_as_json_can() -> None:
+def test_invalid_utf_8_is_replaced_in_json() -> None:
     assert DATATYPES["BYTES"].values(joined([b"a\xffb"])) == ["a\ufffdb"]
 
 
 @settings(max_examples=50)
 @given(st.sampled_from(sorted(PAIRS)), st.binary(max_size=12))
-def test_a_kept_answer_that_is_cut_is_none(datatype: str, raw: bytes) -> None:
+def test_truncated_cached_answer_is_ignored(datatype: str, raw: bytes) -> None:
     one = signature(datatype)
     key = bytes(32)
     value = encoded(key, {"y": array("B", raw)}, one)
@@ -276,9 +276,7 @@ def test_a_kept_answer_that_is_cut_is_none(datatype: str, raw: bytes) -> None:
         ({"y": array("d", [1, 2])}, "an array of 'B'"),
     ],
 )
-def test_an_engine_that_gives_other_strings_is_found_out(
-    answer: dict[str, Numbers], words: str
-) -> None:
+def test_malformed_strings_of_an_engine_are_found(answer: dict[str, Numbers], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         check_outputs(signature("BYTES"), [Work(1, {"x": joined([b"", b""])})], [answer])
 
@@ -287,13 +285,13 @@ def test_an_engine_that_gives_other_strings_is_found_out(
 
 
 class Echo:
-    """Gives what it takes."""
+    """Returns its input."""
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
 
     def load(self, directory: Path | None, device: torch.device) -> None:
-        """Nothing to read."""
+        """Load nothing."""
 
     def preprocess(self, inputs: dict[str, Any]) -> dict[str, Any]:
         return {name: one if isinstance(one, list) else one.clone() for name, one in inputs.items()}
@@ -312,7 +310,7 @@ def echoing(signature: Signature) -> TorchEngine:
 
 
 @pytest.mark.parametrize("datatype", DATATYPES)
-def test_every_type_goes_through_torch_as_it_is(datatype: str) -> None:
+def test_every_type_passes_through_torch_unchanged(datatype: str) -> None:
     spec = TensorSpec("x", datatype, (2,))
     pairs: dict[str, list[Any]] = {"BOOL": [True, False], "BYTES": ["é", ""]}
     one = pairs.get(datatype, [3, 0])
@@ -327,7 +325,7 @@ def test_every_type_goes_through_torch_as_it_is(datatype: str) -> None:
 
 
 @pytest.mark.parametrize("datatype", sorted({*DATATYPES} - {"BYTES"}))
-def test_every_number_is_padded_and_cut(datatype: str) -> None:
+def test_every_type_is_padded_and_cut(datatype: str) -> None:
     spec = TensorSpec("x", datatype, (-1, 2))
     one: list[Any] = [True] * 12 if datatype == "BOOL" else [1, 2, 3] * 4
     both = Signature((spec,), (spec,), lengths=(4,))
@@ -348,7 +346,7 @@ def test_every_number_is_padded_and_cut(datatype: str) -> None:
         (torch.zeros(2), "axis 0 must be a list of 2 .*; got Tensor"),
     ],
 )
-def test_a_class_that_gives_no_strings_is_named(given_: Any, words: str) -> None:
+def test_class_returning_no_strings_is_named(given_: Any, words: str) -> None:
     spec = TensorSpec("x", "BYTES", (1,))
     with pytest.raises(ValueError, match=f"output x: .*{words}"):
         deal(spec, {"x": given_}, [Work(2, {})], rows=2, length=0)
@@ -367,7 +365,7 @@ datatype = "UINT16"
 """
 
 
-def test_strings_are_declared_by_who_takes_them() -> None:
+def test_strings_require_a_class() -> None:
     one = description.parse(STRINGS.format(architecture="'tokens:Model'").encode(), "model.toml")
     assert one.declared is not None
     assert one.declared.inputs == (TensorSpec("text", "BYTES"),)

@@ -1,4 +1,4 @@
-"""`model.toml` as a value: every field, every rule, and nothing that ends in a traceback."""
+"""`model.toml` as a value: every field, every rule, and no traceback."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def described(text: str) -> Description:
     return parse(text.encode(), "model.toml")
 
 
-def test_every_field_is_read() -> None:
+def test_description_reads_every_field() -> None:
     one = described(FULL)
     assert one.declared == Signature(
         inputs=(TensorSpec("tokens", "INT64", (-1,)),),
@@ -89,7 +89,7 @@ def test_every_field_is_read() -> None:
     assert one.slo_classes == {"interactive": SloClass(1, 0.1), "batch": SloClass(9, None)}
 
 
-def test_the_small_form_is_enough() -> None:
+def test_description_with_an_architecture_is_enough() -> None:
     one = described('architecture = "mlp"\n[parameters]\nsizes = [4, 3]')
     assert (one.engine, one.format, one.weights_name) == (
         "torch",
@@ -175,13 +175,13 @@ def test_the_small_form_is_enough() -> None:
     ],
     ids=lambda value: repr(value)[-40:],
 )
-def test_a_wrong_field_is_named_with_rule_and_value(text: str, line: str) -> None:
+def test_wrong_field_is_reported_with_rule_and_value(text: str, line: str) -> None:
     with pytest.raises(LoadError, match=f"model.toml: .*{line}|{line}") as raised:
         described(text)
     assert all(one.startswith("model.toml: ") for one in str(raised.value).splitlines())
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(LoadError) as raised:
         described("architecture = 1\nformat = 'onnx'\nlenghts = [4]")
     lines = str(raised.value).splitlines()
@@ -189,7 +189,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_description_or_a_named_mistake(data: bytes) -> None:
+def test_arbitrary_bytes_are_parsed_or_refused(data: bytes) -> None:
     with pytest.raises(LoadError, match=r"^model\.toml: "):
         parse(data, "model.toml")
 
@@ -212,7 +212,7 @@ MUTANT = st.sampled_from(
         max_size=4,
     ),
 )
-def test_a_mutated_description_is_read_or_named(
+def test_mutated_description_is_parsed_or_refused(
     text: str, cuts: list[tuple[int, int, str]]
 ) -> None:
     for cut, length, inserted in cuts:
@@ -243,14 +243,14 @@ def read(text: str) -> tuple[Description | None, str]:
         ("lengths = [4]", IMAGE, "lengths, batches: a model must have lengths if"),
     ],
 )
-def test_a_declaration_that_the_model_contradicts_is_refused(
+def test_declaration_contradicting_the_model_is_refused(
     declared: str, own: Signature | None, words: str
 ) -> None:
     with pytest.raises(LoadError, match=words):
         agreed(described(f"architecture = 'a'\n{declared}"), own)
 
 
-def test_the_file_decides_lengths_and_batches_of_the_models_own_signature() -> None:
+def test_description_overrides_lengths_and_batches_of_the_model() -> None:
     one = described("architecture = 'a'\nlengths = [2]\nbatches = [1, 2]")
     assert agreed(one, TOKENS) == Signature(
         TOKENS.inputs, TOKENS.outputs, lengths=(2,), batches=(1, 2)
@@ -264,7 +264,7 @@ def sampled(inputs: str, signature: Signature) -> list[Work]:
     )
 
 
-def test_a_sample_is_one_item_of_work() -> None:
+def test_sample_is_one_item_of_work() -> None:
     (work,) = sampled("{ image = [[1, 2.5], [3, 4]], flip = true }", IMAGE)
     assert (work.items, work.length) == (1, 0)
     assert {name: list(numbers) for name, numbers in work.inputs.items()} == {
@@ -295,6 +295,6 @@ def test_a_sample_is_one_item_of_work() -> None:
         ("{ a = [1], b = [[1], [2, 3]] }", TOKENS, "b: axis 1 must have 1 elements .*; got 2"),
     ],
 )
-def test_a_sample_that_does_not_fit_is_named(inputs: str, signature: Signature, words: str) -> None:
+def test_sample_that_does_not_fit_is_refused(inputs: str, signature: Signature, words: str) -> None:
     with pytest.raises(LoadError, match=r"warm_up\[0\].inputs.*" + words):
         sampled(inputs, signature)

@@ -31,7 +31,7 @@ POISON = -1.0
 
 @dataclass
 class Echo:
-    """Gives back what it gets; POISON and too many items make it fail, in the step that is set."""
+    """Returns its input; POISON and too many items make it fail, in the configured step."""
 
     name: str = "echo"
     device: str = "none"
@@ -101,7 +101,7 @@ def values(batch: Sequence[Work]) -> list[float]:
 
 
 class World:
-    """A queue, a device, and what the listener heard, on whichever thread."""
+    """A queue, a device, and the events of its listener, on any thread."""
 
     def __init__(self, engine: Echo, max_batch_size: int) -> None:
         self.engine = engine
@@ -124,8 +124,8 @@ class World:
         self._key = 0
 
     def _clock(self) -> float:
-        # What a warm-up measures decides about threads: it is what the engine is told to take, and
-        # not what a crowded machine makes of it.
+        # Warm-up measurements decide about threads: the engine's configured times count, not the
+        # load of the machine.
         return self.engine.slept_s if self.warm is None else time.monotonic()
 
     def _take(self) -> SealedBatch[Work]:
@@ -202,7 +202,7 @@ def started(
 
 
 def together(world: World, *numbers: float, deadline_s: float | None = None) -> None:
-    """Have them wait behind a batch of one, so that they become one batch."""
+    """Queue them behind a batch of one, so that they become one batch."""
     world.engine.free.clear()
     seen = len(world.engine.executed)
     world.send(100.0)
@@ -213,7 +213,7 @@ def together(world: World, *numbers: float, deadline_s: float | None = None) -> 
 
 @pytest.mark.parametrize("step", ["stage", "execute", "finish"])
 @pytest.mark.parametrize("host_s", [0.0, 0.002], ids=["inline", "pipelined"])
-def test_a_poisoned_request_fails_alone(step: str, host_s: float) -> None:
+def test_bad_request_fails_alone(step: str, host_s: float) -> None:
     with started(Echo(fails_in=step, stage_s=host_s, finish_s=host_s)) as world:
         assert world.thread.pipelined is (host_s > 0)
         together(world, 1, 2, 3, POISON, 5, 6, 7, 8)
@@ -225,7 +225,7 @@ def test_a_poisoned_request_fails_alone(step: str, host_s: float) -> None:
         assert world.doubts == []
 
 
-def test_a_batch_without_room_is_halved_and_later_ones_are_smaller() -> None:
+def test_batch_out_of_memory_is_halved_and_later_ones_are_smaller() -> None:
     with started(Echo(room=8)) as world:
         world.engine.room = 4
         together(world, 1, 2, 3, 4, 5, 6, 7, 8)
@@ -239,7 +239,7 @@ def test_a_batch_without_room_is_halved_and_later_ones_are_smaller() -> None:
         assert [len(one) for one in world.engine.executed[4:]] == [1, 4, 2], "no second failure"
 
 
-def test_an_engine_that_fails_always_is_not_hammered_and_comes_back() -> None:
+def test_always_failing_engine_is_probed_and_recovers() -> None:
     with started(Echo()) as world:
         world.engine.broken.set()
         together(world, *range(1, 9))
@@ -260,7 +260,7 @@ def test_an_engine_that_fails_always_is_not_hammered_and_comes_back() -> None:
 
 @pytest.mark.parametrize("step", ["stage", "execute"])
 @pytest.mark.parametrize("host_s", [0.0, 0.002], ids=["inline", "pipelined"])
-def test_a_lost_device_is_the_end(step: str, host_s: float) -> None:
+def test_lost_device_ends_the_thread(step: str, host_s: float) -> None:
     error = DeviceLostError("CUDA error: an illegal memory access was encountered")
     with started(Echo(fails_in=step, error=error, finish_s=host_s)) as world:
         together(world, 1, POISON)
@@ -268,7 +268,7 @@ def test_a_lost_device_is_the_end(step: str, host_s: float) -> None:
         world.until(lambda: not world.thread.alive)
 
 
-def test_what_expires_while_others_are_isolated_is_not_executed() -> None:
+def test_requests_expiring_during_isolation_are_not_executed() -> None:
     with started(Echo(stage_s=0.0)) as world:
         world.engine.fails_in = "execute"
         world.engine.slow_failure_s = 0.3
@@ -280,7 +280,7 @@ def test_what_expires_while_others_are_isolated_is_not_executed() -> None:
         assert len(world.engine.executed) == 2
 
 
-def test_host_work_runs_beside_the_device() -> None:
+def test_host_work_runs_in_parallel_with_the_device() -> None:
     with started(Echo(stage_s=0.06, execute_s=0.06, finish_s=0.06), max_batch_size=2) as world:
         began_s = time.monotonic()
         together(world, 1, 2, 3, 4, 5, 6, 7, 8)
@@ -294,7 +294,7 @@ def test_host_work_runs_beside_the_device() -> None:
         assert [len(one) for one in world.engine.executed] == [1, 2, 2, 2, 2]
 
 
-def test_who_joins_late_is_in_the_batch_that_was_staged_without_him() -> None:
+def test_late_request_joins_a_batch_staged_without_it() -> None:
     with started(Echo(stage_s=0.002)) as world:
         world.engine.free.clear()
         world.send(100)
@@ -320,7 +320,7 @@ def test_who_joins_late_is_in_the_batch_that_was_staged_without_him() -> None:
         (1, 2, False),
     ],
 )
-def test_a_growing_batch_is_staged_anew_at_twice_its_size_and_when_full(
+def test_growing_batch_is_staged_again_at_twice_its_size_and_when_full(
     items: int, staged: int, expected: bool
 ) -> None:
     assert worth_staging(items, staged, 8) is expected
@@ -336,13 +336,11 @@ def test_a_growing_batch_is_staged_anew_at_twice_its_size_and_when_full(
     ],
     ids=["nothing", "6 % of 10 ms", "0.6 % of 100 ms", "5 ms of preprocessing"],
 )
-def test_threads_for_host_work_where_it_takes_long_enough(
-    stages: StageTimes, expected: bool
-) -> None:
+def test_host_work_gets_threads_if_it_takes_long_enough(stages: StageTimes, expected: bool) -> None:
     assert pays(stages) is expected
 
 
-def test_one_late_wake_up_in_warm_up_decides_nothing() -> None:
+def test_single_late_wake_up_in_warm_up_has_no_effect() -> None:
     quick, late = StageTimes(0.0, 0.00001, 0.01, 0.00001), StageTimes(0.0, 0.002, 0.01, 0.0)
     one_late = [WarmShape(items, 0, 0.01, (quick,)) for items in (1, 2, 3)]
     assert not pays_mostly([*one_late, WarmShape(4, 0, 0.01, (late,))])
@@ -350,7 +348,7 @@ def test_one_late_wake_up_in_warm_up_decides_nothing() -> None:
     assert pays_mostly(small_alone), "what small batches do says nothing of large ones"
 
 
-def test_compiling_is_a_phase_where_the_engine_asks() -> None:
+def test_compile_phase_exists_only_if_the_engine_compiles() -> None:
     with started(Echo(compiles=True)) as world:
         assert world.phases == [Phase.LOAD, Phase.COMPILE, Phase.WARM, Phase.SELFTEST]
         assert world.warm is not None
@@ -358,7 +356,7 @@ def test_compiling_is_a_phase_where_the_engine_asks() -> None:
         assert [shape.items for shape in world.warm.shapes] == list(range(1, 9))
 
 
-def test_where_somebody_waits_the_next_batch_is_taken_before_the_last_is_told() -> None:
+def test_next_batch_is_taken_before_the_last_is_reported_if_requests_wait() -> None:
     heard: list[str] = []
 
     class Noting(World):

@@ -1,4 +1,4 @@
-"""Several devices on one queue: when a place in line is served, and what all of them carry."""
+"""Several devices on one queue: when a position is served, and the capacity of all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COST = CostModel.from_warm_up((b, 0.006 + 0.0005 * b) for b in range(1, 9))
         pytest.param([0.0, 0.0, 0.0, 0.0], 7, 0.01, id="the last of a round"),
     ],
 )
-def test_a_batch_begins_where_a_device_is_free_first(
+def test_batch_starts_on_the_device_free_first(
     free_s: list[float], ahead: int, begins_s: float
 ) -> None:
     assert nth_start_s(free_s, ahead, 0.01) == pytest.approx(begins_s)
@@ -47,14 +47,14 @@ def test_a_batch_begins_where_a_device_is_free_first(
 @given(
     st.lists(st.integers(0, 500), min_size=1, max_size=8), st.integers(0, 300), st.integers(1, 50)
 )
-def test_skipping_rounds_changes_nothing(free: list[int], ahead: int, batch: int) -> None:
+def test_skipped_rounds_give_the_same_start(free: list[int], ahead: int, batch: int) -> None:
     one_by_one = sorted(map(float, free))
     for _ in range(ahead):
         heapreplace(one_by_one, one_by_one[0] + batch)
     assert nth_start_s(list(map(float, free)), ahead, float(batch)) == one_by_one[0]
 
 
-def test_a_share_of_a_batch_lies_between_two_places() -> None:
+def test_fraction_of_a_batch_is_interpolated() -> None:
     pool = DevicePool(2)
     pool.assign(0, 0.0, 0.002)
     pool.assign(1, 0.0, 0.007)
@@ -63,7 +63,7 @@ def test_a_share_of_a_batch_lies_between_two_places() -> None:
     assert not pool.idle
 
 
-def test_a_lost_device_is_reckoned_with_no_more() -> None:
+def test_lost_device_is_not_counted() -> None:
     pool = DevicePool(2)
     pool.assign(1, 0.0, 0.007)
     assert pool.starts_in_s(0.0) == 0.0
@@ -82,9 +82,7 @@ def test_a_lost_device_is_reckoned_with_no_more() -> None:
         pytest.param(4, 16, 0.010, id="four devices, two batches ahead"),
     ],
 )
-def test_the_wait_is_predicted_for_all_devices_together(
-    devices: int, waiting: int, wait_s: float
-) -> None:
+def test_wait_is_predicted_over_all_devices(devices: int, waiting: int, wait_s: float) -> None:
     one: Scheduler[None] = Scheduler(8, Caps(1000), chance=lambda: 0.0, devices=devices)
     one.seed(COST, None)
     for number in range(8 * devices + waiting):
@@ -98,7 +96,7 @@ def test_the_wait_is_predicted_for_all_devices_together(
     assert (too_late.refusal, in_time.refusal) == (Refusal.DEADLINE, None)
 
 
-def test_where_one_of_two_is_idle_only_the_hopeless_are_refused() -> None:
+def test_idle_device_refuses_only_hopeless_requests() -> None:
     one: Scheduler[None] = Scheduler(8, Caps(1000), chance=lambda: 0.0, devices=2)
     one.seed(COST, None)
     one.offer(QueueEntry(0, 1, 0.0, None, None), 0.0)
@@ -107,7 +105,7 @@ def test_where_one_of_two_is_idle_only_the_hopeless_are_refused() -> None:
     assert one.offer(QueueEntry(2, 1, 0.0, 0.0066, None), 0.0).refusal is None
 
 
-def test_devices_carry_the_sum_of_what_each_does() -> None:
+def test_devices_carry_the_sum_of_their_capacities() -> None:
     for count in (2, 4):
         replica = Replica(others=(Device(),) * (count - 1))
         rate = 1.5 * count * IDEAL_RPS
@@ -120,7 +118,7 @@ def test_devices_carry_the_sum_of_what_each_does() -> None:
         assert most <= 1.1 * fewest
 
 
-def test_batches_leave_the_one_queue_in_order_of_arrival() -> None:
+def test_batches_leave_the_queue_in_order_of_arrival() -> None:
     replica = Replica(others=(Device(),), caps=Caps(4096))
     replica.run(Ask(time_s, None) for time_s in poisson(1.2 * IDEAL_RPS, 0.0, 3.0, seed=4))
     served = [entry.key for _, sealed in replica.batches for entry in sealed.batch]
@@ -134,7 +132,7 @@ def test_batches_leave_the_one_queue_in_order_of_arrival() -> None:
         assert all(b - a >= 0.006 for a, b in pairwise(own)), "one batch at a time"
 
 
-def test_one_queue_waits_less_than_two_at_the_same_load() -> None:
+def test_one_queue_waits_less_than_two() -> None:
     load = 0.85 * IDEAL_RPS
     shared = Replica(others=(Device(),), caps=Caps(4096))
     together = shared.run(Ask(time_s, None) for time_s in poisson(2 * load, 0.0, 10.0, seed=5))
@@ -148,7 +146,7 @@ def test_one_queue_waits_less_than_two_at_the_same_load() -> None:
     assert fmean(one.latency_s for one in together) < 0.9 * fmean(one.latency_s for one in apart)
 
 
-def test_of_two_devices_one_that_slows_down_costs_what_it_no_longer_does() -> None:
+def test_slowed_device_costs_only_its_lost_capacity() -> None:
     slow = Device(slowness=lambda now_s: 2.0 if now_s >= 2.0 else 1.0)
     replica = Replica(others=(slow,))
     ends = replica.run(Ask(time_s) for time_s in poisson(3 * IDEAL_RPS, 0.0, 8.0, seed=3))

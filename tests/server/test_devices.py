@@ -1,4 +1,4 @@
-"""One model on several devices: side by side, one lost, one that hangs, one that fails all."""
+"""One model on several devices: in parallel, one lost, one hanging, one failing every batch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def answered_by(world: World, count: int) -> Counter[int]:
     return Counter({at: b - a for at, (a, b) in enumerate(zip(before, after, strict=True))})
 
 
-async def test_ready_is_when_all_are_warm() -> None:
+async def test_devices_are_ready_when_all_are_warm() -> None:
     engines = [FakeEngine(), FakeEngine()]
     engines[1].hold()
     runner = Runner("m", engines, plan(), limits())
@@ -68,7 +68,7 @@ async def test_ready_is_when_all_are_warm() -> None:
         runner.stop()
 
 
-async def test_one_that_does_not_get_warm_fails_the_start() -> None:
+async def test_device_that_does_not_become_warm_fails_the_start() -> None:
     class Broken(FakeEngine):
         def load(self) -> Signature:
             raise LoadError("no room for the weights")
@@ -81,7 +81,7 @@ async def test_one_that_does_not_get_warm_fails_the_start() -> None:
     models.stop()
 
 
-async def test_devices_that_disagree_on_the_tensors_serve_nothing() -> None:
+async def test_devices_with_different_signatures_fail_the_start() -> None:
     class Other(FakeEngine):
         def load(self) -> Signature:
             return Signature(SIGNATURE.inputs, (TensorSpec("total", "FP64"),))
@@ -95,7 +95,7 @@ async def test_devices_that_disagree_on_the_tensors_serve_nothing() -> None:
     runner.stop()
 
 
-async def test_two_batches_run_side_by_side_and_whoever_is_free_takes_the_next(
+async def test_free_device_takes_the_next_batch(
     start: Start,
 ) -> None:
     world = await start(devices=2, max_batch_size=1, max_waiting=4)
@@ -118,11 +118,11 @@ async def test_idle_devices_take_turns(start: Start) -> None:
     world = await start(devices=3)
     shares = await answered_by(world, 30)
     assert sum(shares.values()) == 30
-    # Ten each, but one whose thread says a moment late that it is free is passed over.
+    # Ten each; a device whose thread reports late that it is free may be passed over.
     assert min(shares[at] for at in range(3)) >= 8
 
 
-async def test_a_lost_device_leaves_the_rest_to_the_others(start: Start) -> None:
+async def test_lost_device_leaves_the_queue_to_the_others(start: Start) -> None:
     world = await start(devices=2, max_batch_size=1, max_waiting=4)
     whole = (await balanced_metrics(world))["headroom_capacity_requests_per_second"]
     world.engines[0].error = DeviceLostError("CUDA error: an illegal access")
@@ -154,7 +154,7 @@ async def test_a_lost_device_leaves_the_rest_to_the_others(start: Start) -> None
     await balanced_metrics(world)
 
 
-async def test_a_device_that_hangs_keeps_nothing_but_its_own_batch(start: Start) -> None:
+async def test_hanging_device_keeps_only_its_own_batch(start: Start) -> None:
     world = await start(devices=2, stall_timeout_s=0.05)
     for engine in world.engines:
         engine.hold()
@@ -173,7 +173,7 @@ async def test_a_device_that_hangs_keeps_nothing_but_its_own_batch(start: Start)
     assert not world.runner.impaired
 
 
-async def test_a_device_that_fails_everything_draws_no_work(start: Start) -> None:
+async def test_always_failing_device_gets_no_work(start: Start) -> None:
     world = await start(devices=2)
     world.engines[0].error = RuntimeError("broken")
     statuses = [(await world.predict([1.0, 1.0])).status_code for _ in range(12)]
@@ -187,7 +187,7 @@ async def test_a_device_that_fails_everything_draws_no_work(start: Start) -> Non
     await balanced_metrics(world)
 
 
-async def test_all_devices_that_fail_everything_are_not_ready(start: Start) -> None:
+async def test_always_failing_devices_are_not_ready(start: Start) -> None:
     world = await start(devices=2)
     for engine in world.engines:
         engine.error = RuntimeError("broken")
@@ -201,7 +201,7 @@ async def test_all_devices_that_fail_everything_are_not_ready(start: Start) -> N
 
 
 async def _served(url: str, seconds: float) -> int:
-    """Answers within so many seconds to 16 clients that ask again and again."""
+    """Responses within this many seconds to 16 clients in closed loops."""
     end_s, body, served = time.monotonic() + seconds, {"instances": [[1, 2, 3, 4]]}, 0
 
     async def ask(http: aiohttp.ClientSession) -> None:
@@ -217,7 +217,7 @@ async def _served(url: str, seconds: float) -> int:
     return served
 
 
-async def test_two_devices_carry_twice_what_one_carries_and_drain_alike() -> None:
+async def test_two_devices_carry_twice_the_load_and_drain() -> None:
     shape = {"EMULATED_FIXED_COST_S": 0.1, "EMULATED_PER_ITEM_COST_S": 0, "MAX_BATCH_SIZE": 4}
     async with serving(**shape) as one, serving(DEVICES="0,1", **shape) as two:
         await one.ready()
@@ -232,7 +232,7 @@ async def test_two_devices_carry_twice_what_one_carries_and_drain_alike() -> Non
         assert await two.process.wait() == 0
 
 
-async def test_a_device_lost_in_mid_run_costs_its_batch_and_shows_in_the_exit_code() -> None:
+async def test_device_lost_while_serving_shows_in_the_exit_code() -> None:
     world = {"EMULATED_FIXED_COST_S": 0.1, "EMULATED_PER_ITEM_COST_S": 0, "MAX_BATCH_SIZE": 4}
     async with serving(DEVICES="0,1", EMULATED_LOSS="1:1.5", DRAIN_DELAY_S=0, **world) as server:
         await server.ready()
@@ -269,7 +269,7 @@ async def test_a_device_lost_in_mid_run_costs_its_batch_and_shows_in_the_exit_co
 
 
 class Preparing(FakeEngine):
-    """Its host work takes long enough for threads of its own."""
+    """Its host work takes long enough for separate threads."""
 
     stagers: set[str] = set()  # noqa: RUF012 - of all
 
@@ -325,13 +325,13 @@ async def test_devices_that_stage_ahead_answer_each_request_once() -> None:
         ("cuda:2 1", ("2", "1")),
     ],
 )
-def test_devices_are_read(value: str, numbers: tuple[str, ...]) -> None:
+def test_devices_setting_is_parsed(value: str, numbers: tuple[str, ...]) -> None:
     settings = merged([from_environment({"HEADROOM_DEVICES": value})])
     assert settings.devices == numbers
 
 
 @pytest.mark.parametrize("value", ["0,0", "0,cuda:0", "all,0", "cpu", "-1", "01", "cuda:", "1000"])
-def test_what_is_no_list_of_devices_is_said(value: str) -> None:
+def test_invalid_devices_setting_is_refused(value: str) -> None:
     with pytest.raises(InvalidSettingsError, match="HEADROOM_DEVICES"):
         merged([from_environment({"HEADROOM_DEVICES": value})])
 
@@ -346,20 +346,22 @@ def test_what_is_no_list_of_devices_is_said(value: str) -> None:
         (("1", "3"), 4, ["cuda:1", "cuda:3"]),
     ],
 )
-def test_devices_are_chosen(wanted: tuple[str, ...], cuda_devices: int, found: list[str]) -> None:
+def test_devices_are_selected(wanted: tuple[str, ...], cuda_devices: int, found: list[str]) -> None:
     assert [str(one) for one in chosen(wanted, cuda_devices)] == found
 
 
 @pytest.mark.parametrize(
     ("cuda_devices", "there"), [(0, "no CUDA device; got 1"), (1, "0 to 0; got 1")]
 )
-def test_a_device_that_is_not_there_is_named(cuda_devices: int, there: str) -> None:
+def test_missing_device_is_named(cuda_devices: int, there: str) -> None:
     with pytest.raises(LoadError, match=there):
         chosen(("0", "1") if cuda_devices else ("1",), cuda_devices)
 
 
 @pytest.mark.parametrize(("devices", "count"), [((), 1), (("all",), 1), (("0", "1", "5"), 3)])
-def test_the_emulated_engine_stands_for_as_many(devices: tuple[str, ...], count: int) -> None:
+def test_emulated_engine_gives_the_configured_number_of_devices(
+    devices: tuple[str, ...], count: int
+) -> None:
     settings = Settings(engine="emulated", devices=devices)
     engines = build_engines(settings, ModelSource("m"))
     assert len(engines) == count

@@ -1,4 +1,4 @@
-"""Requests that pass ASGI by: the same answers and accounts as those that go through it."""
+"""The fast path: the same responses and accounts as over ASGI."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TENSOR = b'{"inputs":[{"name":"x","shape":[1,4],"datatype":"FP64","data":[1,2,3,
 
 
 def request(path: str, body: bytes, *headers: str, chunked: bool) -> bytes:
-    """The same request, whole (which passes ASGI by) or in one chunk (which does not)."""
+    """The same request, whole (fast path) or in one chunk (ASGI)."""
     how = "transfer-encoding: chunked" if chunked else f"content-length: {len(body)}"
     head = "\r\n".join((f"POST {path} HTTP/1.1", "host: x", how, *headers))
     chunk = b"%x\r\n%s\r\n" % (len(body), body) if body else b""
@@ -36,7 +36,7 @@ class Wire:
         return cls(*await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2])))
 
     async def ask(self, data: bytes) -> tuple[bytes, set[bytes], bytes]:
-        """Status line, headers and body of the answer."""
+        """Status line, headers and body of the response."""
         self.writer.write(data)
         head = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), 10)
         status, *headers = head[:-4].split(b"\r\n")
@@ -66,7 +66,7 @@ CASES = [
 ]
 
 
-async def test_both_ways_give_the_same_answers_and_accounts() -> None:
+async def test_fast_path_and_asgi_give_the_same_responses_and_counts() -> None:
     async with serving(MAX_BODY_BYTES=66_000) as server:
         await server.ready()
         counts = []
@@ -93,7 +93,7 @@ async def test_both_ways_give_the_same_answers_and_accounts() -> None:
         assert counts[0]['headroom_requests_total{model="m",outcome="ok"}'] == 6
 
 
-async def test_each_page_of_metrics_says_which_one_it_is() -> None:
+async def test_scrapes_are_counted() -> None:
     async with serving() as server:
         await server.ready()
         wire = await Wire.to(server)
@@ -104,7 +104,7 @@ async def test_each_page_of_metrics_says_which_one_it_is() -> None:
 
 
 async def counters(server: Server) -> dict[str, float]:
-    """What has been counted of requests."""
+    """The counters of requests."""
     wire = await Wire.to(server)
     _, _, text = await wire.ask(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
     wire.writer.close()
@@ -118,7 +118,7 @@ async def counters(server: Server) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("cut", [1, 60, 100])
-async def test_a_request_in_pieces_is_one_request(cut: int) -> None:
+async def test_request_in_pieces_is_one_request(cut: int) -> None:
     async with serving() as server:
         await server.ready()
         wire = await Wire.to(server)
@@ -131,7 +131,7 @@ async def test_a_request_in_pieces_is_one_request(cut: int) -> None:
         wire.writer.close()
 
 
-async def test_bad_requests_in_a_pipeline_are_answered_in_their_turn() -> None:
+async def test_invalid_pipelined_requests_are_answered_in_order() -> None:
     async with serving() as server:
         await server.ready()
         wire = await Wire.to(server)
@@ -142,7 +142,7 @@ async def test_bad_requests_in_a_pipeline_are_answered_in_their_turn() -> None:
         wire.writer.close()
 
 
-async def test_the_same_head_again_is_read_as_the_first_time() -> None:
+async def test_repeated_head_gives_the_same_result() -> None:
     async with serving() as server:
         await server.ready()
         wire = await Wire.to(server)

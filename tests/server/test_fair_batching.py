@@ -1,4 +1,4 @@
-"""Who goes into a batch where lengths, priorities, tenants and deadlines differ."""
+"""Which requests form a batch if lengths, priorities, tenants and deadlines differ."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def batches(batcher: Batcher[str], now_s: float = 0.0) -> list[list[int]]:
         pytest.param([1, 2, 8], [[0, 1], [2]], id="1.8 s together, 1.1 + 1.4 s apart; 8 is dear"),
     ],
 )
-def test_a_batch_is_chosen_around_the_first_in_line(
+def test_batch_is_built_around_the_first_request(
     lengths: list[int], expected: list[list[int]]
 ) -> None:
     # the longest costs 8 times as much per item: 7 more items' worth of work to pad a short one
@@ -83,7 +83,7 @@ def test_a_batch_is_chosen_around_the_first_in_line(
         pytest.param([one(0, due_s=1.15), one(1)], CloseReason.DEADLINE, id="a larger one is late"),
     ],
 )
-def test_a_batch_says_why_it_is_closed(entries: list[QueueEntry[str]], close: CloseReason) -> None:
+def test_batch_reports_why_it_is_closed(entries: list[QueueEntry[str]], close: CloseReason) -> None:
     cost = CostModel.from_warm_up(
         [(b, 1.0 + 0.1 * (length**2 or 1) * b, length) for length in (0, 1, 8) for b in (1, 4)]
     )
@@ -91,7 +91,7 @@ def test_a_batch_says_why_it_is_closed(entries: list[QueueEntry[str]], close: Cl
 
 
 @given(st.lists(st.sampled_from([1, 2, 8]), min_size=1, max_size=40), st.data())
-def test_nobody_starves_whatever_comes_behind(lengths: list[int], data: st.DataObject) -> None:
+def test_request_never_starves(lengths: list[int], data: st.DataObject) -> None:
     batcher = queue([one(key, length) for key, length in enumerate(lengths)], COST)
     last = len(lengths) - 1
     taken, served = 0, set[int]()
@@ -107,7 +107,7 @@ def test_nobody_starves_whatever_comes_behind(lengths: list[int], data: st.DataO
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2, 8]), st.integers(0, 3), st.integers(0, 9))))
-def test_each_leaves_once(arrivals: list[tuple[int, int, int]]) -> None:
+def test_entry_leaves_the_queue_once(arrivals: list[tuple[int, int, int]]) -> None:
     batcher = queue(
         [
             one(key, length, tenant=f"{tenant}", priority=priority)
@@ -150,11 +150,13 @@ def test_each_leaves_once(arrivals: list[tuple[int, int, int]]) -> None:
         ),
     ],
 )
-def test_who_is_served_first(entries: list[QueueEntry[str]], expected: list[list[int]]) -> None:
+def test_order_of_service_follows_priority_tenant_and_arrival(
+    entries: list[QueueEntry[str]], expected: list[list[int]]
+) -> None:
     assert batches(queue(entries), now_s=2.0) == expected
 
 
-def test_a_tenant_that_comes_late_gets_its_share_and_no_more() -> None:
+def test_late_tenant_gets_its_share_and_no_more() -> None:
     batcher = queue([one(key, tenant="a") for key in range(40)])
     for _ in range(5):
         batcher.seal(0.0)
@@ -164,7 +166,7 @@ def test_a_tenant_that_comes_late_gets_its_share_and_no_more() -> None:
     assert served == {"a": 10, "b": 10}
 
 
-def test_who_leaves_gives_the_share_of_its_tenant_back() -> None:
+def test_withdrawn_entry_returns_its_tenants_share() -> None:
     batcher = queue([one(key, tenant="a") for key in range(10)])
     batcher.add(one(10, tenant="b"))
     for key in range(1, 10):
@@ -184,7 +186,7 @@ def test_who_leaves_gives_the_share_of_its_tenant_back() -> None:
         pytest.param([None, None], [0, 1], [], id="no deadline, no hurry"),
     ],
 )
-def test_a_batch_is_as_large_as_its_deadlines_allow(
+def test_batch_is_as_large_as_its_deadlines_allow(
     dues_s: list[float | None], expected: list[int], expired: list[int]
 ) -> None:
     # t(1) = 1.1 s, t(2) = 1.2 s, t(3) = 1.3 s, t(4) = 1.4 s
@@ -195,7 +197,7 @@ def test_a_batch_is_as_large_as_its_deadlines_allow(
     assert [entry.key for entry in sealed.expired] == expired
 
 
-def test_a_maximal_wait_holds_a_small_batch_and_no_longer_than_a_deadline_allows() -> None:
+def test_maximum_wait_holds_a_small_batch_within_deadlines() -> None:
     cost = CostModel.from_warm_up((b, 1.0 + 0.1 * b) for b in range(1, 5))
     batcher = queue([one(0, arrived_s=0.0)], cost, max_wait_s=0.5)
     held = batcher.seal(0.1)

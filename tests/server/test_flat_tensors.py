@@ -1,4 +1,4 @@
-"""The one pass over usual JSON tensors takes what the reading field by field takes, and no more."""
+"""The one-pass parser of JSON tensors accepts what the general parser accepts, and no more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAIR = Signature(
 
 
 class NeverUsual(FlatTensors):
-    """As if no form were the usual one."""
+    """Parse with the general parser only."""
 
     def read(self, tensors: Any) -> Work | None:
         return None
@@ -42,7 +42,7 @@ X, N = tensor("x", [1, 2], "FP64", [1, 2.5]), tensor("n", [1], "INT8", [3])
 
 
 @pytest.mark.parametrize("datatype", ["FP64", "FP32", "FP16", "BF16", "INT8", "BOOL", "BYTES"])
-def test_usual_tensors_are_read_in_one_pass(datatype: str) -> None:
+def test_common_tensors_are_parsed_in_one_pass(datatype: str) -> None:
     value: Any = {"BOOL": True, "BYTES": "é"}.get(datatype, 1)
     signature = Signature((TensorSpec("x", datatype, (2,)),), (TensorSpec("y", "FP64"),))
     tensors = [tensor("x", [2, 2], datatype, [value] * 4)]
@@ -80,7 +80,7 @@ def test_usual_tensors_are_read_in_one_pass(datatype: str) -> None:
         pytest.param([X, N | {"parameters": {}}], id="parameters"),
     ],
 )
-def test_whatever_is_otherwise_is_left_to_the_other_way(tensors: Any) -> None:
+def test_other_tensors_are_left_to_the_general_parser(tensors: Any) -> None:
     assert FlatTensors(PAIR, 4).read(tensors) is None
 
 
@@ -96,7 +96,7 @@ FIELDS = st.fixed_dictionaries(
 
 
 @given(st.lists(FIELDS, max_size=3) | st.permutations([X, N]) | SCALARS)
-def test_both_ways_give_the_same_numbers(tensors: Any) -> None:
+def test_both_parsers_give_the_same_numbers(tensors: Any) -> None:
     usual = FlatTensors(PAIR, 4).read(tensors)
     try:
         reply = field_by_field(PAIR, orjson.dumps({"inputs": tensors}))

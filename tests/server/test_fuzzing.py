@@ -1,4 +1,4 @@
-"""Whatever is sent, it is served or refused with a safe 4xx: no 500, no traceback, no hang."""
+"""Any input is served or refused with a safe 4xx: no 500, no traceback, no hang."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def mangled(draw: st.DrawFn, raw: bytes) -> bytes:
 
 
 def as_json(value: Any) -> bytes:
-    """With NaN and infinity as Python's own writer has them, which is no JSON."""
+    """With NaN and infinity as Python's own writer has them, which is not JSON."""
     import json  # noqa: PLC0415
 
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -158,7 +158,7 @@ def fits(work: Any) -> None:
         assert spec.count(work.inputs[spec.name]) == spec.elements_at(work.length) * work.items
 
 
-def test_what_is_not_bent_is_served() -> None:
+def test_unmutated_requests_are_served() -> None:
     for asked in (
         parse(CONTRACT, as_json(V2)),
         parse(CONTRACT, as_json(BINARY) + TAIL, len(as_json(BINARY))),
@@ -167,7 +167,7 @@ def test_what_is_not_bent_is_served() -> None:
     fits(FORM.parse(as_json(TYPED)))
 
 
-def test_bodies_of_open_inference() -> None:
+def test_fuzzed_open_inference_bodies_are_handled() -> None:
     def check(example: tuple[bytes, int | None]) -> None:
         asked = parses_or_refuses(lambda: parse(CONTRACT, *example))
         if asked is not None:
@@ -177,7 +177,7 @@ def test_bodies_of_open_inference() -> None:
     fuzz(bodies.map(lambda body: (body, None)), check, examples=100)
 
 
-def test_binary_bodies_of_open_inference() -> None:
+def test_fuzzed_binary_bodies_are_handled() -> None:
     def check(example: tuple[Any, bytes, int]) -> None:
         head, tail = as_json(example[0]), example[1]
         body, head_bytes = head + tail, len(head) + example[2]
@@ -189,7 +189,7 @@ def test_binary_bodies_of_open_inference() -> None:
     fuzz(st.tuples(bent(BINARY), mangled(TAIL), shifts), check, examples=100)
 
 
-def test_bodies_of_typed_json() -> None:
+def test_fuzzed_typed_json_bodies_are_handled() -> None:
     def check(body: bytes) -> None:
         work = parses_or_refuses(lambda: FORM.parse(body))
         if work is not None:
@@ -198,7 +198,7 @@ def test_bodies_of_typed_json() -> None:
     fuzz(bent(TYPED).map(as_json) | st.just(as_json(TYPED)).flatmap(mangled), check, examples=100)
 
 
-def test_messages_of_grpc() -> None:
+def test_fuzzed_grpc_messages_are_handled() -> None:
     request = pb.ModelInferRequest(
         inputs=[
             {key: tensor[key] for key in ("name", "shape", "datatype")} for tensor in V2["inputs"]
@@ -255,7 +255,7 @@ NAMES = ["__main__:Model", "builtins:int", "a.b.c:D", "convnet", "BYTES", "UINT6
 
 
 def as_toml(value: Any) -> str:
-    """On one line, as it stands behind a key."""
+    """On one line, as after a key."""
     if isinstance(value, dict):
         return (
             "{" + ", ".join(f"{as_toml(key)} = {as_toml(one)}" for key, one in value.items()) + "}"
@@ -274,7 +274,7 @@ def described(value: Any) -> bytes:
     return "".join(lines).encode()
 
 
-def test_descriptions(tmp_path: Path) -> None:
+def test_fuzzed_descriptions_are_handled(tmp_path: Path) -> None:
     whole = [DESCRIPTION, PROGRAM | {"format": "export", "weights": "m.pt2"}, CLASS, EMULATED]
     for one in whole:
         if "compile" in one and "architecture" not in one:
@@ -330,7 +330,7 @@ REQUESTS = [
 
 
 def talk(port: int, pieces: Sequence[bytes], pause_s: float) -> bytes:
-    """Everything that the server says until it closes; after a pause a piece is a read."""
+    """Everything the server sends until it closes; each piece after a pause is a separate read."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         said = b""
         try:
@@ -350,7 +350,7 @@ def is_safe(said: bytes) -> None:
 
 
 async def quiet(server: Server) -> None:
-    """It lives, every request is in one place, none failed, and it logs no traceback."""
+    """It lives, every request is in one place, none failed, and the log has no traceback."""
     async with httpx.AsyncClient(base_url=server.url) as http:
         assert (await http.get("/v2/health/live")).status_code == 200
         text = (await http.get("/metrics")).text
@@ -367,7 +367,7 @@ async def quiet(server: Server) -> None:
     assert b"Traceback" not in log, log.decode()
 
 
-async def test_bytes_that_may_be_http() -> None:
+async def test_fuzzed_http_bytes_are_handled() -> None:
     async with serving(RECEIVE_TIMEOUT_S=0.4, DRAIN_DELAY_S=0) as server:
         await server.ready()
         port = int(server.url.rpartition(":")[2])
@@ -388,8 +388,8 @@ CHECKS = [
 ]
 
 
-# Of what the document says is right nothing is refused, and nothing else is accepted. Of v2 it does
-# not say all that is right: the elements that a shape asks for.
+# Requests that the document allows are accepted, and no others. For v2 it does not describe
+# everything: the number of elements that a shape requires.
 EXPLORED = {
     "/v1/models/m:predict": [*CHECKS, negative_data_rejection, positive_data_acceptance],
     "/v2/models/m/infer": [*CHECKS, negative_data_rejection],
@@ -397,7 +397,7 @@ EXPLORED = {
 }
 
 
-async def test_what_the_document_describes() -> None:
+async def test_responses_match_the_openapi_document() -> None:
     async with serving(EMULATED_FIXED_COST_S=0.0005, DRAIN_DELAY_S=0) as server:
         await server.ready()
         await asyncio.to_thread(explore, server.url)
@@ -405,7 +405,7 @@ async def test_what_the_document_describes() -> None:
 
 
 def explore(url: str) -> None:
-    # 413, for more items than fit a batch, is not among those that it takes for a refusal
+    # 413, for more items than fit a batch, is not among its rejections
     refusals = {"checks": {"negative_data_rejection": {"expected-statuses": ["4xx"]}}}
     config = SchemathesisConfig.from_dict(refusals)
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json", config=config)

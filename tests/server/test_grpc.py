@@ -97,7 +97,7 @@ def typed(*numbers: float, **fields: Any) -> pb.ModelInferRequest:
     return pb.ModelInferRequest(**{"model_name": "m", "inputs": [tensor]} | fields)
 
 
-async def test_raw_contents_are_answered_raw_and_typed_ones_typed(calls: StartCalls) -> None:
+async def test_grpc_outputs_use_the_encoding_of_the_inputs(calls: StartCalls) -> None:
     one = await calls()
     answer = await one.infer(raw((1, 2), (3, 4), id="abc", outputs=[Output(name="sum")]))
     assert (answer.model_name, answer.model_version, answer.id) == ("m", "1", "abc")
@@ -111,7 +111,7 @@ async def test_raw_contents_are_answered_raw_and_typed_ones_typed(calls: StartCa
     assert seen["headroom_requests_total{ok}"] == 2
 
 
-async def test_health_metadata_and_config_say_what_serves(calls: StartCalls) -> None:
+async def test_grpc_health_metadata_and_config_describe_the_model(calls: StartCalls) -> None:
     one = await calls()
     named: dict[str, Any] = {"name": "m", "version": "1"}
     assert (await one.call("ServerLive", pb.ServerLiveRequest(), pb.ServerLiveResponse)).live
@@ -201,7 +201,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("request_", "code", "words"), BAD)
-async def test_bad_input_costs_no_batch(
+async def test_grpc_invalid_input_causes_no_batch(
     calls: StartCalls, request_: Any, code: grpc.StatusCode, words: str
 ) -> None:
     one = await calls()
@@ -214,7 +214,7 @@ async def test_bad_input_costs_no_batch(
     assert seen["headroom_requests_received_total"] == 0
 
 
-async def test_a_full_queue_says_when_to_come_back(calls: StartCalls) -> None:
+async def test_grpc_full_queue_returns_retry_after(calls: StartCalls) -> None:
     one = await calls(max_waiting=1)
     held = await one.world.hold_device()
     waiting = asyncio.create_task(one.infer(raw((1, 1))))
@@ -239,7 +239,7 @@ async def test_a_full_queue_says_when_to_come_back(calls: StartCalls) -> None:
     ],
     ids=["grpc-timeout", "x-request-timeout", "the earlier"],
 )
-async def test_a_deadline_that_passes_while_waiting_expires(
+async def test_grpc_deadline_passing_in_the_queue_expires(
     calls: StartCalls, options: dict[str, Any]
 ) -> None:
     one = await calls()
@@ -254,7 +254,7 @@ async def test_a_deadline_that_passes_while_waiting_expires(
     assert seen["headroom_requests_total{expired}"] == 1
 
 
-async def test_a_call_that_is_cancelled_leaves_the_queue(calls: StartCalls) -> None:
+async def test_grpc_cancelled_call_leaves_the_queue(calls: StartCalls) -> None:
     one = await calls()
     held = await one.world.hold_device()
     call = asyncio.create_task(one.infer(raw((1, 1))))
@@ -268,7 +268,7 @@ async def test_a_call_that_is_cancelled_leaves_the_queue(calls: StartCalls) -> N
     assert seen["headroom_requests_total{cancelled}"] == 1
 
 
-async def test_a_failing_batch_tells_nothing_of_the_inside(calls: StartCalls) -> None:
+async def test_grpc_failing_batch_reveals_no_internals(calls: StartCalls) -> None:
     one = await calls()
     one.world.engine.error = RuntimeError("secret detail")
     error = await one.refused(raw((1, 1)))
@@ -276,14 +276,14 @@ async def test_a_failing_batch_tells_nothing_of_the_inside(calls: StartCalls) ->
     assert "secret" not in str(error.details())
 
 
-async def test_terms_come_as_metadata(calls: StartCalls) -> None:
+async def test_grpc_metadata_are_request_options(calls: StartCalls) -> None:
     one = await calls()
     error = await one.refused(raw((1, 1)), metadata=(("x-request-priority", "10"),))
     assert error.code() == Code.INVALID_ARGUMENT
     assert "x-request-priority must be a digit" in str(error.details())
 
 
-async def test_a_drain_answers_what_was_accepted_and_takes_no_more(calls: StartCalls) -> None:
+async def test_grpc_drain_answers_accepted_calls_only(calls: StartCalls) -> None:
     one = await calls()
     held = await one.world.hold_device()
     accepted = asyncio.create_task(one.infer(raw((1, 2))))
@@ -296,7 +296,7 @@ async def test_a_drain_answers_what_was_accepted_and_takes_no_more(calls: StartC
     await held
 
 
-async def test_a_port_that_is_taken_is_told(calls: StartCalls) -> None:
+async def test_grpc_port_in_use_is_reported(calls: StartCalls) -> None:
     one = await calls()
     bounds = Bounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
     runner = one.world.runner
@@ -308,6 +308,6 @@ async def test_a_port_that_is_taken_is_told(calls: StartCalls) -> None:
     await first.stop()
 
 
-def test_a_server_without_grpc_does_not_import_it() -> None:
+def test_server_without_grpc_does_not_import_it() -> None:
     code = "import sys, headroom_server.server; sys.exit('grpc' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)

@@ -12,7 +12,7 @@ from server_world import Start, balanced_metrics, metrics
 pytestmark = pytest.mark.clock
 
 
-async def test_a_deadline_that_cannot_be_met_is_refused_at_once(start: Start) -> None:
+async def test_request_predicted_late_is_refused_at_once(start: Start) -> None:
     world = await start(max_waiting=100)
     first = await world.hold_device()
     await asyncio.sleep(0.05)
@@ -30,7 +30,7 @@ async def test_a_deadline_that_cannot_be_met_is_refused_at_once(start: Start) ->
     assert (seen["headroom_deadlines_met_total"], seen["headroom_deadlines_missed_total"]) == (0, 1)
 
 
-async def test_when_full_the_urgent_take_the_place_of_the_least_urgent(start: Start) -> None:
+async def test_urgent_request_evicts_the_least_urgent_from_a_full_queue(start: Start) -> None:
     world = await start(max_waiting=2)
     first = await world.hold_device()
     waiting = [
@@ -59,7 +59,9 @@ async def test_when_full_the_urgent_take_the_place_of_the_least_urgent(start: St
     ("header", "value"),
     [("x-request-priority", "10"), ("x-slo-class", "gold"), ("x-tenant", "t" * 200)],
 )
-async def test_wrong_terms_are_bad_input(start: Start, header: str, value: str) -> None:
+async def test_wrong_request_options_are_invalid_input(
+    start: Start, header: str, value: str
+) -> None:
     world = await start()
     answer = await world.predict([1, 1], **{header: value})
     assert answer.status_code == 400
@@ -69,7 +71,7 @@ async def test_wrong_terms_are_bad_input(start: Start, header: str, value: str) 
     assert seen["headroom_requests_received_total"] == 0
 
 
-async def test_every_device_second_is_accounted_for(start: Start) -> None:
+async def test_device_seconds_are_accounted_for(start: Start) -> None:
     world = await start()
     answered = await world.predict([1, 1], **{"x-request-timeout": "5"})
     assert answered.status_code == 200
@@ -97,7 +99,7 @@ class Faulty:
         raise ZeroDivisionError(model)
 
 
-async def test_a_defect_beside_the_batch_leaves_nobody_without_an_answer(
+async def test_defect_in_tracing_leaves_no_request_unanswered(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = await start()

@@ -1,4 +1,4 @@
-"""Who fails after a failed batch, at what price, and how much is tried together afterwards."""
+"""Which requests fail after a failed batch, at what cost, and the batch size afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ How = Callable[[Sequence[int]], Failure | None]
 
 
 def tried(size: int, how: How) -> tuple[list[int], list[list[int]]]:
-    """Who failed of the batch 0..size-1, and what was executed after it had failed."""
+    """The failed requests of the batch 0..size-1, and what was executed after its failure."""
     batch, executed = list(range(size)), []
     first = how(batch)
     assert first is not None
@@ -68,7 +68,7 @@ def room_for(most: int) -> How:
         ),
     ],
 )
-def test_what_is_executed_after_a_failed_batch(
+def test_isolation_executes_halves_after_a_failed_batch(
     size: int, how: How, failed: list[int], executed: list[list[int]]
 ) -> None:
     assert tried(size, how) == (failed, executed)
@@ -76,7 +76,9 @@ def test_what_is_executed_after_a_failed_batch(
 
 @settings(max_examples=100)
 @given(st.integers(1, 64), st.data())
-def test_exactly_the_poisoned_fail_at_a_logarithmic_price(size: int, data: st.DataObject) -> None:
+def test_isolation_fails_exactly_the_bad_requests_at_logarithmic_cost(
+    size: int, data: st.DataObject
+) -> None:
     bad = data.draw(st.sets(st.integers(0, size - 1), min_size=1))
     failed, executed = tried(size, poisoned(*bad))
     assert set(failed) == bad
@@ -84,7 +86,7 @@ def test_exactly_the_poisoned_fail_at_a_logarithmic_price(size: int, data: st.Da
     assert len(executed) <= 2 * len(bad) * math.ceil(math.log2(size))
 
 
-def test_doubt_comes_with_the_third_failure_in_a_row() -> None:
+def test_third_failure_in_a_row_makes_a_probe_due() -> None:
     failure_streak = FailureStreak()
     for failure, due in (
         (Failure.ERROR, False),
@@ -100,9 +102,7 @@ def test_doubt_comes_with_the_third_failure_in_a_row() -> None:
 
 
 @given(st.integers(2, 64), st.data())
-def test_one_poisoned_request_never_makes_the_engine_doubtful(
-    size: int, data: st.DataObject
-) -> None:
+def test_single_bad_request_never_makes_a_probe_due(size: int, data: st.DataObject) -> None:
     how = poisoned(data.draw(st.integers(0, size - 1)))
     failure_streak = FailureStreak().after(Failure.ERROR)
     for part in tried(size, how)[1]:
@@ -110,7 +110,7 @@ def test_one_poisoned_request_never_makes_the_engine_doubtful(
         assert not failure_streak.due
 
 
-def test_the_budget_is_halved_at_once_and_comes_back_slowly() -> None:
+def test_memory_budget_is_halved_at_once_and_recovers_slowly() -> None:
     budget = Budget.of(64).after(64, Failure.MEMORY)
     assert (budget.cells, budget.share) == (32, 0.5)
     assert budget.after(20, Failure.MEMORY).cells == 10, "below what did not fit"
@@ -127,7 +127,7 @@ def test_the_budget_is_halved_at_once_and_comes_back_slowly() -> None:
 
 
 @pytest.mark.parametrize(("length", "items"), [(0, 100), (1, 100), (16, 6), (100, 1), (512, 1)])
-def test_longer_items_are_fewer_and_one_is_always_tried(length: int, items: int) -> None:
+def test_memory_budget_allows_fewer_long_items_and_at_least_one(length: int, items: int) -> None:
     assert Budget(512, 100).items(length) == items
 
 
@@ -140,5 +140,7 @@ def test_longer_items_are_fewer_and_one_is_always_tried(length: int, items: int)
         ([5, 1, 6, 1], 4, [1, 1, 1, 1]),
     ],
 )
-def test_a_batch_is_cut_into_what_fits(sizes: list[int], most: int, runs: list[int]) -> None:
+def test_batch_is_split_into_portions_that_fit(
+    sizes: list[int], most: int, runs: list[int]
+) -> None:
     assert [run.stop - run.start for run in portions(sizes, most)] == runs

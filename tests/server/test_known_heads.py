@@ -1,4 +1,4 @@
-"""Heads that were read before: found only where the parser would say the same."""
+"""Cached heads are found only if the parser would give the same result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def taught(data: bytes, said: Head = SAID) -> KnownHeads:
     return known
 
 
-def test_what_was_read_once_is_found_with_another_body() -> None:
+def test_known_head_is_found_with_another_body() -> None:
     assert taught(HEAD + b"abc").split(HEAD + b"xyz") == (SAID, b"xyz")
 
 
@@ -39,7 +39,7 @@ def test_what_was_read_once_is_found_with_another_body() -> None:
         b"\r\n\r\n",
     ],
 )
-def test_only_a_whole_request_of_the_same_head_is_found(data: bytes) -> None:
+def test_known_head_requires_one_whole_request(data: bytes) -> None:
     assert taught(HEAD + b"abc").split(data) is None
 
 
@@ -52,15 +52,17 @@ def test_only_a_whole_request_of_the_same_head_is_found(data: bytes) -> None:
         HEAD.replace(b"\r\n\r\n", b"\n\r\n") + b"\r\n\r\n1",
     ],
 )
-def test_a_head_whose_end_could_be_elsewhere_is_not_kept(data: bytes) -> None:
+def test_head_with_an_ambiguous_end_is_not_cached(data: bytes) -> None:
     assert len(taught(data)) == 0
 
 
-def test_the_heads_that_are_kept_are_bounded() -> None:
+def test_cached_heads_are_bounded_and_new_ones_still_learned() -> None:
     known = KnownHeads()
-    for number in range(MOST_HEADS + 1):
-        known.learn(HEAD.replace(b"host: x", b"host: %d" % number) + b"abc", SAID)
-    assert len(known) == 1
+    for number in range(3 * MOST_HEADS):
+        data = HEAD.replace(b"host: x", b"host: %d" % number) + b"abc"
+        known.learn(data, SAID)
+        assert known.split(data) == (SAID, b"abc")
+        assert len(known) <= MOST_HEADS
 
 
 class Said:
@@ -107,7 +109,7 @@ BODIES = st.text("\r\n{1", min_size=0, max_size=12).map(str.encode)
     second=BODIES,
 )
 @settings(max_examples=500)
-def test_the_parser_would_have_said_the_same(
+def test_known_head_equals_the_parsers_result(
     lines: list[tuple[bytes, bytes]], before: bytes, end: bytes, first: bytes, second: bytes
 ) -> None:
     head = before + b"POST /p HTTP/1.1\r\n" + b"".join(a + b for a, b in lines) + end

@@ -1,4 +1,4 @@
-"""Secrets and paths never appear in an answer: every way in which a server can refuse, and fail."""
+"""Secrets and paths never appear in a response, however a server refuses or fails."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def write(root: Path) -> None:
 
 
 async def every_answer(server: Server, *secrets: str) -> set[int]:
-    """Ask for everything in every wrong way; the statuses that came."""
+    """Send every wrong request; return the statuses."""
     seen = set()
     limits = aiohttp.TCPConnector(limit=8)
     async with aiohttp.ClientSession(server.url, connector=limits) as http:
@@ -122,7 +122,7 @@ async def every_answer(server: Server, *secrets: str) -> set[int]:
     return seen
 
 
-async def test_whatever_is_asked_no_answer_tells_of_the_inside(tmp_path: Path) -> None:
+async def test_responses_reveal_no_internals(tmp_path: Path) -> None:
     (tmp_path / "leaky_model.py").write_text(LEAKY)
     write(tmp_path / "models")
     settings = {
@@ -141,7 +141,7 @@ async def test_whatever_is_asked_no_answer_tells_of_the_inside(tmp_path: Path) -
         assert not {one for one in seen if one >= 500}
 
 
-def test_the_document_knows_every_status_that_an_error_has() -> None:
+def test_openapi_document_lists_every_error_status() -> None:
     kinds, statuses = [RequestError], set[int]()
     while kinds:
         kind = kinds.pop()
@@ -165,7 +165,7 @@ def test_the_document_knows_every_status_that_an_error_has() -> None:
         ("boom\nTraceback (most recent call last)\n  File", "boom"),
     ],
 )
-def test_words_of_others_are_cut(message: str, reply: str | None) -> None:
+def test_foreign_error_text_is_stripped(message: str, reply: str | None) -> None:
     said = public(message)
     assert said == message if reply is None else said.endswith(reply)
     tells_nothing(said)

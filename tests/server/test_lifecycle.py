@@ -9,7 +9,7 @@ from headroom_server.lifecycle import NEXT, STARTUP, Lifecycle, Phase
 WHOLE_LIFE = [Phase.LOAD, Phase.WARM, Phase.SELFTEST, Phase.READY, Phase.DRAINING, Phase.STOPPED]
 
 
-def test_a_whole_life_remembers_how_long_each_phase_took() -> None:
+def test_lifecycle_records_the_seconds_of_each_phase() -> None:
     life = Lifecycle(since_s=10.0)
     for step, phase in enumerate(WHOLE_LIFE):
         life = life.advance(phase, now_s=11.0 + step)
@@ -21,7 +21,7 @@ def test_a_whole_life_remembers_how_long_each_phase_took() -> None:
 
 @pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize("following", list(Phase))
-def test_only_the_steps_of_the_table_are_possible(phase: Phase, following: Phase) -> None:
+def test_transitions_outside_the_table_raise(phase: Phase, following: Phase) -> None:
     life = Lifecycle(phase=phase, since_s=0.0)
     if following in NEXT[phase]:
         assert life.advance(following, 1.0).phase is following
@@ -33,7 +33,7 @@ def test_only_the_steps_of_the_table_are_possible(phase: Phase, following: Phase
 
 
 @pytest.mark.parametrize("phase", [p for p in Phase if p is not Phase.STOPPED])
-def test_every_phase_can_end(phase: Phase) -> None:
+def test_every_phase_can_reach_stopped(phase: Phase) -> None:
     assert Phase.STOPPED in NEXT[phase]
 
 
@@ -44,5 +44,5 @@ def test_ready_and_starting_exclude_each_other() -> None:
         assert not (life.ready and life.starting)
 
 
-def test_time_that_goes_back_counts_as_none() -> None:
+def test_clock_set_back_counts_as_zero() -> None:
     assert Lifecycle(since_s=5.0).seconds(now_s=3.0) == {Phase.INIT: 0.0}

@@ -1,4 +1,4 @@
-"""The exposition: the contract's names, one consistent instant, parsed by the reference parser."""
+"""The metrics page: names and types, one consistent instant, parsed by the reference parser."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def samples(ledger: Ledger, **fields: object) -> dict[str, float]:
     }
 
 
-def test_every_name_of_the_contract_is_there_with_its_type() -> None:
+def test_page_has_every_metric_with_its_type() -> None:
     cost = CostModel.from_warm_up([(1, 0.0065), (8, 0.01)])
     text = render(snapshot(Ledger(), cost=cost)).decode()
     families = {f.name: f.type for f in text_string_to_metric_families(text)}
     assert families == {f"headroom_{name}": kind for name, kind in NAMES.items()}
 
 
-def test_the_latency_grid_is_fixed() -> None:
+def test_latency_buckets_are_fixed() -> None:
     ledger = Ledger()
     text = render(snapshot(ledger)).decode()
     prefix = 'headroom_request_duration_seconds_bucket{model="m",le="'
@@ -105,7 +105,7 @@ def test_the_latency_grid_is_fixed() -> None:
     assert labels == [*(format(0.001 * 1.15**k, ".6g") for k in range(80)), "+Inf"]
 
 
-def test_several_devices_are_told_apart_and_one_is_not() -> None:
+def test_device_label_exists_only_for_several_devices() -> None:
     cost = CostModel.from_warm_up([(1, 0.0065), (8, 0.01)])
     ledger = Ledger()
     ledger.busy_s = 3.0
@@ -120,13 +120,13 @@ def test_several_devices_are_told_apart_and_one_is_not() -> None:
     assert seen["headroom_capacity_requests_per_second"] == pytest.approx(1600), "two of three"
 
 
-def test_what_was_never_measured_is_absent_and_not_zero() -> None:
+def test_unmeasured_series_are_absent() -> None:
     assert "headroom_cost_fixed_seconds" not in samples(Ledger())
     assert "headroom_capacity_requests_per_second" not in samples(Ledger())
 
 
 @given(st.lists(st.sampled_from(Outcome)), st.integers(0, 20), st.integers(0, 20))
-def test_received_is_the_sum_of_all_places(
+def test_received_equals_outcomes_plus_in_flight(
     outcomes: list[Outcome], waiting: int, running: int
 ) -> None:
     ledger = Ledger()
@@ -142,7 +142,7 @@ def test_received_is_the_sum_of_all_places(
 
 
 @given(st.lists(st.floats(0.0, 100.0), max_size=50))
-def test_a_histogram_counts_every_value_at_or_below_its_bound(values: list[float]) -> None:
+def test_histogram_counts_values_at_or_below_each_bound(values: list[float]) -> None:
     histogram = Histogram(LATENCY_BOUNDS_S)
     for value in values:
         histogram.observe(value)
@@ -154,6 +154,6 @@ def test_a_histogram_counts_every_value_at_or_below_its_bound(values: list[float
     assert histogram.total == pytest.approx(sum(values))
 
 
-def test_neighbouring_bounds_differ_by_at_most_15_percent() -> None:
+def test_latency_bounds_differ_by_at_most_15_percent() -> None:
     bounds = [float(label(bound)) for bound in LATENCY_BOUNDS_S]
     assert all(b / a <= 1.1501 for a, b in pairwise(bounds))

@@ -70,7 +70,7 @@ async def answer(models: Models, name: str, number: str | None = None) -> list[f
     return list(outputs["sum"])
 
 
-async def test_a_model_is_found_by_name_and_version_the_latest_by_default(serve: Serve) -> None:
+async def test_model_is_found_by_name_and_version_with_the_latest_as_default(serve: Serve) -> None:
     models = serve(version("a", 2), version("a", 10), version("b", 1))
     await until(lambda: models.ready)
     found = [models.find("a", None), models.find("a", "2"), models.find("b", None)]
@@ -86,7 +86,7 @@ async def test_a_model_is_found_by_name_and_version_the_latest_by_default(serve:
             models.find(name, number)
 
 
-async def test_the_server_is_ready_when_all_configured_models_are(serve: Serve) -> None:
+async def test_server_is_ready_when_all_configured_models_are(serve: Serve) -> None:
     slow = FakeEngine()
     slow.hold()
     models = serve(version("a", 1), version("b", 1, slow))
@@ -101,14 +101,14 @@ async def test_the_server_is_ready_when_all_configured_models_are(serve: Serve) 
     await until(lambda: models.ready)
 
 
-async def test_a_configured_model_that_cannot_be_loaded_ends_the_server(serve: Serve) -> None:
+async def test_configured_model_that_cannot_be_loaded_ends_the_server(serve: Serve) -> None:
     models = serve(version("a", 1), version("b", 1, BrokenEngine()))
     await asyncio.wait_for(models.failed(), 5)
     assert not models.ready
     assert models.states()["b", "1"] == (ModelState.UNAVAILABLE, "the weights are not there")
 
 
-async def test_a_model_that_loads_and_one_that_fails_disturb_nobody(serve: Serve) -> None:
+async def test_loading_and_failing_models_do_not_affect_others(serve: Serve) -> None:
     models = serve(version("a", 1))
     await until(lambda: models.ready)
     slow = FakeEngine()
@@ -128,7 +128,7 @@ async def test_a_model_that_loads_and_one_that_fails_disturb_nobody(serve: Serve
     assert sorted(models.states()) == [("a", "1"), ("b", "1")]
 
 
-async def test_what_was_accepted_is_answered_before_a_model_is_gone(serve: Serve) -> None:
+async def test_unload_answers_accepted_requests_first(serve: Serve) -> None:
     engine = FakeEngine()
     models = serve(version("a", 1), version("b", 1, engine))
     await until(lambda: models.ready)
@@ -151,7 +151,7 @@ async def test_what_was_accepted_is_answered_before_a_model_is_gone(serve: Serve
         await models.unload("b")
 
 
-async def test_a_reload_serves_the_old_version_until_the_new_one_is_warm(serve: Serve) -> None:
+async def test_reload_serves_the_old_version_until_the_new_one_is_warm(serve: Serve) -> None:
     old, new = FakeEngine(), FakeEngine()
     models = serve(version("a", 1, old))
     await until(lambda: models.ready)
@@ -170,7 +170,7 @@ async def test_a_reload_serves_the_old_version_until_the_new_one_is_warm(serve: 
     assert models.find("a", None).version == "2"
 
 
-async def test_a_request_that_was_still_read_when_its_model_went_is_refused(serve: Serve) -> None:
+async def test_request_still_arriving_at_an_unloaded_model_is_refused(serve: Serve) -> None:
     models = serve(version("a", 1))
     await until(lambda: models.ready)
     found = models.find("a", None)
@@ -184,7 +184,7 @@ async def test_a_request_that_was_still_read_when_its_model_went_is_refused(serv
         )
 
 
-async def test_an_unload_ends_with_its_grace(serve: Serve) -> None:
+async def test_unload_ends_with_its_grace_period(serve: Serve) -> None:
     engine = FakeEngine()
     models = serve(version("a", 1, engine), unload_grace_s=0.05)
     await until(lambda: models.ready)
@@ -197,7 +197,7 @@ async def test_an_unload_ends_with_its_grace(serve: Serve) -> None:
     engine.free.set()
 
 
-async def test_a_drain_ends_a_load_and_all_models_finish(serve: Serve) -> None:
+async def test_drain_ends_a_load_and_finishes_all_models(serve: Serve) -> None:
     slow = FakeEngine()
     slow.hold()
     models = serve(version("a", 1), version("a", 2))
@@ -216,7 +216,7 @@ async def test_a_drain_ends_a_load_and_all_models_finish(serve: Serve) -> None:
     slow.free.set()
 
 
-async def test_versions_have_a_label_where_there_are_several(serve: Serve) -> None:
+async def test_version_label_exists_only_for_several_versions(serve: Serve) -> None:
     models = serve(version("a", 1), version("a", 2), version("b", 1))
     await until(lambda: models.ready)
     reply = [(one.model, one.version) for one in models.snapshots()]
@@ -224,7 +224,7 @@ async def test_versions_have_a_label_where_there_are_several(serve: Serve) -> No
     assert [one.version for one in serve(version("a", 7)).snapshots()] == [None]
 
 
-async def test_bad_requests_are_counted_with_the_one_model_or_with_nobodys(serve: Serve) -> None:
+async def test_invalid_requests_are_counted_with_the_only_model_or_without(serve: Serve) -> None:
     one = serve(version("a", 1))
     assert one.ledger is one.find("a", None).runner.ledger
     two = serve(version("a", 1), version("b", 1))

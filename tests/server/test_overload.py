@@ -1,4 +1,4 @@
-"""The whole policy under load, on a virtual clock: overload, changes of speed, classes, tenants."""
+"""The scheduler under load in virtual time: overload, changes of speed, classes, tenants."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def outcomes(ends: list[End]) -> Counter[str]:
 
 @pytest.mark.parametrize("load", [1.5, 3.0], ids=["half too much", "three times too much"])
 @pytest.mark.parametrize("noise", [0.02, 0.2], ids=["a steady device", "an unsteady device"])
-def test_overload_costs_little_of_what_the_device_can_do(load: float, noise: float) -> None:
+def test_overload_keeps_nearly_all_goodput(load: float, noise: float) -> None:
     replica = Replica(Device(noise=noise))
     asks = [Ask(time_s) for time_s in poisson(load * IDEAL_RPS, 0.0, 5.0, seed=2)]
     ends = replica.run(asks)
@@ -50,7 +50,7 @@ def test_overload_costs_little_of_what_the_device_can_do(load: float, noise: flo
         pytest.param(0.5, 3.0, id="twice as fast"),
     ],
 )
-def test_a_change_of_speed_in_mid_run_is_followed(slowness: float, load: float) -> None:
+def test_overload_with_a_change_of_speed_is_followed(slowness: float, load: float) -> None:
     replica = Replica(Device(slowness=lambda now_s: slowness if now_s >= 3.0 else 1.0))
     ends = replica.run(Ask(time_s) for time_s in poisson(load * IDEAL_RPS, 0.0, 8.0, seed=3))
     assert good_rps(ends, 3.0, 8.0) >= 0.92 * IDEAL_RPS / slowness, "from the first moment on"
@@ -70,13 +70,13 @@ def test_a_change_of_speed_in_mid_run_is_followed(slowness: float, load: float) 
         ),
     ],
 )
-def test_a_disturbance_is_not_remembered_for_long(device: Device) -> None:
+def test_disturbance_is_forgotten_quickly(device: Device) -> None:
     replica = Replica(device)
     ends = replica.run(Ask(time_s) for time_s in poisson(1.5 * IDEAL_RPS, 0.0, 8.0, seed=12))
     assert good_rps(ends, 4.0, 8.0) >= 0.9 * IDEAL_RPS
 
 
-def test_after_an_overload_all_is_as_before() -> None:
+def test_latency_after_an_overload_recovers() -> None:
     replica = Replica()
     loads = ((400, 0.0, 3.0), (1200, 3.0, 6.0), (400, 6.0, 9.0))
     times_s = chain.from_iterable(poisson(*load, seed=4) for load in loads)
@@ -89,26 +89,26 @@ def test_after_an_overload_all_is_as_before() -> None:
     assert outcomes(came(ends, 6.2, 9.0)).keys() == {"ok"}
 
 
-def test_clients_that_leave_cost_no_device_time_beyond_the_batch_in_flight() -> None:
+def test_disconnected_clients_cost_no_later_batches() -> None:
     replica = Replica(caps=Caps(2000))
     asks = [Ask(0.0001 * number, None, leaves_s=0.001) for number in range(1000)]
     ends = replica.run(asks)
     served = sum(sealed.items for _, sealed in replica.batches)
-    # the first goes alone at once; the batch that follows after 6.5 ms takes who came of late
+    # the first goes alone at once; the batch after 6.5 ms takes the latest arrivals
     assert outcomes(ends)["ok"] == served
     assert served <= 1 + BATCH * (0.1 / 0.01)
     late = [sealed for began_s, sealed in replica.batches if began_s > 0.1 + 0.001]
     assert late == []
 
 
-def test_what_cannot_be_met_is_refused_at_once_and_never_executed() -> None:
+def test_hopeless_requests_are_refused_and_never_executed() -> None:
     replica = Replica()
     ends = replica.run(Ask(0.01 * number, 0.005) for number in range(50))
     assert outcomes(ends) == {"deadline": 50}
     assert replica.busy_s == 0.0
 
 
-def test_an_estimate_that_refuses_everybody_is_put_to_the_test() -> None:
+def test_prediction_that_refuses_everything_is_tested() -> None:
     replica = Replica()
     wrong = [(items, 0.5) for items in range(1, BATCH + 1)]
     replica.scheduler.seed(CostModel.from_warm_up(wrong), None)
@@ -119,7 +119,7 @@ def test_an_estimate_that_refuses_everybody_is_put_to_the_test() -> None:
     assert sum(one.good for one in last) >= 0.95 * len(last)
 
 
-def test_the_urgent_are_served_as_if_they_were_alone() -> None:
+def test_urgent_requests_are_served_as_if_alone() -> None:
     replica = Replica()
     asks = sorted(
         [
@@ -134,7 +134,7 @@ def test_the_urgent_are_served_as_if_they_were_alone() -> None:
 
 
 @pytest.mark.parametrize("deadline_s", [0.1, None], ids=["with deadlines", "with a full queue"])
-def test_a_tenant_that_asks_for_much_takes_nothing_from_one_that_asks_for_little(
+def test_heavy_tenant_takes_nothing_from_a_light_one(
     deadline_s: float | None,
 ) -> None:
     replica = Replica(caps=Caps(8 * BATCH))
@@ -151,7 +151,7 @@ def test_a_tenant_that_asks_for_much_takes_nothing_from_one_that_asks_for_little
     assert median(one.latency_s for one in little if one.outcome == "ok") < 0.04
 
 
-def test_when_full_the_urgent_take_the_place_of_the_least_urgent() -> None:
+def test_urgent_requests_evict_the_least_urgent() -> None:
     replica = Replica(caps=Caps(16))
     asks = [Ask(0.0001 * n, None, priority=9 if n < 30 else 0) for n in range(60)]
     ends = replica.run(asks)
@@ -188,7 +188,7 @@ def p95_in_order_of_arrival_s(asks: list[Ask], device: Device) -> float:
     return sorted(latencies)[int(0.95 * len(latencies))]
 
 
-def test_mixed_lengths_carry_a_third_more_than_padding_in_order_of_arrival() -> None:
+def test_mixed_lengths_carry_a_third_more_than_arrival_order() -> None:
     # an item of length 128 costs 0.5 ms, one of 512 costs 2 ms
     device = Device(per_length=lambda length: length / 128)
     fifo_p95_s = p95_in_order_of_arrival_s(lognormal_lengths(400.0, 8.0), device)

@@ -1,4 +1,4 @@
-"""Requests of any length in padded batches: what the model sees, and what each gets back."""
+"""Requests of any length in padded batches: the model's inputs, and each request's outputs."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def check(engine: TorchEngine, batch: list[Work], length: int) -> None:
         assert answer["same"] == one.inputs["planes"]
 
 
-def test_a_batch_is_padded_to_warmed_shapes_and_answers_are_cut_back() -> None:
+def test_batch_is_padded_to_warmed_shapes_and_outputs_are_cut() -> None:
     model = Means()
     check(engine_of(model), [work(3, 7), work(5, 1, 2)], 8)
     seen = model.seen[-1]
@@ -99,7 +99,7 @@ def test_a_batch_is_padded_to_warmed_shapes_and_answers_are_cut_back() -> None:
     assert seen["planes"].shape == (4, 2, 8)
 
 
-def test_nothing_of_an_earlier_batch_is_left_in_the_memory() -> None:
+def test_batch_memory_keeps_nothing_of_earlier_batches() -> None:
     model = Means()
     engine = engine_of(model)
     check(engine, [work(8, *range(1, 9))], 8)
@@ -120,7 +120,7 @@ def test_nothing_of_an_earlier_batch_is_left_in_the_memory() -> None:
         max_size=4,
     )
 )
-def test_batches_one_after_the_other_answer_right(batches: list[list[tuple[int, int]]]) -> None:
+def test_consecutive_batches_give_correct_outputs(batches: list[list[tuple[int, int]]]) -> None:
     engine = engine_of(Means())
     for batch in batches:
         works = [work(length, *range(1, items + 1)) for length, items in batch]
@@ -137,7 +137,7 @@ def test_batches_one_after_the_other_answer_right(batches: list[list[tuple[int, 
         pytest.param(lambda a, b, c: [a, b, c, c, c, c, c, c], id="more than there is room"),
     ],
 )
-def test_what_was_staged_ahead_is_a_guess(now: Callable[..., list[Work]]) -> None:
+def test_staged_ahead_batch_can_differ_from_the_final_one(now: Callable[..., list[Work]]) -> None:
     engine = engine_of(Means())
     ahead = engine.stage([one := work(3, 7), two := work(5, 1)], 8)
     batch = now(one, two, work(8, 4))
@@ -148,7 +148,7 @@ def test_what_was_staged_ahead_is_a_guess(now: Callable[..., list[Work]]) -> Non
         assert answer["same"] == work_.inputs["planes"]
 
 
-def test_a_guess_of_another_length_gives_its_memory_back() -> None:
+def test_staged_batch_of_another_length_returns_its_memory() -> None:
     engine = engine_of(Means())
     ahead = engine.stage([one := work(3, 7)], 4)
     check(engine, [one], 8)
@@ -178,7 +178,7 @@ class Large:
         return {"y": result}
 
 
-def test_large_rows_are_collected_too() -> None:
+def test_large_rows_are_collected() -> None:
     works = [Work(n, {"x": array("f", [float(n)] * n * Large.elements)}) for n in (1, 2)]
     answers = run(engine_of(Large()), works)
     assert [list(one["y"]) for one in answers] == [
@@ -200,7 +200,7 @@ def test_large_rows_are_collected_too() -> None:
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), RuntimeError),
     ],
 )
-def test_torch_s_errors_are_told_apart(error: Exception, expected: type[Exception]) -> None:
+def test_torch_errors_are_classified(error: Exception, expected: type[Exception]) -> None:
     class Failing(Large):
         def forward(self, batch: torch.Tensor) -> torch.Tensor:
             raise error
@@ -211,7 +211,7 @@ def test_torch_s_errors_are_told_apart(error: Exception, expected: type[Exceptio
     assert "\n" not in str(raised.value)
 
 
-def test_the_cpu_gives_up_a_batch_that_it_has_no_memory_for() -> None:
+def test_cpu_out_of_memory_fails_the_batch() -> None:
     class Huge(Large):
         def forward(self, batch: torch.Tensor) -> torch.Tensor:
             return torch.empty(1 << 60)
@@ -220,7 +220,7 @@ def test_the_cpu_gives_up_a_batch_that_it_has_no_memory_for() -> None:
         run(engine_of(Huge()), [Work(1, {"x": array("f", [0.0] * Large.elements)})])
 
 
-def test_tensors_are_found_in_what_a_model_gives() -> None:
+def test_tensors_are_found_in_nested_results() -> None:
     one = torch.ones(1)
     twice = each_tensor({"a": [one, (one, "text")], "b": None}, lambda tensor: tensor + 1)
     assert twice == {"a": [one + 1, (one + 1, "text")], "b": None}
@@ -236,14 +236,14 @@ def test_tensors_are_found_in_what_a_model_gives() -> None:
         ({"g++"}, {"CXX": "icpx"}, "no C++ compiler (icpx) in this image"),
     ],
 )
-def test_what_compiling_lacks_is_named(
+def test_missing_compiler_is_named(
     found: set[str], environ: dict[str, str], missing: str | None
 ) -> None:
     which = {name: f"/usr/bin/{name}" for name in found}.get
     assert compilation.obstacle("cpu", which=which, environ=environ) == missing
 
 
-def test_a_cache_belongs_to_a_model_a_torch_and_a_device(tmp_path: Path) -> None:
+def test_compile_cache_is_per_model_torch_and_device(tmp_path: Path) -> None:
     digest = compilation.digest(Means(), SIGNATURE)
     assert digest == compilation.digest(Means(), SIGNATURE)
     assert digest != compilation.digest(Large(), Large.signature)
@@ -257,7 +257,7 @@ def test_a_cache_belongs_to_a_model_a_torch_and_a_device(tmp_path: Path) -> None
     assert environ["TORCHINDUCTOR_CACHE_DIR"] == str(folder / "inductor")
 
 
-def test_weights_of_other_shapes_are_another_model() -> None:
+def test_compile_cache_differs_for_other_shapes() -> None:
     class Holder:
         def __init__(self, width: int) -> None:
             self.module = torch.nn.Linear(width, 1)

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.clock
 
 
 async def client(server: Server) -> int:
-    """Keep one connection busy until an answer closes it; the number of answers.
+    """Keep one connection busy until a response closes it; return the number of responses.
 
-    Then a Service would lead to another replica. Anything but a right answer raises.
+    A Service would then route to another replica. Anything but a correct response raises.
     """
     answered = 0
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as http:
@@ -33,7 +33,7 @@ async def client(server: Server) -> int:
                     return answered
 
 
-async def test_no_request_is_lost_while_a_server_under_load_drains() -> None:
+async def test_drain_under_load_loses_no_request() -> None:
     async with serving(DRAIN_DELAY_S=1) as server:
         await server.ready()
         clients = [asyncio.create_task(client(server)) for _ in range(12)]
@@ -49,7 +49,7 @@ async def test_no_request_is_lost_while_a_server_under_load_drains() -> None:
                     status, said = answer.status, await answer.json()
             assert (status, said["phase"]) == (503, "draining")
             assert answer.headers["connection"] == "close"
-        # endpoints have not caught up: one more comes over a new connection
+        # endpoints are not updated yet: one more request arrives over a new connection
         clients.append(asyncio.create_task(client(server)))
         answers = await asyncio.wait_for(asyncio.gather(*clients), 20)
         assert all(answered > 1 for answered in answers[:-1])
@@ -57,7 +57,7 @@ async def test_no_request_is_lost_while_a_server_under_load_drains() -> None:
         assert await server.process.wait() == 0
 
 
-async def test_what_was_accepted_is_finished_although_it_takes_longer_than_the_delay() -> None:
+async def test_drain_finishes_requests_longer_than_the_delay() -> None:
     async with serving(EMULATED_FIXED_COST_S=0.5, MAX_BATCH_SIZE=1, DRAIN_DELAY_S=0) as server:
         await server.ready()
         async with aiohttp.ClientSession() as http:
@@ -77,7 +77,7 @@ async def test_what_was_accepted_is_finished_although_it_takes_longer_than_the_d
         assert await server.process.wait() == 0
 
 
-async def test_when_the_grace_ends_the_rest_gets_an_error_and_not_silence() -> None:
+async def test_drain_grace_end_answers_the_rest_with_an_error() -> None:
     async with serving(
         EMULATED_FIXED_COST_S=0.9, MAX_BATCH_SIZE=1, DRAIN_DELAY_S=0, DRAIN_GRACE_S=0.1
     ) as server:
@@ -94,7 +94,7 @@ async def test_when_the_grace_ends_the_rest_gets_an_error_and_not_silence() -> N
         assert await server.process.wait() == 1
 
 
-async def test_a_connection_past_its_age_is_closed_after_an_answer() -> None:
+async def test_connection_past_its_age_is_closed_after_a_response() -> None:
     async with serving(CONNECTION_MAX_AGE_S=0.2) as server:
         await server.ready()
         async with aiohttp.ClientSession() as http:
@@ -107,7 +107,7 @@ async def test_a_connection_past_its_age_is_closed_after_an_answer() -> None:
         assert closings == [None, "close"]
 
 
-async def test_a_crowded_replica_sends_its_clients_to_look_for_another() -> None:
+async def test_overloaded_replica_closes_connections() -> None:
     async with serving(
         EMULATED_FIXED_COST_S=0.2, EMULATED_PER_ITEM_COST_S=0, MAX_BATCH_SIZE=2, MAX_WAITING=40
     ) as server:
@@ -121,11 +121,11 @@ async def test_a_crowded_replica_sends_its_clients_to_look_for_another() -> None
                     return answer.headers.get("connection")
 
             closings = await asyncio.gather(*(ask() for _ in range(12)))
-        # Two leave per batch; while more than four wait, whoever is answered is sent away.
+        # Two leave per batch; while more than four wait, each response closes its connection.
         assert closings.count("close") in range(4, 9)
 
 
-async def test_a_client_that_hangs_up_frees_its_place() -> None:
+async def test_disconnected_client_frees_its_place() -> None:
     async with serving(EMULATED_FIXED_COST_S=0.5, MAX_BATCH_SIZE=1) as server:
         await server.ready()
         async with aiohttp.ClientSession() as http:
@@ -140,7 +140,7 @@ async def test_a_client_that_hangs_up_frees_its_place() -> None:
             await server.shows("requests_waiting", 0)
 
 
-async def test_a_model_that_never_gets_warm_ends_the_process_and_says_why() -> None:
+async def test_model_that_never_becomes_warm_ends_the_process() -> None:
     async with serving(
         EMULATED_FIXED_COST_S=0.02, WARMUP_MAX_LATENCY_S=0.001, WARMUP_TIMEOUT_S=2
     ) as server:
@@ -150,7 +150,7 @@ async def test_a_model_that_never_gets_warm_ends_the_process_and_says_why() -> N
     assert b" ready after" not in log
 
 
-async def test_a_signal_while_loading_ends_the_process_at_once() -> None:
+async def test_signal_while_loading_ends_the_process_at_once() -> None:
     async with serving(EMULATED_LOAD_S=30) as server, aiohttp.ClientSession() as http:
         async with asyncio.timeout(20):
             while True:
@@ -166,7 +166,7 @@ async def test_a_signal_while_loading_ends_the_process_at_once() -> None:
         assert await asyncio.wait_for(server.process.wait(), 5) == 0
 
 
-async def test_a_signal_before_anything_is_imported_ends_the_process_with_0() -> None:
+async def test_signal_before_imports_ends_the_process_with_0() -> None:
     async with serving() as server:
         assert server.process.stdin is None
         while not handles_sigterm(server.process.pid):  # noqa: ASYNC110 - another process
@@ -181,14 +181,14 @@ def handles_sigterm(pid: int) -> bool:
     return bool(caught >> (signal.SIGTERM - 1) & 1)
 
 
-async def test_a_load_that_hangs_ends_the_process_when_the_warm_up_time_is_over() -> None:
+async def test_hanging_load_ends_the_process_after_the_warm_up_timeout() -> None:
     async with serving(EMULATED_LOAD_S=60, WARMUP_TIMEOUT_S=0.1) as server:
         _, log = await asyncio.wait_for(server.process.communicate(), 20)
         assert server.process.returncode == 1
     assert b"the model did not become warm within HEADROOM_WARMUP_TIMEOUT_S=0.1 s" in log
 
 
-async def test_a_port_that_is_taken_is_named() -> None:
+async def test_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         async with serving(PORT=port) as server:
@@ -198,7 +198,7 @@ async def test_a_port_that_is_taken_is_named() -> None:
     assert b"Traceback" not in log
 
 
-async def test_all_wrong_settings_are_named_with_rule_and_value() -> None:
+async def test_all_wrong_settings_are_reported_with_rule_and_value() -> None:
     async with serving(PORT=70_000, ENGINE="cuda", DRAIN_GRACE_S="1m", MAX_WAITNG=3) as server:
         _, log = await asyncio.wait_for(server.process.communicate(), 20)
         assert server.process.returncode == 2
@@ -207,7 +207,7 @@ async def test_all_wrong_settings_are_named_with_rule_and_value() -> None:
     assert b"HEADROOM_DRAIN_GRACE_S: Input should be a valid number" in log
 
 
-async def test_the_emulated_server_imports_no_torch_and_no_numpy() -> None:
+async def test_emulated_server_imports_no_torch_and_no_numpy() -> None:
     script = (
         "import sys, headroom_server.composition as m\n"
         "m.build_runner(m.Settings(engine='emulated'), m.ModelSource('m'))\n"

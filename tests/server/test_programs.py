@@ -1,4 +1,4 @@
-"""torch.export programs and AOTInductor packages: both keys, or nothing is read."""
+"""torch.export programs and AOTInductor packages: both trust and digest, or nothing is read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.clock
 
 
 class Scaled(torch.nn.Module):
-    """Two inputs, two outputs, and a constant that has to come along."""
+    """Two inputs, two outputs, and a constant that must be included."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ def engine_of(tmp_path: Path) -> Make:
     return make
 
 
-def test_a_trusted_and_pinned_program_answers_as_the_module_it_was(
+def test_trusted_and_pinned_program_answers_like_its_module(
     module: torch.nn.Module, exported: bytes, engine_of: Make
 ) -> None:
     engine = engine_of(exported)
@@ -106,7 +106,7 @@ def test_a_trusted_and_pinned_program_answers_as_the_module_it_was(
 
 
 class Touch:
-    """A pickle that makes a file where it is read."""
+    """A pickle that creates a file when it is read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -116,7 +116,7 @@ class Touch:
 
 
 def crafted(exported: bytes, proof: Path) -> bytes:
-    """The program with its sample inputs, which nobody needs, replaced by a pickle that acts."""
+    """The program with its unused sample inputs replaced by a pickle that runs code."""
     sample = io.BytesIO()
     torch.save(Touch(proof), sample)
     file = io.BytesIO()
@@ -136,7 +136,7 @@ def crafted(exported: bytes, proof: Path) -> bytes:
     ],
     ids=["not trusted", "not pinned", "neither"],
 )
-def test_with_one_key_missing_nothing_of_the_program_runs(
+def test_program_without_trust_or_digest_does_not_run(
     *,
     trusted: bool,
     pinned: str | None,
@@ -152,7 +152,9 @@ def test_with_one_key_missing_nothing_of_the_program_runs(
     assert not proof.exists()
 
 
-def test_why_both_keys_are_asked_for(exported: bytes, engine_of: Make, tmp_path: Path) -> None:
+def test_crafted_program_runs_code_despite_weights_only(
+    exported: bytes, engine_of: Make, tmp_path: Path
+) -> None:
     proof = tmp_path / "ran"
     with contextlib.suppress(LoadError):
         engine_of(crafted(exported, proof)).load()
@@ -167,14 +169,14 @@ def test_why_both_keys_are_asked_for(exported: bytes, engine_of: Make, tmp_path:
         ("aotinductor", None, "contains a program of format 'export'; got format = 'aotinductor'"),
     ],
 )
-def test_bytes_of_another_kind_are_refused_before_torch_sees_them(
+def test_wrong_kind_of_program_is_refused_before_torch(
     kind: str, data: bytes | None, words: str, exported: bytes, engine_of: Make
 ) -> None:
     with pytest.raises(LoadError, match=words):
         engine_of(exported if data is None else data, kind=kind).load()
 
 
-def test_an_archive_that_torch_cannot_read_is_named(engine_of: Make) -> None:
+def test_unreadable_archive_is_named(engine_of: Make) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("archive/models/model.json", "{}")

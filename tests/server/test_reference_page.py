@@ -22,18 +22,18 @@ from headroom_server.settings import Settings, variable
         "| `headroom_batch_size` | histogram | Items per batch. |",
     ],
 )
-def test_rows_are_read_from_the_code(row: str) -> None:
+def test_reference_has_rows_from_the_code(row: str) -> None:
     assert row in page().splitlines()
 
 
-def test_every_setting_is_there_and_explained() -> None:
+def test_reference_explains_every_setting() -> None:
     rows = [line for line in page().splitlines() if line.startswith("| `--")]
     assert len(rows) == len(Settings.model_fields)
     assert all(any(variable(key) in row for row in rows) for key in Settings.model_fields)
     assert [row for row in rows if row.endswith("|  |")] == []
 
 
-def test_the_command_prints_it() -> None:
+def test_reference_command_prints_the_page() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "headroom_server", "reference"],
         check=True,

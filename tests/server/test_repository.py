@@ -1,4 +1,4 @@
-"""A folder of models: what is found, chosen and refused, and `headroom-server check`."""
+"""A folder of models: what is found, selected and refused, and `headroom-server check`."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def mlp_at(place: str) -> dict[str, str | bytes]:
     return {f"{place}model.toml": MLP, f"{place}model.safetensors": safetensors(TENSORS)}
 
 
-def test_a_folder_with_a_description_is_a_repository_of_one_model(tmp_path: Path) -> None:
+def test_folder_with_a_description_is_a_repository_of_one_model(tmp_path: Path) -> None:
     assert scan(write(tmp_path, mlp_at("")), "m").models == {"m": {1: tmp_path}}
 
 
-def test_versions_are_integers_and_a_model_without_any_is_version_1(tmp_path: Path) -> None:
+def test_versions_are_integers_with_1_as_default(tmp_path: Path) -> None:
     files = mlp_at("bert/2/") | mlp_at("bert/10/") | mlp_at("resnet/")
     files |= {"bert/notes/readme": "", ".git/x": "", "lost+found/x": "", "README.md": ""}
     found = scan(write(tmp_path, files), "m")
@@ -85,7 +85,7 @@ def test_versions_are_integers_and_a_model_without_any_is_version_1(tmp_path: Pa
         ({"a/model.toml": MLP, "a/1/model.toml": MLP}, r"model.toml or versions; got both, \[1\]"),
     ],
 )
-def test_a_folder_that_is_no_model_is_a_problem_with_a_next_step(
+def test_folder_without_a_model_is_a_problem_with_a_next_step(
     tmp_path: Path, files: dict[str, str | bytes], words: str
 ) -> None:
     found = scan(write(tmp_path, files), "m")
@@ -94,11 +94,11 @@ def test_a_folder_that_is_no_model_is_a_problem_with_a_next_step(
         chosen(found, ())
 
 
-def test_a_name_that_no_url_could_carry_is_a_problem(tmp_path: Path) -> None:
+def test_name_invalid_in_urls_is_a_problem(tmp_path: Path) -> None:
     assert "rename" in scan(write(tmp_path, mlp_at("a b/")), "m").problems["a b"]
 
 
-def test_a_repository_that_is_none_is_named(tmp_path: Path) -> None:
+def test_missing_repository_is_named(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="No such file or directory: create it"):
         scan(tmp_path / "no", "m")
     with pytest.raises(LoadError, match="Not a directory"):
@@ -119,7 +119,7 @@ TWO = Repository(Path("/r"), {"a": {1: A, 12: A}, "b": {3: B}}, {})
         (("b", "a:1"), {"b": {3: B}, "a": {1: A}}),
     ],
 )
-def test_the_latest_version_is_served_unless_others_are_named(
+def test_latest_version_is_served_by_default(
     wanted: tuple[str, ...], found: dict[str, dict[int, Path]]
 ) -> None:
     assert chosen(TWO, wanted) == found
@@ -136,14 +136,14 @@ def test_the_latest_version_is_served_unless_others_are_named(
         ("a:../b", "no version"),
     ],
 )
-def test_what_is_not_there_cannot_be_chosen(wanted: str, words: str) -> None:
+def test_missing_model_or_version_is_refused(wanted: str, words: str) -> None:
     with pytest.raises(LoadError, match=words):
         chosen(TWO, (wanted,))
     with pytest.raises(LoadError, match="the repository contains no model: add"):
         chosen(Repository(Path("/r"), {}, {}), ())
 
 
-def test_links_are_followed_inside_the_repository_and_nowhere_else(tmp_path: Path) -> None:
+def test_links_are_followed_only_inside_the_repository(tmp_path: Path) -> None:
     root = write(tmp_path / "repository", mlp_at("..data/") | mlp_at("shared/"))
     outside = write(tmp_path / "outside", mlp_at(""))
     # as a ConfigMap is mounted
@@ -167,7 +167,7 @@ def test_links_are_followed_inside_the_repository_and_nowhere_else(tmp_path: Pat
 
 
 @given(st.text(max_size=20).map(lambda text: f"{text}.safetensors"))
-def test_any_weights_name_that_passes_lies_beside_the_description(name: str) -> None:
+def test_accepted_weights_name_is_next_to_the_description(name: str) -> None:
     try:
         check_weights_name(name, Format.SAFETENSORS)
     except ValueError:
@@ -177,7 +177,7 @@ def test_any_weights_name_that_passes_lies_beside_the_description(name: str) -> 
     assert Path(os.path.normpath(beside / name)).parent == beside
 
 
-def test_a_sound_repository_is_told_in_a_line_per_model(tmp_path: Path) -> None:
+def test_check_of_a_valid_repository_prints_a_line_per_model(tmp_path: Path) -> None:
     files = mlp_at("bert/1/") | mlp_at("bert/2/") | {"emulated/model.toml": "engine = 'emulated'"}
     digest = hashlib.sha256(safetensors(TENSORS)).hexdigest()
     files["bert/2/model.toml"] = (
@@ -245,7 +245,7 @@ def program(kind: str, data: bytes) -> str:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_the_next_step(
+def test_check_reports_each_mistake_with_a_next_step(
     tmp_path: Path, files: dict[str, str | bytes], words: list[str]
 ) -> None:
     (finding,) = check(write(tmp_path, mlp_at("") | files), trusted=False)
@@ -274,7 +274,7 @@ def test_what_is_wrong_is_told_with_the_next_step(
         ("export", b"PK\x03\x04", "wrong  model/1: model.pt2 is not a .pt2 archive"),
     ],
 )
-def test_a_program_is_what_it_is_declared_as(
+def test_check_compares_programs_with_their_format(
     tmp_path: Path, kind: str, data: bytes, line: str
 ) -> None:
     write(tmp_path, {"model.toml": program(kind, data), "model.pt2": data})
@@ -282,7 +282,7 @@ def test_a_program_is_what_it_is_declared_as(
     assert str(finding).startswith(line)
 
 
-def test_the_command_says_it_by_its_exit_code_and_without_torch(tmp_path: Path) -> None:
+def test_check_command_sets_the_exit_code_without_torch(tmp_path: Path) -> None:
     write(tmp_path, mlp_at("a/"))
     command = "import sys; from headroom_server.cli import main; code = main(sys.argv[1:]); "
     command += "sys.exit(9 if {'torch', 'safetensors'} & set(sys.modules) else code)"
@@ -305,7 +305,7 @@ def test_the_command_says_it_by_its_exit_code_and_without_torch(tmp_path: Path) 
     assert "unrecognized arguments: --strict" in reply
 
 
-def test_a_class_of_the_program_itself_is_none(tmp_path: Path) -> None:
+def test_check_does_not_find_classes_of_main(tmp_path: Path) -> None:
     (tmp_path / "model.toml").write_text("architecture = '__main__:Model'")
     # only a program that was not started as a module has a __main__ without a spec
     code = "import sys; from pathlib import Path; from headroom_server.repository import checking; "
@@ -317,7 +317,7 @@ def test_a_class_of_the_program_itself_is_none(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=60), st.integers(0, 200))
-def test_any_header_is_read_or_named(noise: bytes, at: int) -> None:
+def test_arbitrary_safetensors_header_is_parsed_or_refused(noise: bytes, at: int) -> None:
     file = bytearray(safetensors(TENSORS))
     file[at : at + len(noise)] = noise
     found = header_of(bytes(file))
@@ -332,7 +332,7 @@ def header_of(file: bytes) -> dict[str, Held] | str:
         return str(error)
 
 
-def test_a_header_names_types_and_shapes() -> None:
+def test_safetensors_header_has_types_and_shapes() -> None:
     assert header_of(safetensors(TENSORS)) == {
         "0.weight": Held("F32", (3, 2)),
         "0.bias": Held("F32", (3,)),

@@ -80,9 +80,7 @@ async def index(http: httpx.AsyncClient, **body: object) -> list[str]:
     return [" ".join(filter(None, entry.values())) for entry in entries]
 
 
-async def test_each_model_answers_under_its_name_and_version(
-    tmp_path: Path, connect: Connect
-) -> None:
+async def test_models_answer_under_their_name_and_version(tmp_path: Path, connect: Connect) -> None:
     write(tmp_path, a_1=QUICK.format(size=2), a_3=QUICK.format(size=2), b=QUICK.format(size=1))
     http = await connect(models=("a:1", "a", "b"))
     assert (await http.post("/v1/models/a:predict", json=ROW)).json() == {"predictions": [3.0]}
@@ -104,7 +102,7 @@ async def test_each_model_answers_under_its_name_and_version(
     ]
 
 
-async def test_metrics_of_several_models_are_one_text(tmp_path: Path, connect: Connect) -> None:
+async def test_metrics_of_several_models_are_one_page(tmp_path: Path, connect: Connect) -> None:
     write(tmp_path, a_1=QUICK.format(size=2), a_2=QUICK.format(size=2), b=QUICK.format(size=1))
     http = await connect(models=("a:1", "a:2", "b"))
     await http.post("/v1/models/a:predict", json=ROW)
@@ -131,7 +129,7 @@ async def test_metrics_of_several_models_are_one_text(tmp_path: Path, connect: C
     ]
 
 
-async def test_the_classes_of_a_description_are_those_of_its_requests(
+async def test_slo_classes_of_a_description_apply_to_requests(
     tmp_path: Path, connect: Connect
 ) -> None:
     classes = "[classes.batch]\npriority = 9\n"
@@ -143,7 +141,7 @@ async def test_the_classes_of_a_description_are_those_of_its_requests(
     assert (refused.status_code, "x-slo-class" in refused.json()["error"]) == (400, True)
 
 
-async def test_models_come_and_go_while_others_serve(tmp_path: Path, connect: Connect) -> None:
+async def test_models_load_and_unload_while_others_serve(tmp_path: Path, connect: Connect) -> None:
     write(tmp_path, a=QUICK.format(size=2), b_1=QUICK.format(size=1), wrong="x = 1")
     http = await connect(model_control="explicit", models=("a",))
     wrong = "wrong 1 UNAVAILABLE"
@@ -194,7 +192,7 @@ async def test_models_come_and_go_while_others_serve(tmp_path: Path, connect: Co
         ("a/unload", b"x" * 70_000, 413, "65536 bytes"),
     ],
 )
-async def test_a_request_that_cannot_be_done_changes_nothing(
+async def test_refused_control_request_changes_nothing(
     tmp_path: Path, connect: Connect, path: str, body: bytes, status: int, words: str
 ) -> None:
     write(tmp_path, a=QUICK.format(size=2), wrong="x = 1")
@@ -206,7 +204,7 @@ async def test_a_request_that_cannot_be_done_changes_nothing(
     assert await index(http, ready=True) == ["a 1 READY"]
 
 
-async def test_the_document_describes_the_extension(tmp_path: Path, connect: Connect) -> None:
+async def test_openapi_document_describes_the_extension(tmp_path: Path, connect: Connect) -> None:
     write(tmp_path, a=QUICK.format(size=2))
     paths = (await (await connect()).get("/openapi.json")).json()["paths"]
     described = {path: item["post"] for path, item in paths.items() if "/repository/" in path}
@@ -220,9 +218,7 @@ async def test_the_document_describes_the_extension(tmp_path: Path, connect: Con
     )
 
 
-async def test_models_stay_where_the_server_was_not_told_otherwise(
-    tmp_path: Path, connect: Connect
-) -> None:
+async def test_models_stay_without_explicit_control(tmp_path: Path, connect: Connect) -> None:
     write(tmp_path, a=QUICK.format(size=2))
     http = await connect()
     for verb in ("load", "unload"):
@@ -232,7 +228,7 @@ async def test_models_stay_where_the_server_was_not_told_otherwise(
     assert await index(http) == ["a 1 READY"]
 
 
-def test_a_description_goes_before_the_servers_batch_size() -> None:
+def test_batch_size_of_a_description_overrides_the_settings() -> None:
     settings = Settings(max_batch_size=8)
     for text, largest in [
         ("architecture = 'a'", 8),
@@ -251,13 +247,13 @@ def test_a_description_goes_before_the_servers_batch_size() -> None:
         ({"model_uri": "file:///no/such"}, "the repository must be a folder with models"),
     ],
 )
-def test_a_configuration_without_a_model_is_named(settings: dict[str, str], words: str) -> None:
+def test_configuration_without_a_model_is_refused(settings: dict[str, str], words: str) -> None:
     configured = Settings(**settings)
     with pytest.raises(LoadError, match=words):
         ModelStore(configured, partial(build_runner, configured)).configured()
 
 
-async def test_a_wrong_repository_ends_the_process_before_it_listens(tmp_path: Path) -> None:
+async def test_invalid_repository_ends_the_process_before_it_listens(tmp_path: Path) -> None:
     write(tmp_path, a=QUICK.format(size=2), b="x = 1", c="y = 2")
     async with serving(ENGINE="torch", MODEL_URI=f"file://{tmp_path}") as server:
         _, log = await asyncio.wait_for(server.process.communicate(), 20)
@@ -267,7 +263,7 @@ async def test_a_wrong_repository_ends_the_process_before_it_listens(tmp_path: P
     assert b"Traceback" not in log
 
 
-async def test_a_served_repository_drains_all_its_models(tmp_path: Path) -> None:
+async def test_drain_finishes_all_models_of_a_repository(tmp_path: Path) -> None:
     write(tmp_path, a=QUICK.format(size=2), b=QUICK.format(size=2))
     uri = f"file://{tmp_path}"
     async with serving(ENGINE="torch", MODEL_URI=uri, DRAIN_DELAY_S=0) as server:

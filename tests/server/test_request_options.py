@@ -1,4 +1,4 @@
-"""Deadlines, priorities, tenants and SLO classes, as headers carry them."""
+"""Deadlines, priorities, tenants and SLO classes in headers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloCl
         ),
     ],
 )
-def test_terms(
+def test_options_come_from_headers_and_classes(
     headers: dict[str, str],
     classes: dict[str, SloClass],
     grpc_s: float | None,
@@ -68,7 +68,7 @@ def test_terms(
         pytest.param("x-slo-class", "tin", "(batch, default, gold); got 'tin'", id="no class"),
     ],
 )
-def test_a_wrong_header_is_named_with_rule_and_value(header: str, value: str, words: str) -> None:
+def test_wrong_header_is_reported_with_rule_and_value(header: str, value: str, words: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         parse_request_options({header.encode(): value.encode()}, CLASSES)
     assert caught.value.message.startswith(f"{header} must be ")
@@ -79,7 +79,7 @@ def test_a_wrong_header_is_named_with_rule_and_value(header: str, value: str, wo
     st.sampled_from([b"x-request-timeout", b"x-request-priority", b"x-tenant", b"x-slo-class"]),
     st.binary(max_size=300),
 )
-def test_any_bytes_give_terms_in_range_or_a_short_refusal(header: bytes, value: bytes) -> None:
+def test_arbitrary_bytes_give_valid_options_or_a_short_error(header: bytes, value: bytes) -> None:
     refused = ""
     options = RequestOptions()
     try:
@@ -91,7 +91,7 @@ def test_any_bytes_give_terms_in_range_or_a_short_refusal(header: bytes, value: 
     assert 0 <= options.priority <= 9
 
 
-def test_the_settings_deadline_is_that_of_requests_that_name_none() -> None:
+def test_deadline_setting_applies_to_requests_without_one() -> None:
     classes = slo_classes(Settings(deadline_s=0.25), None)
     assert parse_request_options({}, classes).deadline_s == 0.25
     assert parse_request_options({b"x-request-timeout": b"2"}, classes).deadline_s == 2.0

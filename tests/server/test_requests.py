@@ -1,4 +1,4 @@
-"""Requests over HTTP: answers, bad input, back-pressure, deadlines, failures, accounts."""
+"""Requests over HTTP: responses, invalid input, back-pressure, deadlines, failures, accounts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_typed_json_gives_one_prediction_per_instance(start: Start) -> Non
 
 
 @pytest.mark.parametrize("data", [[1, 2, 3, 4], [[1, 2], [3, 4]]], ids=["flat", "nested"])
-async def test_v2_answers_with_tensors(start: Start, data: Any) -> None:
+async def test_v2_request_is_answered_with_tensors(start: Start, data: Any) -> None:
     world = await start()
     body = v2(data, [2, 2]) | {"id": "abc", "outputs": [{"name": "sum"}]}
     answer = await world.http.post("/v2/models/m/infer", json=body)
@@ -96,7 +96,7 @@ BAD_V1 = [
 
 
 @pytest.mark.parametrize(("body", "status", "reason", "words"), BAD_V1)
-async def test_bad_typed_json_costs_no_batch(
+async def test_invalid_typed_json_causes_no_batch(
     start: Start, body: bytes, status: int, reason: str | None, words: str
 ) -> None:
     world = await start()
@@ -134,7 +134,9 @@ BAD_V2 = [
 
 
 @pytest.mark.parametrize(("body", "words"), BAD_V2)
-async def test_bad_v2_names_field_and_rule(start: Start, body: Any, words: str) -> None:
+async def test_invalid_v2_request_is_reported_with_field_and_rule(
+    start: Start, body: Any, words: str
+) -> None:
     world = await start()
     answer = await world.http.post("/v2/models/m/infer", json=body)
     assert answer.status_code == 400
@@ -142,20 +144,20 @@ async def test_bad_v2_names_field_and_rule(start: Start, body: Any, words: str) 
     assert world.engine.batches == []
 
 
-async def test_an_error_says_no_more_of_a_request_than_fits_a_line(start: Start) -> None:
+async def test_error_quotes_at_most_a_line_of_the_request(start: Start) -> None:
     world = await start()
     answer = await world.http.post("/v2/models/m/infer", json=v2([1, 2], [1, 2], name="y" * 3000))
     assert answer.status_code == 400
     assert len(answer.text) < 300
 
 
-async def test_no_answer_leads_a_client_to_another_host(start: Start) -> None:
+async def test_responses_never_redirect(start: Start) -> None:
     world = await start()
     answer = await world.http.post("/v2/models/m/infer/", headers={"host": "elsewhere"})
     assert answer.status_code == 404
 
 
-async def test_another_model_is_not_found(start: Start) -> None:
+async def test_unknown_model_is_not_found(start: Start) -> None:
     world = await start()
     answer = await world.http.post("/v1/models/other:predict", json={"instances": [[1, 2]]})
     assert (answer.status_code, answer.json()) == (
@@ -167,7 +169,7 @@ async def test_another_model_is_not_found(start: Start) -> None:
     assert (await world.http.get("/v1/models/m:predict")).status_code == 405
 
 
-async def test_requests_that_wait_together_are_executed_together(start: Start) -> None:
+async def test_waiting_requests_are_executed_together(start: Start) -> None:
     world = await start()
     first = await world.hold_device()
     other_lengths = [asyncio.create_task(world.predict([i, i])) for i in range(4)]
@@ -183,7 +185,7 @@ async def test_requests_that_wait_together_are_executed_together(start: Start) -
     assert seen["headroom_request_duration_seconds_count"] == 5
 
 
-async def test_a_full_queue_refuses_with_the_time_to_come_back(start: Start) -> None:
+async def test_full_queue_refuses_with_retry_after(start: Start) -> None:
     world = await start(max_waiting=2)
     accepted = [await world.hold_device()]
     accepted += [asyncio.create_task(world.predict([1, 1])) for _ in range(2)]
@@ -201,7 +203,7 @@ async def test_a_full_queue_refuses_with_the_time_to_come_back(start: Start) -> 
     assert (seen["headroom_requests_total{ok}"], seen["headroom_requests_total{refused}"]) == (3, 1)
 
 
-async def test_a_deadline_that_passes_while_waiting_is_answered_at_once(start: Start) -> None:
+async def test_deadline_passing_in_the_queue_is_answered_at_once(start: Start) -> None:
     world = await start()
     first = await world.hold_device()
     late = await world.predict([1, 1], **{"x-request-timeout": "0.05"})
@@ -213,7 +215,7 @@ async def test_a_deadline_that_passes_while_waiting_is_answered_at_once(start: S
 
 
 @pytest.mark.parametrize("value", ["soon", "0", "-1", "nan", "inf", "1e9"])
-async def test_a_deadline_is_a_number_of_seconds(start: Start, value: str) -> None:
+async def test_invalid_deadline_is_refused(start: Start, value: str) -> None:
     world = await start()
     answer = await world.predict([1, 1], **{"x-request-timeout": value})
     assert answer.status_code == 400
@@ -221,7 +223,7 @@ async def test_a_deadline_is_a_number_of_seconds(start: Start, value: str) -> No
 
 
 @pytest.mark.parametrize("waiting", [True, False], ids=["while it waits", "while it runs"])
-async def test_a_client_that_leaves_cancels_its_request(start: Start, waiting: bool) -> None:
+async def test_disconnected_client_cancels_its_request(start: Start, waiting: bool) -> None:
     world = await start()
     connection = Connection()
     first = await world.hold_device() if waiting else None
@@ -256,7 +258,7 @@ async def test_a_client_that_leaves_cancels_its_request(start: Start, waiting: b
     assert (await balanced_metrics(world))["headroom_requests_total{cancelled}"] == 1
 
 
-async def test_a_failing_batch_fails_its_requests_and_nothing_else(start: Start) -> None:
+async def test_failing_batch_fails_only_its_requests(start: Start) -> None:
     world = await start()
     world.engine.error = RuntimeError("secret detail")
     answer = await world.predict([1, 1])
@@ -268,7 +270,7 @@ async def test_a_failing_batch_fails_its_requests_and_nothing_else(start: Start)
     assert (await balanced_metrics(world))["headroom_requests_total{failed}"] == 1
 
 
-async def test_a_lost_device_fails_liveness_and_leaves_nobody_unanswered(start: Start) -> None:
+async def test_lost_device_fails_liveness_and_answers_all_requests(start: Start) -> None:
     world = await start()
     running = await world.hold_device()
     waiting = asyncio.create_task(world.predict([1, 1]))
@@ -282,7 +284,7 @@ async def test_a_lost_device_fails_liveness_and_leaves_nobody_unanswered(start: 
     assert (await balanced_metrics(world))["headroom_ready"] == 0
 
 
-async def test_a_wedged_device_fails_liveness(start: Start) -> None:
+async def test_hanging_device_fails_liveness(start: Start) -> None:
     world = await start(stall_timeout_s=0.05)
     request = await world.hold_device()
     await until(lambda: not world.runner.live)
@@ -292,7 +294,7 @@ async def test_a_wedged_device_fails_liveness(start: Start) -> None:
     assert (await world.http.get("/v2/health/live")).status_code == 200
 
 
-async def test_what_waits_behind_a_hanging_batch_gets_an_error_and_the_queue_is_closed(
+async def test_hanging_batch_fails_the_queue_and_closes_the_intake(
     start: Start,
 ) -> None:
     world = await start(stall_timeout_s=0.05)
@@ -326,9 +328,7 @@ async def test_what_waits_behind_a_hanging_batch_gets_an_error_and_the_queue_is_
         pytest.param(None, id="nothing at all"),
     ],
 )
-async def test_an_engine_that_breaks_its_word_fails_the_batch_and_nothing_else(
-    start: Start, outputs: Any
-) -> None:
+async def test_undeclared_outputs_fail_only_their_batch(start: Start, outputs: Any) -> None:
     world = await start()
     world.engine.forged = [outputs]
     answer = await asyncio.wait_for(world.predict([1, 1]), 5)
@@ -337,7 +337,7 @@ async def test_an_engine_that_breaks_its_word_fails_the_batch_and_nothing_else(
     assert (await balanced_metrics(world))["headroom_requests_total{failed}"] == 1
 
 
-async def test_an_answer_that_json_cannot_carry_fails_only_its_request(start: Start) -> None:
+async def test_nan_output_fails_only_its_request(start: Start) -> None:
     world = await start()
     first = await world.hold_device()
     good = asyncio.create_task(world.predict([1, 1]))
@@ -349,7 +349,7 @@ async def test_an_answer_that_json_cannot_carry_fails_only_its_request(start: St
     assert world.engine.batches == [1, 2]
 
 
-async def test_draining_is_not_ready_and_still_answers_until_the_door_closes(start: Start) -> None:
+async def test_drain_is_not_ready_and_answers_until_the_intake_closes(start: Start) -> None:
     world = await start()
     world.runner.drain()
     assert (await world.http.get("/v2/health/ready")).json()["phase"] == "draining"
@@ -363,7 +363,7 @@ async def test_draining_is_not_ready_and_still_answers_until_the_door_closes(sta
     assert (seen["headroom_ready"], seen["headroom_draining"]) == (0, 1)
 
 
-async def test_ready_and_metadata_say_what_serves(start: Start) -> None:
+async def test_ready_and_metadata_describe_the_model(start: Start) -> None:
     world = await start()
     ready = (await world.http.get("/v2/health/ready")).json()
     assert (ready["ready"], ready["phase"], ready["emulated"]) == (True, "ready", True)
@@ -381,7 +381,7 @@ async def test_ready_and_metadata_say_what_serves(start: Start) -> None:
     assert (await world.http.get("/v2")).json()["name"] == "headroom"
 
 
-async def test_the_documentation_shows_the_loaded_model(start: Start) -> None:
+async def test_documentation_shows_the_loaded_model(start: Start) -> None:
     world = await start()
     paths = (await world.http.get("/openapi.json")).json()["paths"]
     predict, infer = paths["/v1/models/m:predict"]["post"], paths["/v2/models/m/infer"]["post"]

@@ -1,4 +1,4 @@
-"""Clients that send too much, too slowly, or not all of it: raw bytes against a server process."""
+"""Clients that send too much, too slowly, or incompletely: raw bytes to a server process."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ async def clients(server: Server, count: int) -> AsyncIterator[list[Client]]:
             await one.leave()
 
 
-async def test_a_request_is_bounded_in_bytes_and_in_time() -> None:
+async def test_requests_are_bounded_in_bytes_and_in_time() -> None:
     async with serving(RECEIVE_TIMEOUT_S=0.6, CONNECTION_IDLE_S=1) as server:
         await server.ready()
         async with clients(server, 6) as crowd:
             silent, half_head, half_body, endless_head, endless_url, patient = crowd
             await half_head.send(GET)
             await half_body.send(HEAD + b"\r\n" + BODY[:5])
-            # no byte behind the one that is too much: closed with bytes unread, the kernel answers
-            # with a reset, which may overtake the refusal
+            # send no byte beyond the limit: closed with unread bytes, the kernel sends a reset,
+            # which may overtake the refusal
             await endless_head.send((GET + b"a: b\r\n" * 15_000)[: MAX_HEAD_BYTES + 1])
             await endless_url.send(b"GET /".ljust(MAX_HEAD_BYTES + 1, b"u"))
             await patient.send(HEAD + b"expect: 100-continue\r\n\r\n")
@@ -80,7 +80,7 @@ async def test_a_request_is_bounded_in_bytes_and_in_time() -> None:
             assert (await patient.closed()).startswith(b"HTTP/1.1 100 ")
 
 
-async def test_what_is_no_request_is_answered_and_the_connection_stays_in_step() -> None:
+async def test_invalid_http_is_answered_in_order() -> None:
     async with serving() as server:
         await server.ready()
         async with clients(server, 5) as (garbage, unread_body, pipelined, behind, broken):
@@ -102,7 +102,7 @@ async def test_what_is_no_request_is_answered_and_the_connection_stays_in_step()
                 b'{"live":true}',
             ]
 
-            # what was asked before the garbage is owed its answer, and the garbage gets its own
+            # earlier requests get their responses, then the garbage gets its own
             await behind.send((HEAD + b"\r\n" + BODY) * 2 + b"\x16\x03\x01\r\n\r\n" + HEAD)
             answers = [await behind.answer() for _ in range(3)]
             assert [answer[9:12] for answer in answers] == [b"200", b"200", b"400"]
@@ -113,7 +113,7 @@ async def test_what_is_no_request_is_answered_and_the_connection_stays_in_step()
             assert (await broken.closed()).startswith(b"HTTP/1.1 400 ")
 
 
-async def test_a_drain_serves_a_request_whose_head_is_on_its_way_and_waits_for_no_dawdler() -> None:
+async def test_drain_serves_arriving_heads_and_cuts_slow_clients() -> None:
     async with serving(DRAIN_DELAY_S=0, DRAIN_GRACE_S=2) as server:
         await server.ready()
         async with clients(server, 2) as (late, dawdler):

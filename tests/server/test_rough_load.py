@@ -29,7 +29,7 @@ def post(body: bytes) -> bytes:
 
 
 async def counters(server: Server) -> Counter[str]:
-    """By name, with the last label's value where there is one beside the model's."""
+    """By name, with the value of the last label other than the model's."""
     async with httpx.AsyncClient(base_url=server.url) as http:
         text = (await http.get("/metrics")).text
     found: Counter[str] = Counter()
@@ -56,7 +56,7 @@ async def settled(server: Server) -> Counter[str]:
             await asyncio.sleep(0.05)
 
 
-async def test_clients_that_leave_cost_no_device_time_beyond_the_batch_in_flight() -> None:
+async def test_disconnected_clients_cost_no_later_batches() -> None:
     clients, batch_s = 1000, 1.5
     async with serving(
         EMULATED_FIXED_COST_S=batch_s,
@@ -93,7 +93,7 @@ async def test_clients_that_leave_cost_no_device_time_beyond_the_batch_in_flight
     assert seen["device_busy_seconds_total"] == pytest.approx((1 + ran) * batch_s, rel=0.1)
 
 
-async def test_what_is_in_flight_at_a_signal_is_answered_and_readiness_is_gone_at_once() -> None:
+async def test_signal_answers_requests_in_flight_and_ends_readiness() -> None:
     async with serving(
         EMULATED_FIXED_COST_S=0.3, EMULATED_PER_ITEM_COST_S=0, MAX_BATCH_SIZE=4
     ) as server:
@@ -116,7 +116,7 @@ async def test_what_is_in_flight_at_a_signal_is_answered_and_readiness_is_gone_a
 
 
 class Rough:
-    """Clients of which one in a hundred each sends garbage, leaves, or sends too much."""
+    """Clients of which one in a hundred each sends garbage, disconnects, or sends too much."""
 
     KINDS = ("good", "malformed", "abandoned", "oversized")
     WEIGHTS = (97, 1, 1, 1)
@@ -147,7 +147,7 @@ class Rough:
     async def _one(
         self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Whether the connection is still of use."""
+        """Whether the connection can be used again."""
         bodies = {"malformed": ROW[:-2], "oversized": b" " * (MAX_BODY_BYTES + 1)}
         status = {"malformed": b"400", "oversized": b"413"}.get(kind, b"200")
         writer.write(post(bodies.get(kind, ROW)))
@@ -168,7 +168,7 @@ def rss_mb(pid: int) -> float:
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-async def test_under_rough_clients_every_outcome_is_counted_once_and_memory_is_flat() -> None:
+async def test_rough_clients_are_counted_once_and_leak_no_memory() -> None:
     lasts_s, workers, pause_s = 4.0, 16, 0.02
     settings = {"EMULATED_FIXED_COST_S": 0.003, "MAX_BODY_BYTES": MAX_BODY_BYTES}
     async with serving(**settings) as server:

@@ -1,4 +1,4 @@
-"""What is predicted for a newcomer, who is refused for it, and what the device is known to do."""
+"""Predictions for a new request, refusals based on them, and what is known of the device."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def entry(
         pytest.param(0, -0.013, 0.003 + 0.0065, id="3 ms over its time: as much again"),
     ],
 )
-def test_the_finish_is_predicted_at_arrival(
+def test_finish_is_predicted_at_arrival(
     waiting: int, busy_since_s: float | None, latest_s: float
 ) -> None:
-    # of a deadline, 95 % may be promised
+    # 95 % of a deadline is usable
     for slack_s, refusal in ((0.0001, None), (-0.0001, Refusal.DEADLINE)):
         one = scheduler(waiting=waiting, busy_since_s=busy_since_s)
         offer = one.offer(entry(1, latest_s / 0.95 + slack_s), 0.0)
         assert offer.refusal is refusal
 
 
-def test_only_what_is_served_before_it_delays_the_urgent() -> None:
+def test_urgent_request_is_delayed_only_by_what_is_served_before_it() -> None:
     one = scheduler(waiting=80, busy_since_s=-0.004)
     due_s = 0.030
     assert one.offer(entry(1, due_s, priority=5), 0.0).refusal is Refusal.DEADLINE
@@ -67,13 +67,13 @@ def test_only_what_is_served_before_it_delays_the_urgent() -> None:
     assert one.offer(entry(3, due_s, priority=6), 0.0).refusal is Refusal.DEADLINE
 
 
-def test_a_deadline_counts_from_arrival_not_from_the_door() -> None:
+def test_deadline_counts_from_arrival() -> None:
     late = entry(1, 0.1, arrived_s=0.0)
     assert scheduler().offer(late, 0.094).refusal is Refusal.DEADLINE
     assert scheduler().offer(late, 0.093).refusal is None
 
 
-def test_bytes_are_bounded_and_nobody_is_evicted_in_vain() -> None:
+def test_byte_limit_evicts_no_request_in_vain() -> None:
     one = scheduler()
     assert one.offer(entry(1, size=600, priority=9), 0.0).refusal is None
     assert one.offer(entry(2, size=600, priority=9), 0.0).refusal is Refusal.BYTES_FULL
@@ -86,7 +86,7 @@ def test_bytes_are_bounded_and_nobody_is_evicted_in_vain() -> None:
     assert len(one.batcher) == 2, "who was tried for room has its place again"
 
 
-def test_what_is_exported_is_what_is_decided_by() -> None:
+def test_exported_predictions_are_those_of_admission() -> None:
     one = scheduler(waiting=16, busy_since_s=-0.004)
     assert one.delay_s(0.0) == pytest.approx(0.006 + 0.020)
     assert one.saturation(0.0) is None, "nobody had a deadline"
@@ -96,7 +96,7 @@ def test_what_is_exported_is_what_is_decided_by() -> None:
     assert unknown.delay_s(0.0) is None
 
 
-def test_the_time_between_batches_is_learnt_where_somebody_waited_for_it() -> None:
+def test_gap_between_batches_is_learned_if_a_request_waited() -> None:
     device = DeviceTime()
     end_s = 0.0
     for _ in range(200):
@@ -108,7 +108,7 @@ def test_the_time_between_batches_is_learnt_where_somebody_waited_for_it() -> No
     assert device.gap_s == pytest.approx(0.0005, rel=0.01)
 
 
-def test_a_batch_looked_ahead_begins_when_the_one_before_ends() -> None:
+def test_assigned_batch_starts_when_the_previous_one_ends() -> None:
     device = DeviceTime()
     device.assign(0.0, 0.01)
     device.assign(0.004, 0.008)
@@ -118,7 +118,7 @@ def test_a_batch_looked_ahead_begins_when_the_one_before_ends() -> None:
     assert device.free_in_s(0.010) == pytest.approx(0.002)
 
 
-def test_a_batch_that_is_never_reported_is_over_when_a_later_one_is() -> None:
+def test_unreported_batch_ends_with_a_later_one() -> None:
     device = DeviceTime()
     device.assign(0.0, 0.01)
     device.assign(0.02, 0.01)

@@ -1,4 +1,4 @@
-"""One settings value: flags before variables, then the file, then defaults."""
+"""Settings: flags take precedence over variables, then the file, then defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headroom_server.settings import (
 FILE = b"port = 1\nmax_batch_size = 2\nmodel_name = 'filed'\nrepository_trusted = true"
 
 
-def test_the_strongest_layer_that_names_a_key_decides() -> None:
+def test_settings_take_the_layer_with_the_highest_precedence() -> None:
     settings = merged(
         [
             from_flags({"port": "3", "config": "f.toml"}),
@@ -34,7 +34,7 @@ def test_the_strongest_layer_that_names_a_key_decides() -> None:
     assert (settings.repository_trusted, settings.host) == (True, "0.0.0.0")
 
 
-def test_a_variable_is_read_in_any_case_and_a_list_by_commas() -> None:
+def test_variables_ignore_case_and_split_lists_at_commas() -> None:
     environment = {"headroom_port": "7", "HEADROOM_MODELS": "bert:2, resnet", "HEADROOM_CACHE": "x"}
     settings = merged([from_environment(environment)])
     assert (settings.port, settings.models) == (7, ("bert:2", "resnet"))
@@ -42,7 +42,7 @@ def test_a_variable_is_read_in_any_case_and_a_list_by_commas() -> None:
     assert unknown_variables({"HEADROOM_CONFIG": "x", "HOME": "y"}) == []
 
 
-def test_a_slowdown_is_an_instant_and_a_factor() -> None:
+def test_slowdown_is_a_time_and_a_factor() -> None:
     slow = {"HEADROOM_EMULATED_SLOWDOWN": "30:2"}
     assert merged([from_environment(slow)]).emulated_slowdown == (30.0, 2.0)
     for wrong in ("30", "30:0", "30:2:1", "-1:2"):
@@ -73,7 +73,7 @@ def test_a_slowdown_is_an_instant_and_a_factor() -> None:
         ({"drain_grace_s": "inf"}, {}, b"", "--drain-grace-s: .*finite"),
     ],
 )
-def test_a_wrong_key_is_named_as_its_layer_calls_it(
+def test_wrong_key_is_reported_with_the_name_of_its_layer(
     flags: dict[str, object], environment: dict[str, str], file: bytes, line: str
 ) -> None:
     with pytest.raises(InvalidSettingsError, match=f"^{line}"):
@@ -81,7 +81,7 @@ def test_a_wrong_key_is_named_as_its_layer_calls_it(
 
 
 @pytest.mark.parametrize("by", ["flag", "variable"])
-def test_the_file_is_named_by_a_flag_or_a_variable(tmp_path: Path, by: str) -> None:
+def test_settings_file_is_named_by_a_flag_or_a_variable(tmp_path: Path, by: str) -> None:
     path = tmp_path / "f.toml"
     named = ({"config": str(path)}, {}) if by == "flag" else ({}, {"HEADROOM_CONFIG": str(path)})
     with pytest.raises(
@@ -94,7 +94,7 @@ def test_the_file_is_named_by_a_flag_or_a_variable(tmp_path: Path, by: str) -> N
 
 
 @given(st.dictionaries(st.sampled_from(sorted(Settings.model_fields)), st.text(max_size=8)))
-def test_any_values_are_settings_or_named_mistakes(values: dict[str, str]) -> None:
+def test_arbitrary_values_are_settings_or_reported(values: dict[str, str]) -> None:
     mistakes = mistakes_of(dict(values))
     assert all(line.startswith(("--", "HEADROOM_EMULATED")) for line in mistakes)
 

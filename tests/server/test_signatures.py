@@ -26,7 +26,7 @@ LABEL = TensorSpec("label", "FP32", (2,))
     ],
     ids=["fixed", "fixed, of a request with a length", "dynamic", "in the middle", "scalar"],
 )
-def test_an_item_has_the_size_of_its_length(
+def test_item_has_the_size_of_its_length(
     spec: TensorSpec, length: int, shape: tuple[int, ...], elements: int
 ) -> None:
     assert spec.sized(length) == shape
@@ -35,7 +35,7 @@ def test_an_item_has_the_size_of_its_length(
 
 
 @pytest.mark.parametrize("shape", [(0,), (-2,), (-1, 3, -1)])
-def test_an_impossible_shape_is_refused(shape: tuple[int, ...]) -> None:
+def test_impossible_shape_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"tensor x: .*got \("):
         TensorSpec("x", "FP32", shape)
 
@@ -54,9 +54,7 @@ def test_an_impossible_shape_is_refused(shape: tuple[int, ...]) -> None:
         ({"mask": TOKENS}, "distinct names"),
     ],
 )
-def test_declarations_that_do_not_fit_together_are_refused(
-    declared: dict[str, Any], words: str
-) -> None:
+def test_contradicting_declarations_are_refused(declared: dict[str, Any], words: str) -> None:
     fitting: dict[str, Any] = {
         "inputs": (TOKENS, LABEL),
         "outputs": (TensorSpec("y", "FP32"),),
@@ -67,7 +65,7 @@ def test_declarations_that_do_not_fit_together_are_refused(
         Signature(**fitting | declared)
 
 
-def test_a_request_is_padded_to_the_smallest_warmed_shape_that_holds_it() -> None:
+def test_request_is_padded_to_the_next_warmed_shape() -> None:
     y = (TensorSpec("y", "FP32"),)
     signature = Signature((TOKENS,), y, lengths=(16, 64), batches=(1, 4, 8))
     assert [signature.padded_length(n) for n in (1, 16, 17, 64)] == [16, 16, 64, 64]
@@ -81,7 +79,7 @@ def test_a_request_is_padded_to_the_smallest_warmed_shape_that_holds_it() -> Non
     assert (fixed.padded_length(0), fixed.padded_batch(3)) == (0, 3)
 
 
-def test_a_dynamic_output_has_the_length_of_its_request() -> None:
+def test_dynamic_output_has_the_length_of_its_request() -> None:
     signature = Signature((TOKENS,), (FRAMES,), lengths=(8,))
     works = [Work(2, {}, length=3), Work(1, {}, length=8)]
     # 2 items of 3 x 3 x 2 numbers, and one of 3 x 8 x 2

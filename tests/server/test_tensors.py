@@ -26,7 +26,7 @@ from headroom_server.tensors import Signature, TensorSpec, finite, flatten, nest
         pytest.param("BOOL", [True, False], id="booleans"),
     ],
 )
-def test_what_fits_is_kept(datatype: str, values: list[Any]) -> None:
+def test_valid_values_are_packed(datatype: str, values: list[Any]) -> None:
     numbers = TensorSpec("x", datatype, (len(values),)).numbers(values, "x")
     assert list(numbers) == pytest.approx([float(value) for value in values])
 
@@ -48,14 +48,14 @@ def test_what_fits_is_kept(datatype: str, values: list[Any]) -> None:
         ("BOOL", 1, "must be true or false .*; element 1 is an integer"),
     ],
 )
-def test_what_does_not_fit_is_named(datatype: str, value: Any, words: str) -> None:
+def test_invalid_value_is_reported(datatype: str, value: Any, words: str) -> None:
     first = False if datatype == "BOOL" else 0
     with pytest.raises(InvalidRequestError, match=f"field .*{words}"):
         TensorSpec("x", datatype, (2,)).numbers([first, value], "field")
 
 
 @given(st.lists(st.integers(1, 4), max_size=4))
-def test_nesting_and_flattening_undo_each_other(shape: list[int]) -> None:
+def test_nest_and_flatten_are_inverse(shape: list[int]) -> None:
     count = 1
     for size in shape:
         count *= size
@@ -73,13 +73,13 @@ def test_nesting_and_flattening_undo_each_other(shape: list[int]) -> None:
         (None, "axis 0 must be a list of 2 .*; got null"),
     ],
 )
-def test_another_shape_is_named(data: object, words: str) -> None:
+def test_wrong_shape_is_reported(data: object, words: str) -> None:
     with pytest.raises(InvalidRequestError, match=words):
         flatten(data, (2, 2), "x")
 
 
 @given(st.lists(st.floats()))
-def test_finite_means_that_every_number_is(numbers: list[float]) -> None:
+def test_finite_requires_every_number_to_be_finite(numbers: list[float]) -> None:
     assert finite(numbers) == all(abs(n) < float("inf") for n in numbers)
 
 
@@ -91,14 +91,14 @@ def test_finite_means_that_every_number_is(numbers: list[float]) -> None:
         ("x", "BYTES", (-1,), "strings are not padded"),
     ],
 )
-def test_a_declaration_that_json_cannot_carry_is_refused(
+def test_unknown_datatype_is_refused(
     name: str, datatype: str, shape: tuple[int, ...], words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):
         TensorSpec(name, datatype, shape)
 
 
-def test_a_model_names_each_tensor_once() -> None:
+def test_repeated_tensor_name_is_refused() -> None:
     spec = TensorSpec("x", "FP32")
     with pytest.raises(ValueError, match="distinct names"):
         Signature(inputs=(spec, spec), outputs=(spec,))
@@ -115,7 +115,7 @@ def test_a_model_names_each_tensor_once() -> None:
     ],
     ids=["exact", "cancelled", "back in range", "beyond all", "below all"],
 )
-def test_the_emulated_sum_is_finite_whatever_is_added(row: list[float], total: float) -> None:
+def test_emulated_sum_is_always_finite(row: list[float], total: float) -> None:
     engine = EmulatedEngine(fixed_cost_s=0.0, per_item_cost_s=0.0, load_s=0.0, input_size=4)
     engine.load()
     work = Work(1, {"x": array("d", row)})

@@ -57,7 +57,7 @@ def write_model(directory: Path, name: str, parameters: dict[str, Any]) -> torch
 
 
 @pytest.mark.parametrize(("name", "parameters", "shape"), ARCHITECTURES)
-async def test_a_served_model_answers_as_torch_called_directly(
+async def test_served_model_equals_torch_called_directly(
     tmp_path: Path, name: str, parameters: dict[str, Any], shape: tuple[int, ...]
 ) -> None:
     module = write_model(tmp_path, name, parameters)
@@ -104,7 +104,7 @@ async def test_a_served_model_answers_as_torch_called_directly(
 
 
 class Halver:
-    """A model of a user's: integers in, their halves and signs out."""
+    """A user's model: integers in, their halves and signs out."""
 
     signature = Signature(
         inputs=(TensorSpec("a", "INT64", (2,)), TensorSpec("flip", "BOOL")),
@@ -125,7 +125,7 @@ class Halver:
         return {"half": result, "positive": result > 0}
 
 
-def test_a_class_of_the_users_is_loaded_and_executed() -> None:
+def test_user_class_is_loaded_and_executed() -> None:
     engine = TorchEngine(ClassModel(f"{__name__}:Halver", None), threads=1)
     assert engine.load() == Halver.signature
     first = Work(1, {"a": array("q", [3, -4]), "flip": array("B", [1])})
@@ -135,7 +135,7 @@ def test_a_class_of_the_users_is_loaded_and_executed() -> None:
     assert [list(one["positive"]) for one in outputs] == [[0, 1], [1, 1, 0, 0]]
 
 
-def test_a_model_that_gives_another_shape_than_declared_fails_the_batch(tmp_path: Path) -> None:
+def test_undeclared_output_shape_fails_the_batch(tmp_path: Path) -> None:
     write_model(tmp_path, "mlp", {"sizes": [4, 3]})
     engine = engine_at(tmp_path)
     engine.load()
@@ -189,7 +189,7 @@ def test_a_model_that_gives_another_shape_than_declared_fails_the_batch(tmp_path
         ),
     ],
 )
-def test_what_cannot_be_loaded_is_named(
+def test_model_that_cannot_be_loaded_is_reported(
     tmp_path: Path, files: dict[str, bytes], words: str
 ) -> None:
     for name, content in files.items():
@@ -215,14 +215,14 @@ def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
         ("json:dumps", "a class with load"),
     ],
 )
-def test_what_is_no_model_is_named_and_not_called(model_class: str, words: str) -> None:
+def test_class_without_the_models_methods_is_not_called(model_class: str, words: str) -> None:
     with pytest.raises(LoadError, match=words):
         TorchEngine(ClassModel(model_class, None), threads=1).load()
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("architecture", ["mlp", f"{__name__}:Halver"])
-def test_a_description_asks_for_compilation(
+def test_description_can_request_compilation(
     tmp_path: Path, architecture: str, *, compiled: bool
 ) -> None:
     write_model(tmp_path, "mlp", {"sizes": [4, 3]})

@@ -1,4 +1,4 @@
-"""Traces: spans from what was measured, contexts, sampling, export."""
+"""Traces: spans from measured times, contexts, sampling, export."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def rounded(spans: list[Span]) -> list[tuple[str, float, float]]:
         "left before its batch ended",
     ],
 )
-def test_a_request_is_told_in_parts_without_gaps(
+def test_request_spans_have_no_gaps(
     noted: dict[str, Any], parts: list[tuple[str, float, float]]
 ) -> None:
     trace = Trace(Nobody(), None, 9.0)
@@ -100,7 +100,7 @@ def test_a_request_is_told_in_parts_without_gaps(
     assert rounded(of_request(trace, 11.0)) == parts
 
 
-def test_the_stages_of_a_batch_end_with_it() -> None:
+def test_batch_stages_end_with_the_batch() -> None:
     span, stages = of_batch("m", batch_of(3))
     assert rounded([span]) == [("batch", 10.0, 10.008)]
     assert rounded(stages) == [
@@ -116,7 +116,7 @@ def test_the_stages_of_a_batch_end_with_it() -> None:
     }
 
 
-def test_what_was_done_beside_the_device_lies_before_and_after_its_time() -> None:
+def test_parallel_host_work_lies_outside_the_execution() -> None:
     # staged in 2 ms while another batch computed, executed from 10.0 to 10.006, then dealt out
     ahead = batch_of(seconds=0.006, stages=StageTimes(0.001, 0.002, 0.006, 0.003), apart=True)
     span, stages = of_batch("m", ahead)
@@ -129,7 +129,7 @@ def test_what_was_done_beside_the_device_lies_before_and_after_its_time() -> Non
     ]
 
 
-def test_a_batch_in_which_requests_failed_says_how_many_and_knows_no_stages() -> None:
+def test_batch_with_failures_has_their_number_and_no_stages() -> None:
     done = batch_of(2, stages=None)
     span, stages = of_batch("m", done._replace(outputs=[None, done.outputs[0]]))
     assert (span.attributes["headroom.batch.failed"], stages) == (1, [])
@@ -139,7 +139,7 @@ def test_a_batch_in_which_requests_failed_says_how_many_and_knows_no_stages() ->
 
 
 class Recorded:
-    """Telemetry into memory, on a clock that is set."""
+    """Telemetry into memory, on a manual clock."""
 
     def __init__(self, sampler: Sampler = DEFAULT_ON) -> None:
         self.now_s = 9.0
@@ -164,7 +164,7 @@ def context_of(span: ReadableSpan) -> SpanContext:
     return context
 
 
-def test_a_request_and_its_batch_are_two_traces_and_a_link() -> None:
+def test_request_and_batch_are_two_linked_traces() -> None:
     recorded = Recorded()
     trace, reply = recorded.begin(traceparent=PARENT, tracestate="vendor=1")
     assert trace is not None
@@ -216,7 +216,7 @@ def test_requests_of_one_batch_share_its_span() -> None:
     ],
     ids=["no parent", "unsampled parent", "sampled parent", "always off", "always on"],
 )
-def test_parent_and_sampler_decide(
+def test_sampling_follows_parent_and_sampler(
     sampler: Sampler, carrier: dict[str, str], sampled: bool
 ) -> None:
     recorded = Recorded(sampler)
@@ -234,13 +234,13 @@ def test_parent_and_sampler_decide(
     "traceparent",
     ["", "00", PARENT.upper(), "ff" + PARENT[2:], PARENT.replace("b7ad6b7169203331", "0" * 16)],
 )
-def test_a_context_that_is_none_begins_a_new_trace(traceparent: str) -> None:
+def test_invalid_context_begins_a_new_trace(traceparent: str) -> None:
     trace, reply = Recorded().begin(traceparent=traceparent)
     assert trace is not None
     assert reply[3:35] != PARENT[3:35]
 
 
-def test_failures_are_marked() -> None:
+def test_failed_requests_are_marked() -> None:
     recorded = Recorded()
     trace, _ = recorded.begin()
     assert trace is not None
@@ -252,14 +252,14 @@ def test_failures_are_marked() -> None:
 
 
 class Stuck(SpanExporter):
-    """A collector that accepts the connection and no more."""
+    """A collector that accepts the connection and never responds."""
 
     def export(self, spans: Any) -> SpanExportResult:
         time.sleep(1.0)
         return SpanExportResult.SUCCESS
 
 
-def test_what_is_left_is_exported_at_the_end_and_a_stuck_collector_costs_its_bound() -> None:
+def test_shutdown_exports_the_rest_within_its_timeout() -> None:
     exporter = InMemorySpanExporter()
     telemetry = OpenTelemetry(BatchSpanProcessor(exporter), sampler=ALWAYS_ON)
     executed("m", batch_of(), [telemetry.begin({}, "POST", {}).trace])
@@ -285,5 +285,5 @@ def test_what_is_left_is_exported_at_the_end_and_a_stuck_collector_costs_its_bou
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "none"}, False),
     ],
 )
-def test_an_endpoint_switches_it_on(environment: dict[str, str], traced: bool) -> None:
+def test_tracing_is_enabled_by_an_endpoint(environment: dict[str, str], traced: bool) -> None:
     assert configured(environment) is traced

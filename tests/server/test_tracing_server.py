@@ -1,4 +1,4 @@
-"""Traces of a server: what comes in is traced, told and exported, over HTTP and gRPC."""
+"""Traces of a server: recorded, returned and exported, over HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def traced(start: Start) -> AsyncIterator[StartTraced]:
         await one.http.aclose()
 
 
-async def test_a_request_is_traced_from_its_client_to_its_batch(traced: StartTraced) -> None:
+async def test_request_is_traced_from_its_client_to_its_batch(traced: StartTraced) -> None:
     one = await traced()
     answer = await one.predict([1.0, 2.0], traceparent=PARENT, tracestate="vendor=1")
     assert answer.json() == {"predictions": [3.0]}
@@ -118,14 +118,14 @@ async def test_requests_in_one_batch_link_to_one_span(traced: StartTraced) -> No
     assert len(links) == 1
 
 
-async def test_an_unsampled_parent_is_answered_and_nothing_recorded(traced: StartTraced) -> None:
+async def test_unsampled_parent_records_nothing(traced: StartTraced) -> None:
     one = await traced()
     answer = await one.predict([1.0, 2.0], traceparent=PARENT[:-1] + "0")
     assert answer.headers["traceparent"].endswith("-00")
     assert not one.spans()
 
 
-async def test_refusals_and_bad_input_are_traced_with_their_status(traced: StartTraced) -> None:
+async def test_refusals_and_invalid_input_are_traced_with_their_status(traced: StartTraced) -> None:
     one = await traced(max_waiting=1, max_batch_size=1)
     assert (await one.predict("no")).status_code == 400
     held = await one.world.hold_device()
@@ -147,7 +147,7 @@ async def test_other_routes_are_not_traced(traced: StartTraced) -> None:
     assert not one.spans()
 
 
-async def test_a_hit_says_where_its_answer_came_from(traced: StartTraced) -> None:
+async def test_cache_hit_records_its_source(traced: StartTraced) -> None:
     bounds = Bounds(max_bytes=1 << 20, ttl_s=60.0)
     one = await traced()
     cached = await traced(cache=Cache("m/1", bounds, one.telemetry.clock))
@@ -158,7 +158,7 @@ async def test_a_hit_says_where_its_answer_came_from(traced: StartTraced) -> Non
     assert not cached.requests()[1].links
 
 
-async def test_grpc_carries_the_context_as_metadata(traced: StartTraced) -> None:
+async def test_grpc_context_is_metadata(traced: StartTraced) -> None:
     one = await traced()
     bounds = GrpcBounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
     models = Models.of(one.world.runner)
@@ -209,7 +209,7 @@ async def collector() -> AsyncIterator[tuple[str, list[Any]]]:
     await runner.cleanup()
 
 
-async def test_an_endpoint_gets_what_is_left_when_the_server_ends() -> None:
+async def test_shutdown_exports_remaining_spans() -> None:
     async with collector() as (url, spans):
         environment = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": url,
@@ -235,7 +235,7 @@ async def test_an_endpoint_gets_what_is_left_when_the_server_ends() -> None:
     assert request.links[0].span_id == batch.span_id
 
 
-def test_without_an_endpoint_or_redis_neither_library_is_loaded() -> None:
+def test_unused_libraries_are_not_imported() -> None:
     program = (
         "import sys, json, headroom_server.server, headroom_server.composition as c\n"
         "from headroom_server.settings import Settings\n"

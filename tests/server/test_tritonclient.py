@@ -80,7 +80,7 @@ def refuses(kind: Any, client: Any) -> None:
             client.infer(model, **options)
 
 
-async def test_over_http() -> None:
+async def test_tritonclient_over_http() -> None:
     kind = tritonclient.http
     async with both_protocols() as (url, _):
         with client_of(kind, url) as client:
@@ -112,7 +112,7 @@ async def test_over_http() -> None:
             assert answer.as_numpy("sum").tolist() == SUMS
 
 
-async def test_over_grpc() -> None:
+async def test_tritonclient_over_grpc() -> None:
     kind = tritonclient.grpc
     async with both_protocols() as (_, url):
         with client_of(kind, url) as client:
@@ -128,7 +128,7 @@ async def test_over_grpc() -> None:
             assert answer.as_numpy("sum").tolist() == SUMS
 
 
-async def test_timeouts_of_the_client_are_deadlines() -> None:
+async def test_tritonclient_timeouts_are_deadlines() -> None:
     slow = {"EMULATED_FIXED_COST_S": 0.1, "MAX_BATCH_SIZE": 2}
     async with both_protocols(**slow) as (http_url, grpc_url):
         with client_of(tritonclient.grpc, grpc_url) as client:
@@ -170,7 +170,7 @@ def comes_and_goes(client: Any, entries: Callable[[], Any]) -> None:
         client.unload_model("b")
 
 
-async def test_models_come_and_go(tmp_path: Path) -> None:
+async def test_tritonclient_loads_and_unloads_models(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.toml").write_text(EMULATED)
@@ -188,7 +188,7 @@ async def test_models_come_and_go(tmp_path: Path) -> None:
             rpc.unload_model("a")
 
 
-async def test_a_signal_loses_no_call_in_flight() -> None:
+async def test_tritonclient_calls_survive_a_signal() -> None:
     slow = {"EMULATED_FIXED_COST_S": 0.2, "EMULATED_PER_ITEM_COST_S": 0, "MAX_BATCH_SIZE": 4}
     grpc_port = free_port()
     async with serving(GRPC_PORT=grpc_port, DRAIN_DELAY_S=0, **slow) as server:
@@ -238,7 +238,7 @@ class Tokens:
 """
 
 
-async def test_strings_and_numbers_of_sixteen_bits_go_through_a_class(tmp_path: Path) -> None:
+async def test_tritonclient_strings_and_16_bit_numbers_pass_through_a_class(tmp_path: Path) -> None:
     (tmp_path / "tokens_model.py").write_text(TOKENS)
     text = np.array([["abc", "né"], ["", "x" * 300]], dtype=object)
     sent = {
@@ -301,7 +301,7 @@ def same(ours: Descriptor, theirs: Descriptor) -> None:
         same(nested, theirs.nested_types_by_name[nested.name])
 
 
-def test_every_message_is_on_the_wire_as_the_official_client_has_it() -> None:
+def test_grpc_messages_match_the_official_client() -> None:
     ours = messages_pb2.DESCRIPTOR
     assert len(ours.message_types_by_name) > 15
     for name, message in ours.message_types_by_name.items():

@@ -1,4 +1,4 @@
-"""The private parts of uvicorn that the server extends: what has to hold before a new version."""
+"""The private parts of uvicorn that the server extends; check these before a new version."""
 
 from __future__ import annotations
 

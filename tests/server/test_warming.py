@@ -45,7 +45,7 @@ def row(*values: float) -> Work:
     return Work(len(values) // 2, {"x": array("d", values)})
 
 
-def test_the_emulated_device_takes_its_time_and_sums_rows() -> None:
+def test_emulated_engine_takes_its_time_and_sums_rows() -> None:
     clock = Clock()
     engine = emulated(clock)
     engine.load()
@@ -55,7 +55,7 @@ def test_the_emulated_device_takes_its_time_and_sums_rows() -> None:
     assert clock.now_s == pytest.approx(102.0 + 0.006 + 3 * 0.0005)
 
 
-def test_late_wake_ups_do_not_add_up() -> None:
+def test_emulated_engine_compensates_late_wake_ups() -> None:
     clock = Clock(late_s=0.0002)
     engine = emulated(clock)
     for _ in range(100):
@@ -63,7 +63,7 @@ def test_late_wake_ups_do_not_add_up() -> None:
     assert clock.now_s == pytest.approx(100.0 + 100 * 0.0065, abs=0.0003)
 
 
-def test_a_very_late_wake_up_does_not_make_the_next_batches_free() -> None:
+def test_very_late_wake_up_does_not_make_later_batches_free() -> None:
     clock = Clock(late_s=0.5)
     engine = emulated(clock)
     run(engine, [row(1, 2)])
@@ -84,7 +84,7 @@ def on_warm(
     )
 
 
-def test_every_batch_size_is_executed_cold_once_and_timed_at_least_once() -> None:
+def test_warm_up_executes_every_batch_size_cold_and_timed() -> None:
     clock = Clock()
     warm = on_warm(emulated(clock), clock, max_batch_size=4, requests=1)
     assert [(shape.items, shape.length) for shape in warm] == [(1, 0), (2, 0), (3, 0), (4, 0)]
@@ -96,7 +96,7 @@ def test_every_batch_size_is_executed_cold_once_and_timed_at_least_once() -> Non
     assert [len(shape.later) for shape in more] == [4] * 4, "10 requests a round, one round cold"
 
 
-def test_every_length_is_warmed_and_costs_its_tokens() -> None:
+def test_warm_up_executes_every_length() -> None:
     clock = Clock()
     engine = EmulatedEngine(
         fixed_cost_s=0.006,
@@ -121,7 +121,7 @@ def test_every_length_is_warmed_and_costs_its_tokens() -> None:
     assert [list(one["sum"]) for one in run(engine, works, 16)] == [[6.0], [3.0, 7.0]]
 
 
-def test_a_device_can_become_slower_at_a_time_after_loading() -> None:
+def test_emulated_engine_slows_down_after_a_time() -> None:
     clock = Clock()
     engine = EmulatedEngine(
         fixed_cost_s=0.006,
@@ -143,7 +143,7 @@ def test_a_device_can_become_slower_at_a_time_after_loading() -> None:
     assert taken_s == [pytest.approx(0.0065), pytest.approx(0.013)]
 
 
-def test_only_the_batch_sizes_of_the_model_are_warmed() -> None:
+def test_warm_up_executes_only_the_models_batch_sizes() -> None:
     x, y = (TensorSpec("x", "FP64", (2,)),), (TensorSpec("y", "FP64"),)
     signature = Signature(x, y, batches=(1, 2, 4, 8))
     assert shapes(signature, 4) == [(1, 0), (2, 0), (4, 0)]
@@ -153,9 +153,7 @@ def test_only_the_batch_sizes_of_the_model_are_warmed() -> None:
 
 
 @pytest.mark.parametrize(("max_latency_s", "passed"), [(0.0066, True), (0.0064, False)])
-def test_the_self_test_compares_single_requests_with_what_they_may_take(
-    max_latency_s: float, passed: bool
-) -> None:
+def test_self_test_compares_p95_with_the_maximum(max_latency_s: float, passed: bool) -> None:
     clock = Clock()
     engine = emulated(clock)
     result = self_test(
@@ -173,7 +171,7 @@ def test_the_self_test_compares_single_requests_with_what_they_may_take(
 @pytest.mark.parametrize(
     ("single_s", "expected"), [(0.01, 16), (0.21, 5), (3.0, 4)], ids=["fast", "heavy", "very slow"]
 )
-def test_the_self_test_of_a_slow_model_takes_about_a_second(single_s: float, expected: int) -> None:
+def test_self_test_of_a_slow_model_takes_about_a_second(single_s: float, expected: int) -> None:
     clock = Clock()
     engine = emulated(clock, fixed_s=single_s)
     on_self_test = 0
@@ -195,7 +193,7 @@ def test_the_self_test_of_a_slow_model_takes_about_a_second(single_s: float, exp
         ("pvc://models", "/models"),
     ],
 )
-def test_a_model_uri_is_a_directory_of_the_container(uri: str, path: str | None) -> None:
+def test_model_uri_is_a_directory_of_the_container(uri: str, path: str | None) -> None:
     got = directory(uri)
     assert (None if got is None else str(got)) == path
 
@@ -204,6 +202,6 @@ def test_a_model_uri_is_a_directory_of_the_container(uri: str, path: str | None)
     "uri",
     ["s3://b/m", "/data", "file://host/data", "pvc:///m", "pvc://c/../x", "file:///a/%2e%2e/b"],
 )
-def test_another_model_uri_is_refused(uri: str) -> None:
+def test_other_model_uri_is_refused(uri: str) -> None:
     with pytest.raises(ValueError, match=r"a model URI .*got"):
         directory(uri)
