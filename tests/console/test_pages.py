@@ -6,6 +6,7 @@ import html
 import json
 import math
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +30,7 @@ from headroom.console.summary import State, summarize
 from headroom.console.what_if import Changes, answer, neighbours, parsed
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import decide
+from headroom.scaling.post_rules import PostRuleInputs
 
 MANY = [bystander(number) for number in range(250)]
 
@@ -166,6 +168,12 @@ def test_what_if_with_lower_ceiling_or_target_never_needs_fewer(last: Evaluation
     assert ceilings == sorted(ceilings)
     assert ceilings[-1] > ceilings[0]
     assert targets == sorted(targets)
+
+
+def test_what_if_while_a_token_slo_is_missed_holds_the_removal(last: Evaluation) -> None:
+    quiet = replace(last, post_inputs=PostRuleInputs(token_slo_objection="p95 is 2s"))
+    for changes in (Changes(), Changes(target_s=3.0), Changes(ceiling=0.9)):
+        assert answer(quiet, changes).now >= last.observation.current
 
 
 def test_what_if_respects_bounds_and_reports_infeasible_target(last: Evaluation) -> None:

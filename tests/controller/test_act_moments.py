@@ -55,7 +55,7 @@ class Scene:
                 replicas=replicas,
                 now_s=now_s,
                 services=services,
-                was_ready=self.context.report.was_ready(self.service.generation),
+                was_ready=lambda: self.context.report.was_ready(self.service.generation),
             ).run()
 
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:

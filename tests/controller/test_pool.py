@@ -63,7 +63,7 @@ class Plant:
         for other in self.services:
             other.leaving_s = [at_s for at_s in other.leaving_s if at_s > self.now_s]
             self._place(other)
-        grant = self.pool.grant(one.name)
+        grant = self.pool.allocation(one.name)
         one.asked = max(
             one.floor, one.desired if grant is None else min(one.desired, grant.replicas)
         )
@@ -121,11 +121,11 @@ def test_shortage_preempts_after_the_hold() -> None:
     assert plant.allocated() == {"high": 2, "low": 4}
     plant.run(6)
     assert plant["low"].allocated == 2
-    assert plant.pool.claim("high") == "low (priority 0) yields 2"
+    assert plant.pool.preempted_by("high") == "low (priority 0) yields 2"
     plant.run(12)
     assert plant.allocated() == {"high": 4, "low": 2}
-    assert plant.pool.claim("high") == ""
-    grant = plant.pool.grant("low")
+    assert plant.pool.preempted_by("high") == ""
+    grant = plant.pool.allocation("low")
     assert grant
     assert (grant.replicas, grant.preempted_by) == (2, "high (priority 10)")
 
@@ -167,7 +167,7 @@ def test_yielding_service_asks_again_after_ten_minutes() -> None:
     plant = _full()
     plant.run(60)
     plant.run(FORGET_AFTER_S)
-    assert plant.pool.grant("low") is None
+    assert plant.pool.allocation("low") is None
     assert plant["low"].asked == 5
     assert plant.allocated() == {"high": 4, "low": 2}
     plant.nodes = 8

@@ -31,7 +31,7 @@ class Told:
     def at(self, now_s: float, high: Seen, low: Seen = LOW) -> int | None:
         self.pool.note(low, now_s)
         self.pool.note(high, now_s + 0.001)
-        grant = self.pool.grant("low")
+        grant = self.pool.allocation("low")
         return None if grant is None else grant.replicas
 
     def every(self, begin_s: int, end_s: int, high: Seen, low: Seen = LOW) -> int | None:
@@ -98,8 +98,8 @@ def test_lower_priority_yields_the_shortage_in_time() -> None:
     assert told.every(0, 30, short()) is None
     assert told.at(30.0, short()) is None  # since it was first told of, a moment later
     assert told.at(32.0, short()) == 2
-    assert told.pool.claim("high") == "low (priority 0) yields 2"
-    assert told.pool.claim("low") == told.pool.claim("nobody") == ""
+    assert told.pool.preempted_by("high") == "low (priority 0) yields 2"
+    assert told.pool.preempted_by("low") == told.pool.preempted_by("nobody") == ""
     assert len(told.pool) == 2
 
 
@@ -108,17 +108,17 @@ def test_plan_is_made_at_most_once_a_second() -> None:
     for now_s in (0.0, 29.5, 30.4):
         pool.note(LOW, now_s)
         pool.note(short(), now_s)
-    assert pool.grant("low") is None  # planned at 29.5 s, when nothing pressed yet
+    assert pool.allocation("low") is None  # planned at 29.5 s, when nothing pressed yet
     pool.note(LOW, 30.5)
-    assert pool.grant("low") is not None
+    assert pool.allocation("low") is not None
 
 
 def test_plan_after_a_clock_went_back_is_made_at_once() -> None:
     told = Told()
     told.every(1000, 1040, short())
-    assert told.pool.grant("low") is not None
+    assert told.pool.allocation("low") is not None
     told.pool.note(seen("high", 2, 2, priority=10), 900.0)
-    assert told.pool.grant("low") is not None
+    assert told.pool.allocation("low") is not None
 
 
 @pytest.mark.parametrize(("refused_s", "stands"), [(599.9, True), (600.0, False)])
@@ -127,7 +127,7 @@ def test_shortage_ends_ten_minutes_after_the_last_rejection(refused_s: float, st
     told.every(0, 40, short())
     settled, yielded = short(0, 4), seen("low", 4, 2, floor=1)
     told.every(40, 630, settled, yielded)
-    assert told.pool.grant("low") is not None
+    assert told.pool.allocation("low") is not None
     found = told.at(40.0 + refused_s, settled, yielded)  # planned at 40 s as it was seen before
     assert (found is not None) is stands
 
@@ -139,7 +139,7 @@ def test_rejected_lower_priority_prolongs_no_shortage() -> None:
     for now_s in range(0, 660, 2):
         told.pool.note(middle, now_s + 0.002)
         told.at(float(now_s), short() if now_s < 40 else settled, LOW if now_s < 40 else yielded)
-        grant = told.pool.grant("low")
+        grant = told.pool.allocation("low")
         if now_s >= 40:
             assert grant is not None
             who = "high (priority 10)" if now_s < 640 else "middle (priority 5)"
@@ -175,7 +175,7 @@ def test_accelerator_free_for_two_minutes_was_yielded_in_vain(free_s: int, gives
     told.every(0, 40, short())
     found = told.every(40, 42 + free_s, short(), seen("low", 4, 2, floor=1))
     assert (found is None) is gives_up
-    assert bool(told.pool.claim("high")) is not gives_up
+    assert bool(told.pool.preempted_by("high")) is not gives_up
 
 
 def test_accelerator_that_moves_counts_once() -> None:
@@ -192,7 +192,7 @@ def test_deleted_service_releases_its_accelerators() -> None:
     told = Told()
     told.every(0, 40, short())
     told.pool.forget("high")
-    assert told.pool.grant("low") is None
+    assert told.pool.allocation("low") is None
     assert len(told.pool) == 1
     told.pool.forget("high")
     told.pool.forget("low")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.kind import API_VERSION, KIND
@@ -185,7 +186,7 @@ class Reconciler:
             service,
             samples=samples,
             state=context.gather,
-            initial_replicas=context.initial_replicas(service),
+            initial_replicas=partial(context.initial_replicas, service),
             shared=self._shared,
             sharing=Sharing(ahead_s=ahead_s, period_s=period_s),
         )
@@ -283,7 +284,7 @@ class Reconciler:
             replicas=replicas,
             now_s=self._clock.now_s(),
             services=len(self._cache),
-            was_ready=context.report.was_ready(tick.service.generation),
+            was_ready=partial(context.report.was_ready, tick.service.generation),
         ).run()
         moves = _would_scale(tick.service, tick.decision) or not _is_settled(tick.gathered, written)
         self._shared.moves(context.uid, moves=moves)

@@ -8,7 +8,7 @@ PodDisruptionBudget or ServiceAccount is reported, and stops neither the others 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -86,8 +86,8 @@ class Writes:
     now_s: float
     services: int
     """How many there are: the more, the less often children other than the Deployment are read."""
-    was_ready: bool
-    """Status says that this generation of the spec was in order."""
+    was_ready: Callable[[], bool]
+    """Whether status says that this generation of the spec was in order."""
 
     async def run(self) -> WriteResult:
         """Validate, write children, write replicas; of a targetRef only the replicas.
@@ -140,7 +140,7 @@ class Writes:
         """
         state = self.state
         changed = replicas_to_write(self.service, self.gathered, self.replicas)
-        if state.accepted is not None or changed is not None or not self.was_ready:
+        if state.accepted is not None or changed is not None or not self.was_ready():
             return False
         if state.children_due_s is None:
             delay_s = tick_period.startup_delay_s(self.service.uid, self.services)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ async def gather(
     *,
     samples: PodSamples,
     state: GatherState,
-    initial_replicas: int,
+    initial_replicas: Callable[[], int],
     shared: SharedReads,
     sharing: Sharing,
 ) -> Gathered:
@@ -59,7 +59,7 @@ async def gather(
     seen = await shared.of(service, sharing)
     workload = seen.workload
     deployment = None if workload is None else workload.manifest
-    current = initial_replicas if workload is None else workload.replicas
+    current = initial_replicas() if workload is None else workload.replicas
     selector = names.selector_text(service.name) if workload is None else workload.selector
     uid = "" if workload is None else workload.uid
     ours, strangers = await state.ownership.of(cluster, seen.pods, uid)

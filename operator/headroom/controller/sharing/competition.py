@@ -29,9 +29,9 @@ class Competition:
     _key_of: dict[str, _PoolKey] = field(default_factory=dict)
 
     def allocation(self, uid: str) -> Allocation | None:
-        """Return what a service may have; None where nothing is withheld from it."""
+        """Return what a service may have; None if nothing is withheld from it."""
         pool = self._pool_of(uid)
-        return None if pool is None else pool.grant(uid)
+        return None if pool is None else pool.allocation(uid)
 
     def note(
         self,
@@ -56,7 +56,7 @@ class Competition:
         self._key_of[service.uid] = key
         pool = self._pools.setdefault(key, Pool())
         pool.note(seen(service, observation, decision, count), decision.time_s)
-        return pool.claim(service.uid)
+        return pool.preempted_by(service.uid)
 
     def forget(self, uid: str) -> None:
         """Drop a service that is gone, or takes no part any more."""

@@ -77,8 +77,8 @@ class Pool:
     _total: int = 0
     """Accelerators held."""
     _held: _Settled = field(default_factory=_Settled)
-    _contest: _Shortage | None = None
-    _grants: dict[str, Allocation] = field(default_factory=dict)
+    _shortage: _Shortage | None = None
+    _allocations: dict[str, Allocation] = field(default_factory=dict)
     _planned_s: float | None = None
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class Pool:
         self._held.add(now_s, self._total)
         if member is None:
             member = self._members[uid] = Member(seen=seen, seen_s=now_s)
-        member.look(seen, now_s, withheld=uid in self._grants)
+        member.look(seen, now_s, withheld=uid in self._allocations)
         if self._planned_s is None or not 0.0 <= now_s - self._planned_s < PLANNED_EVERY_S:
             self._planned_s = now_s
             self._plan(now_s)
@@ -104,23 +104,23 @@ class Pool:
         if member is None:
             return
         self._total -= member.seen.held
-        self._grants.pop(uid, None)
-        if self._contest is not None and self._contest.winner is member:
+        self._allocations.pop(uid, None)
+        if self._shortage is not None and self._shortage.winner is member:
             self._end()
 
-    def grant(self, uid: str) -> Allocation | None:
-        """Return what a service may have; None where nothing is withheld from it."""
-        return self._grants.get(uid)
+    def allocation(self, uid: str) -> Allocation | None:
+        """Return what a service may have; None if nothing is withheld from it."""
+        return self._allocations.get(uid)
 
-    def claim(self, uid: str) -> str:
+    def preempted_by(self, uid: str) -> str:
         """Return which services yield to a short one; empty if none does."""
         member = self._members.get(uid)
-        return member.claim if member is not None else ""
+        return member.preempted if member is not None else ""
 
     def _plan(self, now_s: float) -> None:
         """Begin or end a shortage, and allocate again during one."""
         overdue = self._overdue(now_s)
-        shortage = self._contest = self._at_issue(overdue, now_s)
+        shortage = self._shortage = self._at_issue(overdue, now_s)
         if shortage is None:
             return
         shortage.accelerators = max(shortage.accelerators, self._held.value)
@@ -130,18 +130,18 @@ class Pool:
         )
         self._withhold(shortage, shares, now_s)
         self._explain(overdue)
-        if self._is_in_vain(shortage, overdue, now_s) or not (self._grants or overdue):
+        if self._is_in_vain(shortage, overdue, now_s) or not (self._allocations or overdue):
             self._end()
 
     def _overdue(self, now_s: float) -> dict[str, int]:
-        if self._contest is None and not any(m.seen.refused for m in self._members.values()):
+        if self._shortage is None and not any(m.seen.refused for m in self._members.values()):
             return {}
         found = {uid: member.overdue(now_s) for uid, member in self._members.items()}
         return {uid: number for uid, number in found.items() if number}
 
     def _at_issue(self, overdue: Mapping[str, int], now_s: float) -> _Shortage | None:
         """Return the present shortage; None if no service is short or none has lower priority."""
-        shortage = self._contest
+        shortage = self._shortage
         lowest = min((member.priority for member in self._members.values()), default=0)
         highest = max(
             (self._members[uid] for uid in overdue), key=lambda m: m.priority, default=None
@@ -163,7 +163,7 @@ class Pool:
     def _withhold(self, shortage: _Shortage, shares: Mapping[str, int], now_s: float) -> None:
         """Grant the services below the winner their shares; what they get back, they wait for."""
         winner = shortage.winner
-        self._grants = {}
+        self._allocations = {}
         for uid, member in self._members.items():
             if member.priority >= winner.priority:
                 continue
@@ -172,7 +172,7 @@ class Pool:
                 member.granted = member.granted.add(now_s, shares[uid], GIVE_BACK_AFTER_S)
             least = member.granted.since(now_s - GIVE_BACK_AFTER_S)
             if least is not None and least < desired:
-                self._grants[uid] = Allocation(replicas=least, preempted_by=winner.title)
+                self._allocations[uid] = Allocation(replicas=least, preempted_by=winner.title)
 
     def _explain(self, overdue: Mapping[str, int]) -> None:
         """Record which services yield to each short one, until it has what it lacks."""
@@ -184,10 +184,10 @@ class Pool:
         for uid in overdue:
             member = self._members[uid]
             below = sorted(text for priority, text in yielding if priority < member.priority)
-            member.claim = ", ".join(below) or member.claim
+            member.preempted = ", ".join(below) or member.preempted
 
     def _left(self, uid: str, member: Member) -> int:
-        demand, grant = member.seen.demand, self._grants.get(uid)
+        demand, grant = member.seen.demand, self._allocations.get(uid)
         return demand.allocated if grant is None else max(grant.replicas, demand.floor)
 
     def _is_in_vain(self, shortage: _Shortage, overdue: Mapping[str, int], now_s: float) -> bool:
@@ -201,12 +201,12 @@ class Pool:
             elif member.free_since_s is None:
                 member.free_since_s = now_s
             elif now_s - member.free_since_s >= IN_VAIN_AFTER_S:
-                member.free_since_s, member.claim = None, ""
+                member.free_since_s, member.preempted = None, ""
                 member.barred_until_s = now_s + RETRIED_AFTER_S
                 in_vain = True
         return in_vain
 
     def _end(self) -> None:
-        self._contest, self._grants = None, {}
+        self._shortage, self._allocations = None, {}
         for member in self._members.values():
             member.granted = NOTHING

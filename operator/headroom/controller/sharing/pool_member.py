@@ -46,7 +46,7 @@ class Member:
     barred_until_s: float = 0.0
     granted: SlidingExtreme = NOTHING
     """Of the times at which it was granted less than it wants."""
-    claim: str = ""
+    preempted: str = ""
 
     @property
     def title(self) -> str:
@@ -66,7 +66,7 @@ class Member:
         if self.short.entries and short < self.short.entries[-1][1]:
             self.free_since_s, self.barred_until_s = None, 0.0
         if short == 0:
-            self.short_since_s, self.claim = None, ""
+            self.short_since_s, self.preempted = None, ""
         elif self.short_since_s is None:
             self.short_since_s = now_s
         self.short = self.short.add(now_s, short, HOLD_S)
