@@ -12,6 +12,8 @@ import pytest
 from cluster import Cluster, ControlPlane
 from scenarios.documented import FOREIGN, NOT_RUN, ON_A_SERVER, ROOT, STATIC, commands, manifests
 
+pytestmark = pytest.mark.clock
+
 KUBECTL = [
     one
     for one in dict.fromkeys(commands())
