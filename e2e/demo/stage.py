@@ -66,14 +66,16 @@ def install(target: Cluster, progress: Progress) -> None:
 def serve(target: Cluster, progress: Progress) -> str:
     """Apply the sample, wait until it is ready, and return its name."""
     scope = ("--namespace", plan.NAMESPACE)
-    with progress.step("Applying deploy/samples and waiting until the service is warm"):
+    with progress.step("Applying deploy/samples/demo.yaml and waiting until the service is warm"):
         target.apply(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": plan.NAMESPACE}}
         )
-        target.kubectl("apply", "-f", plan.SAMPLES, *scope)
+        target.kubectl("apply", "-f", plan.SAMPLE, *scope)
         items = target.get(RESOURCE, *scope)["items"]
         if len(items) != 1:
-            raise ClusterError(f"deploy/samples must hold one InferenceService; got {len(items)}.")
+            raise ClusterError(
+                f"{plan.SAMPLE.name} must hold one InferenceService; got {len(items)}."
+            )
         name = str(items[0]["metadata"]["name"])
         with contextlib.closing(reader(target, name)) as reading:
             _wait_until_ready(reading)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from demo import load_job, plan
 from load.arrivals import arrivals, expected_rates
@@ -47,8 +48,9 @@ def test_job_runs_once_without_permissions_and_with_all_arguments() -> None:
     assert list(volume["binaryData"]) == [load_job.TRACE_KEY]
 
 
-def test_what_the_demo_applies_is_there() -> None:
+def test_demo_files_exist_and_the_sample_has_one_service() -> None:
     assert (plan.MANIFESTS / "kustomization.yaml").is_file()
-    assert list(plan.SAMPLES.glob("*.yaml"))
+    kinds = [one["kind"] for one in yaml.safe_load_all(plan.SAMPLE.read_text()) if one]
+    assert kinds.count("InferenceService") == 1
     assert (plan.REPOSITORY / plan.LOAD_DOCKERFILE).is_file()
     assert list(plan.TRACE.parent.glob("LICENSE*"))
