@@ -275,7 +275,7 @@ def _condition(kind: str, holds: bool, since_s: float) -> Manifest:
 
 
 def _gate(pod: Manifest, kind: str) -> Manifest:
-    """Give a condition that is not the kubelet's; empty where nobody has written it."""
+    """Give a condition that is not the kubelet's; empty if it was never written."""
     conditions: list[Manifest] = pod["status"].get("conditions", [])
     return next((one for one in conditions if one["type"] == kind), {})
 

@@ -1,4 +1,4 @@
-"""Load for `bench`: what is asked for, and how answers are read."""
+"""Load for `bench`: its requests, and how responses are read."""
 
 from __future__ import annotations
 

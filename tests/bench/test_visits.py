@@ -1,4 +1,4 @@
-"""When a replica was ready is told right by a watch that is late for kills."""
+"""The time at which a replica was ready is right also if the watch reports kills late."""
 
 from __future__ import annotations
 

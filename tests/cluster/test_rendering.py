@@ -1,4 +1,4 @@
-"""What the programs of a cluster are told: command lines, configuration files, kubeconfigs."""
+"""Configuration of a cluster's programs: command lines, configuration files, kubeconfigs."""
 
 from __future__ import annotations
 

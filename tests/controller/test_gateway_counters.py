@@ -25,7 +25,7 @@ def tally(book: GatewayCounters) -> ServiceTotals:
 
 @pytest.fixture
 def book() -> GatewayCounters:
-    """Two gateways that were there before, each heard once at 100 s."""
+    """Two gateways that were there before, each scraped once at 100 s."""
     book = GatewayCounters()
     book.set_gateways(["a", "b"], 99.0)
     for gateway, before in (("a", 1000), ("b", 7)):

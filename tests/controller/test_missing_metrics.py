@@ -1,4 +1,4 @@
-"""Signals that are missing, and starts of the operator: what stands is held."""
+"""Missing signals and starts of the operator: the replica count is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody else writes the replicas too: what is remembered, and when we pause."""
+"""Another client writes the replicas too: what is remembered, and when writes pause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a contest begins and ends to the second, what stands in the way of a write, and wishes."""
+"""Where a contest begins and ends to the second, what blocks a write, and wishes."""
 
 from __future__ import annotations
 

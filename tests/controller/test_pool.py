@@ -23,7 +23,7 @@ TICK_S = 2.0
 
 @dataclass
 class Service:
-    """One service: what it wants, what stands, what leaves and when it is gone."""
+    """One service: desired, current and terminating replicas, and when they are gone."""
 
     name: str
     desired: int

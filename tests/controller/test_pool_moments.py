@@ -23,7 +23,7 @@ LOW = seen("low", 4, 4, floor=1)
 
 
 class Told:
-    """A pool that is told of two services, the lower one first."""
+    """A pool that learns of two services, the lower one first."""
 
     def __init__(self) -> None:
         self.pool = Pool()

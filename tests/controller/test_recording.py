@@ -1,4 +1,4 @@
-"""What the operator records is what came to the door, and a simulation can replay it."""
+"""The operator records the arrivals at the intake, and a simulation can replay them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ TickResult = Callable[[], Awaitable[None]]
 
 
 class Watched:
-    """A scheduler as it is by itself, and what it says of its ticks."""
+    """A scheduler alone, and what it reports of its ticks."""
 
     def __init__(self, does: TickResult) -> None:
         self.does = does

@@ -1,4 +1,4 @@
-"""A generator that runs beside whoever asks for it is never held up by what it says."""
+"""A generator that runs next to its caller is never blocked by its own output."""
 
 from __future__ import annotations
 

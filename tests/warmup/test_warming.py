@@ -32,7 +32,7 @@ def create(world: World, **changes: Any) -> None:
 
 
 def create_target(world: World, *, gated: bool, **changes: Any) -> None:
-    """Apply somebody's own workload, with the gate in its template or without."""
+    """Apply a user's own workload, with the gate in its template or without."""
     gates = {"readinessGates": [{"conditionType": GATE}]} if gated else {}
     workload = world.create_workload("own", **changes.pop("workload", {}))
     world.cluster.update(workload, lambda one: one["spec"]["template"]["spec"].update(gates))
