@@ -1,4 +1,4 @@
-"""An activator on loopback with the operator's desk, and replicas that answer as they are told."""
+"""An activator on loopback with the operator's API, and replicas with scripted responses."""
 
 from __future__ import annotations
 

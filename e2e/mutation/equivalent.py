@@ -81,7 +81,7 @@ EQUIVALENT: Sequence[Equivalent] = (
         "scaling/windows/signals.py",
         "return 0.0 if silent_s",
         ("return -1.0 if silent_s",),
-        "the largest age counts, and that of a pod that was heard is above 0",
+        "the largest age counts, and that of a scraped pod is above 0",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""What a service owns: made, mended, handed over, and never taken from anybody."""
+"""What a service owns: created, repaired, handed over, and never taken from another owner."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_foreign_object_of_the_same_name_is_never_adopted() -> None:
 
 
 def test_foreign_object_of_the_same_name_is_no_invalid_spec() -> None:
-    """A selector is immutable, so that a dry run over somebody's Deployment is refused for it."""
+    """A selector is immutable, so a dry run over another owner's Deployment is refused."""
 
     async def story(world: World) -> None:
         world.cluster.fail("dry_run", "Deployment", rejected("field is immutable"), times=99)

@@ -1,4 +1,4 @@
-"""No replica at all: after a quiet time seen with fresh signals, and back when somebody is held."""
+"""Scale to zero: after an idle time with fresh metrics, and back when a request is held."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def test_tick_of_a_removed_service_is_cancelled() -> None:
 
 
 def test_hanging_api_does_not_look_like_a_stopped_scheduler() -> None:
-    """A restart by the kubelet would mend nothing, and forget what was watched."""
+    """A restart by the kubelet would fix nothing, and lose the history."""
     bench = Bench(concurrency=4)
     bench.does = {f"uid-{number}": hang for number in range(40)}
 
