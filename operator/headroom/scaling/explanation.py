@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.limits import limits
+from headroom.scaling.limits.limits import LimitInput
+from headroom.scaling.rule_results import RuleResults
+from headroom.scaling.state import State
 from headroom.scaling.values import (
+    CostModel,
     Counterfactual,
+    Decision,
     Direction,
     LimitApplied,
     Policy,
@@ -30,6 +36,68 @@ _LIMITS = {
     Reason.MAX_REPLICAS: "maxReplicas allows no more",
     Reason.MIN_REPLICAS: "minReplicas requires more",
 }
+
+
+def explain(
+    limit_input: LimitInput,
+    state: State,
+    results: RuleResults,
+    replicas: int,
+    applied: tuple[LimitApplied, ...],
+    tail: TailLatency | None,
+    target_s: float,
+) -> Decision:
+    """Combine the number with everything needed to explain it."""
+    current, counts = limit_input.observation.current, limit_input.counts
+    direction = Direction.NONE
+    if replicas != current:
+        direction = Direction.UP if replicas > current else Direction.DOWN
+    policy, rate_rps = limit_input.policy, limit_input.signals.arrival_rps.value
+    cost: CostModel | None = tail.cost if tail else None
+    known = tail is not None and rate_rps is not None
+    reason = binding(policy, direction, results.strongest, applied, counts, current)
+    if not known and reason is Reason.WITHIN_TARGET:
+        reason = Reason.METRICS_MISSING
+    gap = gap_to_model(policy, limit_input.signals, tail, counts.ready, state.correction.factor)
+    notes = (gap,) if gap and direction is not Direction.UP else ()
+    return Decision(
+        time_s=limit_input.now_s,
+        current=current,
+        replicas=replicas,
+        direction=direction,
+        reason=reason,
+        message=message(
+            policy,
+            direction,
+            current,
+            replicas,
+            results.strongest,
+            applied,
+            counts,
+            limits.hold_s(policy, state),
+            notes,
+        ),
+        recommendations=results.recommendations,
+        limits=applied,
+        notes=notes,
+        counterfactuals=counterfactuals(tail, rate_rps, replicas)
+        if tail is not None and rate_rps is not None
+        else (),
+        signals=limit_input.signals,
+        counts=counts,
+        utilization=rate_rps / (counts.ready * cost.full_batch_rps)
+        if cost is not None and rate_rps is not None and counts.ready
+        else None,
+        feasible=tail is None or tail.idle_s <= policy.latency_target_s,
+        floor_latency_s=tail.idle_s if tail else None,
+        floor_replicas=policy.min_replicas,
+        floor_rps=policy.min_replicas * tail.capacity_rps(target_s, max(1, policy.min_replicas))
+        if tail
+        else None,
+        cost=cost,
+        correction=state.correction.factor,
+        cold_start_s=state.cold_starts.p90_s,
+    )
 
 
 def counterfactuals(

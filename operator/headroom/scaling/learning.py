@@ -1,0 +1,161 @@
+"""Updates the state with a tick: samples, forecast, correction and stabilization windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from headroom.scaling.forecast import bursts
+from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
+from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.limits import cold_start, limits
+from headroom.scaling.limits.flaps import LONGEST_HOLD_S
+from headroom.scaling.limits.stabilization import Coverage
+from headroom.scaling.rule_results import RuleResults
+from headroom.scaling.state import State
+from headroom.scaling.values import Freshness, Observation, Policy, ReplicaCounts, Signals
+from headroom.scaling.windows.signals import backlogs, shared_queue
+
+
+def restart_hold_on_manual_scale_up(state: State, observation: Observation) -> State:
+    """Restart the hold if another client has raised the replicas, for example a person.
+
+    Otherwise the history before the change could undo it at once.
+    """
+    before = state.changes[-1][1] if state.changes else observation.current
+    if observation.current > before and observation.current != state.decided:
+        return replace(state, coverage=Coverage())
+    return state
+
+
+def learn(policy: Policy, state: State, observation: Observation) -> tuple[State, ReplicaCounts]:
+    """Take in the samples; samples of pods that are not ready yet never enter the cost."""
+    windows = state.windows.absorb(observation)
+    elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
+    learner = state.learner.observe(windows.executed(), elapsed_s, state.cost)
+    learner = learner.only(windows.last.keys())
+    starts = state.cold_starts.observe(
+        observation.pods,
+        observation.now_s,
+        timeout_s=policy.warmup_timeout_s,
+        first=state.last_s is None,
+    )
+    counts = cold_start.count(
+        observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s
+    )
+    if observation.unlisted_ready:
+        counts = replace(counts, ready=counts.ready + observation.unlisted_ready)
+    waiting = shared_queue(windows, observation)
+    shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
+    moved = counts.ready != state.ready
+    state = replace(
+        state,
+        windows=windows,
+        learner=learner,
+        cold_starts=starts,
+        waiting_low=state.waiting_low
+        if waiting is None
+        else state.waiting_low.add(observation.now_s, waiting, shortest_s),
+        ready=counts.ready,
+        ready_since_s=observation.now_s if moved else state.ready_since_s,
+    )
+    return state, counts
+
+
+def standing_queue(policy: Policy, state: State, now_s: float) -> int | None:
+    """Return the minimum queue over the shortest window; None until that window is covered."""
+    window_s = min(policy.burst_windows_s, default=policy.tick_s)
+    if state.windows.watched_s(now_s, window_s) < window_s:
+        return None
+    return state.waiting_low.value
+
+
+def backlogs_of(
+    policy: Policy, state: State, tail: TailLatency | None, ready: Sequence[str]
+) -> tuple[int, ...]:
+    """Return the queues of backlogged replicas; none while no cost is known."""
+    if tail is None:
+        return ()
+    return backlogs(
+        state.windows,
+        ready,
+        full_rps=tail.cost.full_batch_rps,
+        target_s=policy.latency_target_s,
+        window_s=policy.stable_window_s,
+    )
+
+
+def forecast_arrivals(
+    policy: Policy, state: State, signals: Signals, now_s: float
+) -> tuple[State, Expected | None]:
+    """Return the expected arrivals, None while no rate is known; learn from fresh rates."""
+    rate = signals.arrival_rps
+    if rate.value is None:
+        return state, None
+    burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s)
+    start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
+    if rate.fresh:
+        forecast = state.forecast.observe(policy, now_s, rate.value, burst_rps, start_s)
+        state = replace(state, forecast=forecast)
+    return state, state.forecast.expected(policy, now_s, rate.value, burst_rps, start_s)
+
+
+def correct(
+    policy: Policy,
+    state: State,
+    signals: Signals,
+    tail: TailLatency | None,
+    counts: ReplicaCounts,
+    results: RuleResults,
+    now_s: float,
+) -> State:
+    """Compare the model with the measurement, where nothing else explains the difference.
+
+    The ready replicas must have sufficed for the whole stable window; for several windows if all of
+    them have a queue above its bound. If only some have one, it is the backlog of a surge.
+    """
+    if counts.ready < max(1, results.sufficient):
+        return replace(state, sufficient_since_s=None)
+    since_s = now_s if state.sufficient_since_s is None else state.sufficient_since_s
+    since_s = max(since_s, state.ready_since_s)
+    correction, measured, rate = state.correction, signals.latency_s, signals.arrival_rps
+    if (
+        tail is not None
+        and measured.fresh
+        and measured.value is not None
+        and rate.value is not None
+    ):
+        bound = tail.cost.max_batch * counts.ready
+        shared, waiting = signals.standing_queue.value or 0.0, signals.waiting.value or 0.0
+        patience_s = policy.stable_window_s * (_QUEUED_WINDOWS if shared > bound else 1)
+        backlogs = waiting > bound >= shared
+        if now_s - since_s >= patience_s and not backlogs and state.last_s is not None:
+            correction = correction.observe(
+                measured.value,
+                tail.latency_s(rate.value, counts.ready),
+                requests=rate.value * policy.stable_window_s,
+                elapsed_s=now_s - state.last_s,
+                constant_s=policy.tuning.correction_s,
+            )
+    return replace(state, sufficient_since_s=since_s, correction=correction)
+
+
+_QUEUED_WINDOWS = 4
+
+
+def remember(
+    policy: Policy, state: State, signals: Signals, results: RuleResults, now_s: float
+) -> State:
+    """Enter this tick into the stabilization windows; a tick without fresh metrics leaves a gap."""
+    if signals.freshness is not Freshness.FRESH or not results.known:
+        return state
+    return replace(
+        state,
+        desired_low=state.desired_low.add(
+            now_s, results.desired.replicas, policy.scale_up_stabilization_s
+        ),
+        needed_high=state.needed_high.add(
+            now_s, results.needed, max(limits.hold_s(policy, state), LONGEST_HOLD_S)
+        ),
+        coverage=state.coverage.seen(now_s, max(policy.stale_after_s, 3 * policy.tick_s)),
+    )
