@@ -112,7 +112,7 @@ class World:
             journal=self.journal,
             caps=self.caps,
             chance=random.Random(7),
-            warmth=WarmupDeps(requester=self.servers, watches=[self.pod_events]),
+            warmup=WarmupDeps(requester=self.servers, watches=[self.pod_events]),
             router=self.router,
         )
 

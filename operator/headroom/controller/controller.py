@@ -67,7 +67,7 @@ class Controller:
         caps: Caps = NO_CAPS,
         prometheus: Mapping[str, Prometheus] | None = None,
         router: Router | None = None,
-        warmth: WarmupDeps | None = None,
+        warmup: WarmupDeps | None = None,
         settings: Settings = DEFAULTS,
     ) -> None:
         self._cluster = cluster
@@ -81,7 +81,7 @@ class Controller:
         self._listener = listener
         self._caps = caps
         self._router = router
-        self._warmth = warmth
+        self._warmup = warmup
         self._settings = settings
         self._chance = chance or random.Random()  # noqa: S311  (spreads load)
         self.cache = ServiceCache(on_change=self._changed, on_gone=self._gone)
@@ -130,7 +130,7 @@ class Controller:
                     group.create_task(
                         self._router.lead(cluster, self.cache, reconciler.learned_cost)
                     )
-                for watch in () if self._warmth is None else self._warmth.watches:
+                for watch in () if self._warmup is None else self._warmup.watches:
                     group.create_task(self._hasten(watch))
         finally:
             self.scheduler = None
@@ -162,7 +162,7 @@ class Controller:
 
     def _new_reconciler(self, lease: Lease | None) -> Reconciler:
         return Reconciler(
-            requester=None if self._warmth is None else self._warmth.requester,
+            requester=None if self._warmup is None else self._warmup.requester,
             cluster=self._writing(lease),
             metrics=self._metrics,
             clock=self._clock,

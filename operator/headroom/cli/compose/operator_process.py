@@ -103,7 +103,7 @@ async def operate(options: RunOptions) -> None:
                 prometheus=sources,
                 caps=options.caps,
                 router=router,
-                warmth=_warmup(api, requester, namespaces),
+                warmup=_warmup(api, requester, namespaces),
                 settings=options.settings,
             )
             if desk is not None:

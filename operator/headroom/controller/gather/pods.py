@@ -47,14 +47,14 @@ STUCK_REASONS = frozenset(
 RESTARTS_OF_A_BROKEN_POD = 2
 """One restart may be an accident.
 
-CrashLoopBackOff shows between restarts only, so the count has to speak as well.
+CrashLoopBackOff shows between restarts only, so restarts are counted too.
 """
 
 _RawPod = Mapping[str, Any]
 
 
 class MarkedBy(StrEnum):
-    """Who gave a pod the cost by which a ReplicaSet chooses what it removes."""
+    """Which client set the cost by which a ReplicaSet chooses what it removes."""
 
     NOBODY = "Nobody"
     US = "Us"
@@ -76,7 +76,7 @@ class ObservedPod:
     gated: bool = False
     """Whether it becomes ready only when the operator has warmed it."""
     waits_for: gate.GateReason | None = None
-    """What that waits for, where nothing else is missing."""
+    """Why the gate is closed, if nothing else is missing."""
     fetch: ModelDownload | None = None
     """The download of its model; None where it has none."""
 
@@ -212,7 +212,7 @@ def _created_s(raw: _RawPod) -> float:
 
 
 def is_ready(raw: Mapping[str, Any]) -> bool:
-    """Whether the kubelet calls it ready, also while it ends."""
+    """Whether its Ready condition is True, also while it terminates."""
     return bool(_condition(raw, "Ready").get("status") == "True")
 
 

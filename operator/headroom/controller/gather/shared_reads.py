@@ -122,7 +122,7 @@ class SharedReads:
         (self._alone.add if moves else self._alone.discard)(uid)
 
     def forget(self, uid: str) -> None:
-        """Drop what is known of a service that is gone."""
+        """Discard the state of a deleted service."""
         self._alone.discard(uid)
         for known in (self._listings, self._read_s, self._invalidated_s):
             known.pop(uid, None)

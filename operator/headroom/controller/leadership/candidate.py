@@ -27,7 +27,7 @@ class LeaseTimes:
     retry_s: float = 2.0
 
     def __post_init__(self) -> None:
-        """Refuse times under which a leader would end while all is well, or two would lead."""
+        """Reject times at which a healthy leader would stop, or two would lead."""
         if not 0.0 < 2.0 * self.retry_s <= self.renew_within_s < self.duration_s:
             raise ValueError(
                 "a lease needs 2 x retry <= renew within < duration; got "
@@ -50,7 +50,7 @@ class Candidate:
     seen: LeaseRecord | None = None
     """As last read or written; None: no such Lease, or not read yet."""
     seen_s: float = 0.0
-    """When it was first seen to say so."""
+    """When it was first seen with this content."""
     current: bool = False
     """No write since then has an unknown outcome."""
     renewed_s: float | None = None

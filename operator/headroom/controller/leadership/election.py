@@ -53,7 +53,7 @@ class Clocks(Protocol):
 
 
 class Observer(Protocol):
-    """Takes figures of the election."""
+    """Shows metrics of the election."""
 
     def led(self, leading: bool, transitions: int) -> None:
         """Show whether this process leads, and how often the holder has changed."""
@@ -77,7 +77,7 @@ Work = Callable[[Term], Awaitable[None]]
 
 
 class Election:
-    """Stands for one Lease."""
+    """Competes for one Lease."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Election:
         return self._candidate.remaining_s(self._clocks.elapsed_s())
 
     async def run(self, work: Work) -> None:
-        """Stand for the lease until cancelled, and give it up then.
+        """Compete for the lease until cancelled, and release it then.
 
         Raises what the work raises, which ends the candidacy.
         """
@@ -193,7 +193,7 @@ class Election:
             _log.warning("the work of the leader ended badly: %r", work.exception())
 
     async def _release(self) -> None:
-        """Return the lease up, so that another one need not wait for it to run out. Best effort."""
+        """Release the lease, so that another process need not wait for its expiry. Best effort."""
         self._candidate = self._candidate.resigned()
         self._tell()
         try:

@@ -80,7 +80,7 @@ class Recording:
             _log.error("recording has ended, scaling goes on: %s: %s", type(error).__name__, error)
 
     def forget(self, uid: str) -> None:
-        """Drop what is known of a service that is gone; what is written stays."""
+        """Discard the state of a deleted service; what is written stays."""
         self._services.pop(uid, None)
 
     def _lines(

@@ -20,7 +20,7 @@ class ReadyPod:
     name: str
     address: str
     restarts: int
-    """Of its containers: what listened before one does not listen after it."""
+    """Of its containers: after a restart nothing listens for a moment."""
 
 
 @dataclass(slots=True)
@@ -29,15 +29,15 @@ class ReadyPodIndex:
 
     on_change: Callable[[], None]
     synced: bool = False
-    """Whether everything that exists has been told once."""
+    """Whether everything that exists was reported once."""
     _warm: dict[_Group, dict[str, ReadyPod]] = field(default_factory=dict)
 
     def ready(self, namespace: str, name: str = "") -> tuple[ReadyPod, ...]:
-        """Return the warm pods of a service; without a name those that wear no service's label."""
+        """Return the ready pods of a service; without a name those without a service's label."""
         return tuple(self._warm.get((namespace, name), {}).values())
 
     def replace(self, pods: Iterable[Manifest]) -> None:
-        """Process all pods that there are."""
+        """Replace all pods."""
         before, self._warm = self._warm, {}
         known, self.synced = self.synced, True
         for pod in pods:
@@ -67,7 +67,7 @@ def _group(pod: Manifest) -> _Group:
 
 
 def _is_of(pod: Manifest, deployment: str) -> bool:
-    """Whether it is the Deployment's; its label alone may be worn by anybody's pod.
+    """Whether it is the Deployment's; any pod may have its label.
 
     A Deployment names its ReplicaSets after itself and the hash that it puts on their pods.
     """

@@ -44,8 +44,8 @@ GATHERED_S = 0.02
 BOUNDS_EVERY_S = 5.0
 ROUND_S = 0.5
 LOOK_EVERY_S = 0.2
-"""After this a gateway that hangs is missed; one that was killed has hung up, and is missed at
-once. Its pod says so after a second."""
+"""A hanging gateway is noticed after this; a killed one closes its stream and is noticed at once,
+a second before its pod's status changes."""
 AT_ONCE = 8
 SEED_AGAIN_S = 1.0
 RESTART_AFTER_S = 5.0
@@ -76,7 +76,7 @@ class _Parsed:
 
 @dataclass(slots=True, kw_only=True)
 class Router:
-    """Keeps the routes of all services, from one leadership to its end."""
+    """Keeps the routes of all services during one term of leadership."""
 
     replicas: Watch
     gateways: Watch
@@ -87,7 +87,7 @@ class Router:
     gateway_namespace: str
     namespaces: Sequence[str] = ()
     counts: GatewayPages | None = None
-    """What gateways count of each service; None where they are not read."""
+    """The gateways' counts of each service; None if they are not read."""
     restart_after_s: float = RESTART_AFTER_S
     _dirty: asyncio.Event = field(default_factory=asyncio.Event)
     _left: asyncio.Event = field(default_factory=asyncio.Event)
@@ -149,11 +149,11 @@ class Router:
                 )
 
     def changed(self) -> None:
-        """Look again: a service or its status has changed."""
+        """Note that a service or its status has changed."""
         self._dirty.set()
 
     def gateway_left(self) -> None:
-        """Look at the gateways now: one of them has hung up."""
+        """Probe the gateways now: one of them closed its stream."""
         self._left.set()
 
     def _gateways_changed(self) -> None:
@@ -256,7 +256,7 @@ class RoutingLoop:
                 self._publish()
 
     async def sync(self) -> None:
-        """Write what Services and slices lack, until cancelled."""
+        """Write Services and slices that are out of date, until cancelled."""
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def one(service: InferenceService, routed: Routed) -> None:
@@ -294,7 +294,7 @@ class RoutingLoop:
                 self._missed.set()
 
     def _assign(self) -> None:
-        """Return every service in Gateway mode a port; take it from those that are gone."""
+        """Assign every service in Gateway mode a port; release those of deleted services."""
         known = {service.uid: service for service, _ in self._services()}
         for uid in [uid for uid in self._routed if uid not in known]:
             del self._routed[uid]
@@ -336,7 +336,7 @@ class RoutingLoop:
         self._router.publisher.publish(snapshot(routes, hosts, bounds, gateways, busy))
 
     async def _converge(self, service: InferenceService, routed: Routed) -> None:
-        """Bring the Service and the slice of one service one step on."""
+        """Take the next step for the Service and the slice of one service."""
         is_routed = service.spec.routing.mode == "Gateway"
         if is_routed:
             routed.emptied_s = None
@@ -375,7 +375,7 @@ class RoutingLoop:
             routed.emptied_s = now_s
 
     async def _replicas_known(self, service: InferenceService) -> bool:
-        """Whether Kubernetes leads the Service to a ready replica again."""
+        """Whether the Service's own slices have a ready replica again."""
         slices = await self._cluster.list_all(
             "discovery.k8s.io/v1",
             "EndpointSlice",

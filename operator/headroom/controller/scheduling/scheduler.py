@@ -48,7 +48,7 @@ class _Entry:
 
     due_s: float
     phase: float
-    """Where in the period its ticks lie, 0 to 1: services do not fall into step."""
+    """Position of its ticks in the period, 0 to 1, so that services do not synchronize."""
     running: asyncio.Task[None] | None = None
     kicked: bool = False
     conflicts: int = 0
@@ -83,7 +83,7 @@ class Scheduler:
     """When the schedule was last processed, on the event loop's clock."""
 
     def kick(self, uid: str) -> None:
-        """Make a service due now; begin with it where it is new."""
+        """Make a service due now; add it if it is new."""
         now_s = asyncio.get_running_loop().time()
         entry = self._entries.get(uid)
         if entry is None:
@@ -94,7 +94,7 @@ class Scheduler:
         self._push(uid, now_s)
 
     def remove(self, uid: str) -> None:
-        """Forget a service, and break off a tick of it that runs.
+        """Remove a service, and cancel its running tick.
 
         A tick that hung while the service was deleted would create orphans.
         """
@@ -195,7 +195,7 @@ class Scheduler:
     async def _after_failure(
         self, uid: str, entry: _Entry, error: Exception, begun_s: float
     ) -> float:
-        """Say it once, and give the pause until the next attempt."""
+        """Log it once, and return the pause until the next attempt."""
         if isinstance(error, Conflict | NotFound) and entry.conflicts < AT_ONCE_TIMES:
             entry.conflicts += 1
             return AT_ONCE_S

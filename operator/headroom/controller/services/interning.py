@@ -22,14 +22,14 @@ LONGEST_TEXT = 512
 
 
 class Interner:
-    """What was given before, as long as it is not too much."""
+    """Returns the first of equal values, for a bounded number of them."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[object, ...], Any] = {}
         self._values: dict[object, Any] = {}
 
     def json(self, value: Any) -> Any:
-        """Return the same JSON, of parts that are known where they are."""
+        """Return equal JSON that shares its known parts."""
         if isinstance(value, str):
             return sys.intern(value) if len(value) <= LONGEST_TEXT else value
         if isinstance(value, dict):
@@ -41,13 +41,13 @@ class Interner:
         return value
 
     def service(self, service: InferenceService) -> InferenceService:
-        """Return the same service, of values that are known where they are."""
+        """Return an equal service that shares its known values."""
         return replace(service, spec=self._value(service.spec))
 
     def _known(self, key: tuple[object, ...], part: Any) -> Any:
-        """Look a part up; those in its key are named by their addresses.
+        """Look a part up; its key names nested parts by their addresses.
 
-        These hold while the part that has them is known, so all are forgotten at once.
+        Addresses hold while the outer part is known, so all are discarded at once.
         """
         if len(self._parts) >= MOST:
             self._parts.clear()

@@ -29,9 +29,9 @@ class ServiceCache:
         self._tombstones: dict[str, None] = {}
         """In the order of deletion; each service of a LIST is looked up in it."""
         self.owners = TargetOwners()
-        """Who scales what."""
+        """Which service scales which target."""
         self.same = Interner()
-        """What services have in common."""
+        """Equal parts of services."""
         self.synced = asyncio.Event()
         """Whether everything that exists has been seen once."""
 
@@ -54,7 +54,7 @@ class ServiceCache:
     def saw(self, service: Manifest) -> None:
         """Process one object.
 
-        An older state than the one known, or one of a deleted object, is passed over.
+        An older state than the known one, or one of a deleted object, is ignored.
         """
         uid = service["metadata"]["uid"]
         known = self._services.get(uid)
@@ -68,7 +68,7 @@ class ServiceCache:
             self._on_change(uid)
 
     def _kept_of(self, service: Manifest, known: Manifest | None) -> Manifest:
-        """Leave out who wrote which field, half of the object, and what is known already."""
+        """Drop managedFields, half of the object, and reuse the parts that are known already."""
         metadata = service["metadata"]
         parts = {"metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
         generation = metadata.get("generation")
@@ -84,7 +84,7 @@ class ServiceCache:
     def forget(self, uid: str) -> None:
         """Process a deletion.
 
-        A UID never comes back, so a state that arrives late finds it buried.
+        A UID is never used again, so states that arrive late are ignored.
         """
         self._tombstones[uid] = None
         if len(self._tombstones) > _TOMBSTONES:
@@ -98,7 +98,7 @@ class ServiceCache:
             self._on_gone(uid)
 
     def kept(self, service: Manifest) -> Manifest:
-        """Return what is known where it is the same: a LIST of a thousand is 30 MB."""
+        """Return the known object if it is equal: a LIST of a thousand is 30 MB."""
         known = self._services.get(service["metadata"]["uid"])
         version = service["metadata"].get("resourceVersion")
         same = known is not None and version == known["metadata"].get("resourceVersion")
@@ -107,7 +107,7 @@ class ServiceCache:
     def begin_list(self) -> int:
         """Mark the moment before a LIST.
 
-        What is first seen after it may be missing from the answer.
+        A service first seen after it may be missing from the answer.
         """
         self._moment += 1
         return self._moment
@@ -146,7 +146,7 @@ def _name(service: Manifest) -> tuple[str, str]:
 
 
 def _intent(service: Manifest) -> tuple[object, object]:
-    """What a change of matters at once; status is our own writing."""
+    """The parts whose change matters at once; status is written by us."""
     metadata = service["metadata"]
     return metadata.get("generation"), metadata.get("deletionTimestamp")
 

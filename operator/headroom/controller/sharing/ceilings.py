@@ -92,7 +92,7 @@ class Ceilings:
         self._hold(service.uid, count * (counted + leaving))
 
     def forget(self, uid: str) -> None:
-        """Drop a service that is gone."""
+        """Remove a deleted service."""
         self._total -= self._held.pop(uid, 0)
 
     def _begin(self) -> None:

@@ -59,7 +59,7 @@ class Competition:
         return pool.preempted_by(service.uid)
 
     def forget(self, uid: str) -> None:
-        """Drop a service that is gone, or takes no part any more."""
+        """Remove a deleted service, or takes no part any more."""
         key = self._key_of.pop(uid, None)
         if key is None:
             return

@@ -64,9 +64,9 @@ class _Shortage:
     accelerators: int
     """What the pool holds."""
     winner: Member
-    """The highest that has pressed."""
+    """The short service with the highest priority."""
     refused_s: float
-    """When one as high as the winner was last refused."""
+    """When a replica of that priority was last rejected."""
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Pool:
             self._plan(now_s)
 
     def forget(self, uid: str) -> None:
-        """Drop a service that is gone, or has left the pool."""
+        """Remove a deleted service, or one that left the pool."""
         member = self._members.pop(uid, None)
         if member is None:
             return

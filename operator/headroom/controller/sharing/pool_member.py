@@ -55,11 +55,11 @@ class Member:
 
     @property
     def priority(self) -> int:
-        """Of its spec."""
+        """scaling.priority of its spec."""
         return self.seen.demand.priority
 
     def look(self, seen: Seen, now_s: float, *, withheld: bool) -> None:
-        """Process a tick. Who may not ask for all that it wants is short, though no pod waits."""
+        """Process a tick. A service with less than its demand allocated is short without pending pods."""
         self.seen, self.seen_s, short = seen, now_s, seen.refused
         if withheld:
             short = max(short, seen.demand.desired - seen.demand.allocated)
@@ -78,7 +78,7 @@ class Member:
         return 0 if now_s < self.barred_until_s else self.short.since(now_s - HOLD_S) or 0
 
     def demand(self, overdue: int, now_s: float) -> Demand:
-        """Return what it takes part with."""
+        """Return its demand."""
         demand = self.seen.demand
         attended = now_s - self.seen_s < ATTENDED_S
         floor = demand.floor if attended else max(demand.floor, demand.allocated)

@@ -29,7 +29,7 @@ _RawPod = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateReason:
-    """What the condition says, or is to say."""
+    """The content of the condition, present or next."""
 
     holds: bool
     reason: str
@@ -42,7 +42,7 @@ class GateReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatedPod:
-    """A pod with the gate, as its status has it."""
+    """A pod with the gate, as read."""
 
     uid: str
     namespace: str
@@ -107,7 +107,7 @@ def read(raw: _RawPod, port: int) -> GatedPod | None:
 
 
 def wanted(pod: GatedPod, progress: Progress, terms: Terms, now_s: float) -> GateReason:
-    """Say in a condition how far a pod is."""
+    """Return the condition for a pod's progress."""
     counted = f"{_CONTAINERS}{pod.containers}"
     limit = f"warmup.maxLatency {_ms(terms.max_latency_s)}"
     if progress.is_warm(terms):

@@ -32,9 +32,9 @@ LATE_REQUEST_S = 30.0
 SEEN_AGAIN_S = 2.5
 """After a conflict the next tick, at the latest, has the current pod."""
 WRITTEN_AGAIN_S = 5.0
-"""After a write that was refused; and a tick that had read before ours is passed over so long."""
+"""After a rejected write; for as long a tick that read before our write is ignored."""
 OnWarm = Callable[[InferenceService, str, str], Awaitable[None]]
-"""Takes a service, the UID of a pod that is warm and takes no requests yet, and its address."""
+"""Called with a service, the UID of a pod that is warm but not ready yet, and its address."""
 _SHOWN = 200
 _TRY_LATER = frozenset({408, 425, 429})
 
@@ -76,7 +76,7 @@ class Warmer:
         may not have seen it."""
 
     def see(self, service: InferenceService, pods: Sequence[Mapping[str, Any]]) -> None:
-        """Process the pods of a service as they are now."""
+        """Process the present pods of a service."""
         late_s = _loop_s() - WRITTEN_AGAIN_S
         self._opened = {uid: one for uid, one in self._opened.items() if one[1] > late_s}
         port = service.spec.runtime.port
@@ -89,13 +89,13 @@ class Warmer:
                 self._stop(uid)
 
     def forget(self, service_uid: str) -> None:
-        """Leave the pods of a service that is gone as they are."""
+        """Stop warming up the pods of a deleted service."""
         for uid, one in list(self._under_way.items()):
             if one.service.uid == service_uid:
                 self._stop(uid)
 
     def stop(self) -> None:
-        """Send and write nothing more."""
+        """Stop sending and writing."""
         for uid in list(self._under_way):
             self._stop(uid)
 
@@ -137,7 +137,7 @@ class Warmer:
             continue
 
     async def _warm(self, one: _UnderWay) -> None:
-        """Send until it is warm, and open the gate; on a pod that is gone raises NotFound."""
+        """Send until it is warm, and open the gate; raises NotFound if the pod is gone."""
         progress = Progress(begun_s=_loop_s())
         request, generation = request_of(one.service), one.service.generation
         while not one.pod.is_warm:
@@ -228,7 +228,7 @@ def _is_same(before: GatedPod, now: GatedPod) -> bool:
 
 
 def _refused(progress: Progress, path: str, answer: Response) -> Progress:
-    """Process an answer that is none, with what to do about it."""
+    """Note an error response, with what to do about it."""
     said = " ".join(answer.text.split())[:_SHOWN]
     words = f"{path} answered {answer.status}" + (f" ({said})" if said else "")
     if 400 <= answer.status < 500 and answer.status not in _TRY_LATER:
