@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from decision_study.cells import CELLS, Cell
-from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.plant import Server
-from headroom.simulator.scenario import Scenario
+from headroom.simulator.scenario import Fault, FaultKind, Scenario
 
 WRONG_BY = 1.5
 STALE_AFTER_S = 10.0

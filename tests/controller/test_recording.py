@@ -19,10 +19,9 @@ from headroom.simulator.arrivals import PoissonArrivals
 from headroom.simulator.arrivals.recording import RecordedService, read_recording
 from headroom.simulator.arrivals.shapes import constant
 from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
-from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.run import simulate
-from headroom.simulator.scenario import Scenario, Workload
+from headroom.simulator.scenario import Fault, FaultKind, Scenario, Workload
 from headroom.simulator.scenario_file import load_scenario
 from headroom.telemetry.recording import (
     ServiceLine,

@@ -27,8 +27,8 @@ from decision_study.versions import version_of
 from fakes_decision_study import RECORD, record
 from fakes_outcome import outcome, timeline
 from headroom.simulator.autoscalers import catalogue
-from headroom.simulator.faults import FaultKind
 from headroom.simulator.outcome import Move, Outcome
+from headroom.simulator.scenario import FaultKind
 
 GRIDS: plan.Grids = {"keda": ({}, {"x": 1.0}, {"x": 2.0}, {"x": 3.0, "y": 1.0})}
 

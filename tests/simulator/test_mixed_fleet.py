@@ -6,11 +6,10 @@ import pytest
 
 from headroom.scaling.values import Routing
 from headroom.simulator.autoscalers import catalogue
-from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.outcome import Score
 from headroom.simulator.plant import ColdStart, Phase, Server
 from headroom.simulator.run import simulate
-from headroom.simulator.scenario import Scenario, Workload
+from headroom.simulator.scenario import Fault, FaultKind, Scenario, Workload
 from simulator.fakes_fleet import spec
 from simulator.fakes_plant import poisson
 from simulator.test_run import Given

@@ -13,12 +13,11 @@ import pytest
 
 from headroom.scaling.values import PodState, Routing
 from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
-from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.plant import Clients, Cluster, Server, ServiceSpec
 from headroom.simulator.plant_state import Column
 from headroom.simulator.run import simulate
-from headroom.simulator.scenario import Scenario, Times, Workload
+from headroom.simulator.scenario import Fault, FaultKind, Scenario, Times, Workload
 from latency_tables import batch_chain
 from simulator.fakes_fleet import spec
 from simulator.fakes_plant import poisson

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from headroom.scaling.values import CostModel, Policy, RateLimit, Routing
 from headroom.simulator.arrivals import PoissonArrivals
-from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.plant import Clients, Cluster, ColdStart, Network, Phase, Server, Spread
-from headroom.simulator.scenario import Scenario
+from headroom.simulator.scenario import Fault, FaultKind, Scenario
 from headroom.simulator.scenario_file import ScenarioError, load_scenario, parse_scenario
 from headroom.simulator.scenarios import scenario_names, shipped_scenario
 from headroom.telemetry.recording import header_line, service_line, tick_line

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from headroom.scaling.values import CostModel, LatencyCounts, PodSample, PodState
 from headroom.simulator import kernel
-from headroom.simulator.faults import Fault
 from headroom.simulator.fleet import Fleet, Replica
 from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, Column
+from headroom.simulator.scenario import Fault
 
 
 def answering(fleet: Fleet, silences: Sequence[Fault], seed: int) -> list[Replica]:

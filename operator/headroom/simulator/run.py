@@ -19,12 +19,11 @@ from headroom.simulator.autoscaler import (
 )
 from headroom.simulator.capacity import capacity_rps
 from headroom.simulator.event_queue import EventQueue, Priority
-from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.fleet import Fleet, Pool
 from headroom.simulator.metrics import Metrics
 from headroom.simulator.outcome import Move, Outcome, Timeline
 from headroom.simulator.plant_state import FINE_LOG, FINE_START_S
-from headroom.simulator.scenario import Scenario, Times, Workload
+from headroom.simulator.scenario import Fault, FaultKind, Scenario, Times, Workload
 from headroom.simulator.scores import fine_quantile, score
 
 _SAMPLES = 1440

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.scaling.values import Policy, RateLimit
-from headroom.simulator.autoscalers.hpa_behavior import HpaBehavior, Rules
-from headroom.simulator.autoscalers.replica_calculator import (
+from headroom.simulator.autoscalers.hpa_controller import (
+    HpaBehavior,
+    Rules,
     combine,
     from_average,
     from_pods,

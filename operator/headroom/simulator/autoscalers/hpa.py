@@ -18,18 +18,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from headroom.simulator.autoscaler import ScaleRequest, View
-from headroom.simulator.autoscalers.hpa_behavior import (
+from headroom.simulator.autoscalers.hpa_controller import (
     DEFAULT_DOWN,
     HpaBehavior,
     Rules,
-)
-from headroom.simulator.autoscalers.peer import Peer, existing_count, ready_pods, unready_count
-from headroom.simulator.autoscalers.replica_calculator import (
     combine,
     from_average,
     from_pods,
     from_value,
 )
+from headroom.simulator.autoscalers.peer import Peer, existing_count, ready_pods, unready_count
 from headroom.simulator.plant_state import Column
 
 

@@ -19,9 +19,15 @@ from enum import StrEnum
 from typing import ClassVar
 
 from headroom.simulator.autoscaler import ScaleRequest, View
-from headroom.simulator.autoscalers.hpa_behavior import DEFAULT_DOWN, HpaBehavior, Rules
+from headroom.simulator.autoscalers.hpa_controller import (
+    DEFAULT_DOWN,
+    HpaBehavior,
+    Rules,
+    combine,
+    from_average,
+    from_value,
+)
 from headroom.simulator.autoscalers.peer import Peer, existing_count, ready_pods
-from headroom.simulator.autoscalers.replica_calculator import combine, from_average, from_value
 from headroom.simulator.plant_state import Column
 
 

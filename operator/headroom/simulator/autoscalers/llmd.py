@@ -20,9 +20,8 @@ from typing import ClassVar
 
 from headroom.scaling.values import RateLimit
 from headroom.simulator.autoscaler import ScaleRequest, View
-from headroom.simulator.autoscalers.hpa_behavior import HpaBehavior, Rules
+from headroom.simulator.autoscalers.hpa_controller import HpaBehavior, Rules, from_average
 from headroom.simulator.autoscalers.peer import Peer, existing_count, ready_pods, round_up
-from headroom.simulator.autoscalers.replica_calculator import from_average
 
 UP_RATE = RateLimit(period_s=60.0, replicas=4, percent=100)
 DOWN_RATE = RateLimit(period_s=120.0, replicas=1)

@@ -25,7 +25,12 @@ from statistics import median
 from typing import ClassVar
 
 from headroom.simulator.autoscaler import ScaleRequest, View
-from headroom.simulator.autoscalers.hpa_behavior import DEFAULT_DOWN, HpaBehavior, Rules
+from headroom.simulator.autoscalers.hpa_controller import (
+    DEFAULT_DOWN,
+    HpaBehavior,
+    Rules,
+    from_average,
+)
 from headroom.simulator.autoscalers.peer import (
     Peer,
     existing_count,
@@ -33,7 +38,6 @@ from headroom.simulator.autoscalers.peer import (
     ready_pods,
     round_up,
 )
-from headroom.simulator.autoscalers.replica_calculator import from_average
 from headroom.simulator.plant_state import Column
 
 

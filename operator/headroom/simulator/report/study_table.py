@@ -9,11 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headroom.simulator.ablation import Effect
 from headroom.simulator.report import number_format
 from headroom.simulator.report.comparison import Estimate
 from headroom.simulator.report.summary import Summary
-from headroom.simulator.sweep import Tuned
+from headroom.simulator.studies import Effect, Tuned
 
 _ABLATION = (
     "Lost: attainment with all components minus without this one, in points. Cost: GPU-hours "

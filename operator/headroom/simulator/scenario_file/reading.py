@@ -32,9 +32,8 @@ from headroom.api.durations import Duration
 from headroom.api.values import Within
 from headroom.scaling.values import Policy
 from headroom.simulator.arrivals.recording import RecordedService
-from headroom.simulator.faults import Fault
 from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec
-from headroom.simulator.scenario import Scenario, Workload
+from headroom.simulator.scenario import Fault, Scenario, Workload
 from headroom.simulator.scenario_file.arrivals_tables import ArrivalsTable, Library, RecordingTable
 from headroom.simulator.scenario_file.library import Files
 from headroom.simulator.scenario_file.problems import (

@@ -15,7 +15,6 @@ from pydantic_core import PydanticCustomError
 from headroom.api.durations import Duration
 from headroom.api.values import Within
 from headroom.scaling.values import RateLimit, Routing
-from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.plant import (
     Clients,
     Cluster,
@@ -25,6 +24,7 @@ from headroom.simulator.plant import (
     Server,
     Spread,
 )
+from headroom.simulator.scenario import Fault, FaultKind
 
 ROUTINGS = {routing.name.lower().replace("_", "-"): routing for routing in Routing}
 MANY = 1_000_000

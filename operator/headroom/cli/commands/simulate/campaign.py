@@ -18,7 +18,6 @@ from headroom.cli.cluster_options import Output
 from headroom.cli.commands.simulate.progress import RunsProgress
 from headroom.cli.commands.simulate.request import WITHOUT, Ports, Request, runs_of
 from headroom.cli.commands.simulate.worker_pool import Study, carry_out
-from headroom.simulator.ablation import effects
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.report import number_format
 from headroom.simulator.report.html_page import page
@@ -27,7 +26,7 @@ from headroom.simulator.report.study_table import ablated, swept
 from headroom.simulator.report.summary import summarized
 from headroom.simulator.report.terminal_table import tables
 from headroom.simulator.report.write import write_atomically
-from headroom.simulator.sweep import tuned
+from headroom.simulator.studies import effects, tuned
 
 INTERRUPTED = 130
 _PIPE_COLUMNS = 170

@@ -10,7 +10,7 @@ from typing import Protocol
 from headroom.cli.cluster_options import Output
 from headroom.simulator.campaign import Knob, Perform, Run, planned
 from headroom.simulator.report.comparison import CLAIRVOYANT, OURS
-from headroom.simulator.sweep import settings_of
+from headroom.simulator.studies import settings_of
 
 USUAL = (OURS, "hpa-utilization", "hpa-queue", "keda", "knative", "llm-d-slo", CLAIRVOYANT)
 """The autoscalers that are compared by default."""
