@@ -262,9 +262,11 @@ def from_flags(given: Mapping[str, object]) -> Layer:
 
 def from_environment(environment: Mapping[str, str]) -> Layer:
     """Return the known variables by key; their case is ignored."""
-    said = {name.upper(): value for name, value in environment.items()}
+    by_upper_name = {name.upper(): value for name, value in environment.items()}
     known = {key: variable(key) for key in Settings.model_fields}
-    return Layer(variable, {key: said[name] for key, name in known.items() if name in said})
+    return Layer(
+        variable, {key: by_upper_name[name] for key, name in known.items() if name in by_upper_name}
+    )
 
 
 def from_file(data: bytes, name: str) -> Layer:

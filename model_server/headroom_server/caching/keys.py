@@ -24,8 +24,8 @@ class Keys:
     """Computes keys for one model. `identity` distinguishes its weights from all others."""
 
     def __init__(self, identity: str, signature: Signature) -> None:
-        said = repr((FORMAT, identity, signature))
-        self._model = blake2b(said.encode(), digest_size=KEY_BYTES)
+        identity_parts = repr((FORMAT, identity, signature))
+        self._model = blake2b(identity_parts.encode(), digest_size=KEY_BYTES)
         self._inputs = tuple(spec.name for spec in signature.inputs)
 
     def key(self, work: Work) -> bytes:

@@ -82,7 +82,7 @@ class DeviceThread(Generic[T]):
         self._executor: Executor[T] | None = None
         self._pipeline: Pipeline[T] | None = None
         self._suspected_since_s: float | None = None
-        self._untold: ExecutedBatch[T] | None = None
+        self._unreported: ExecutedBatch[T] | None = None
         """A finished batch, not reported until the next one is taken."""
 
     def start(self, post: Callable[..., object], listener: Listener[T]) -> None:
@@ -198,9 +198,9 @@ class DeviceThread(Generic[T]):
         assert executor is not None
         while not self._stop.is_set():
             sealed = self._take()
-            if self._untold is not None:
-                post(listener.on_executed, self._untold)
-                self._untold = None
+            if self._unreported is not None:
+                post(listener.on_executed, self._unreported)
+                self._unreported = None
             if sealed.expired:
                 now_s = self._clock()
                 post(listener.on_executed, ExecutedBatch(sealed._replace(batch=()), (), now_s, 0.0))
@@ -210,7 +210,7 @@ class DeviceThread(Generic[T]):
                 executor.busy_since_s = None
             elif not sealed.expired:
                 self._idle(executor, sealed.again_s)
-            self._tell_suspicion(executor, post, listener)
+            self._report_suspicion(executor, post, listener)
 
     def _over(
         self, done: ExecutedBatch[T], post: Callable[..., None], listener: Listener[T]
@@ -218,7 +218,7 @@ class DeviceThread(Generic[T]):
         # The listener needs the interpreter at once: if requests wait, the device takes its next
         # batch first, so that the two do not compete. `_serve` reports this batch.
         if self._pipeline is None and self._waits():
-            self._untold = done
+            self._unreported = done
         else:
             post(listener.on_executed, done)
 
@@ -246,7 +246,7 @@ class DeviceThread(Generic[T]):
             self._pipeline.alone()
         executor.probe()
 
-    def _tell_suspicion(
+    def _report_suspicion(
         self, executor: Executor[T], post: Callable[..., None], listener: Listener[T]
     ) -> None:
         since_s = self._suspected_since_s

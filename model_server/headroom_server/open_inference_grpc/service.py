@@ -89,15 +89,15 @@ class Service:
         """A model's inputs and outputs."""
         one = self._models.find(request.name, request.version or None)
         engine, signature = one.runner.engine.name, one.signature
-        said = descriptions.model_metadata(one.name, one.version, engine, signature)
-        return pb.ModelMetadataResponse(**said)
+        metadata_fields = descriptions.model_metadata(one.name, one.version, engine, signature)
+        return pb.ModelMetadataResponse(**metadata_fields)
 
     async def model_config(self, request: pb.ModelConfigRequest, __: Any) -> Message:
         """A model's configuration in the form of Triton's clients."""
         one = self._models.find(request.name, request.version or None)
         engine, size = one.runner.engine.name, one.runner.limits.max_batch_size
-        said = descriptions.model_config(one.name, engine, one.signature, size)
-        return pb.ModelConfigResponse(config=pb.ModelConfig(**said))
+        metadata_fields = descriptions.model_config(one.name, engine, one.signature, size)
+        return pb.ModelConfigResponse(config=pb.ModelConfig(**metadata_fields))
 
     def _repository(self, control: Control) -> dict[str, grpc.RpcMethodHandler]:
         async def index(request: pb.RepositoryIndexRequest, _: Any) -> Message:

@@ -22,7 +22,7 @@ class PredictRequest(BaseModel):
 
     instances: list[Any] = Field(
         min_length=1,
-        description="Per item: the model's input as nested lists, or an object of input names.",
+        description="Per item: the model's input as nested lists, or an object of inputs by name.",
     )
 
 
@@ -38,11 +38,12 @@ class InputTensor(BaseModel):
     model_config = Strict
 
     name: StrictStr
-    shape: list[int] = Field(min_length=1, description="The batch dimension stands first.")
+    shape: list[int] = Field(min_length=1, description="The batch dimension comes first.")
     datatype: StrictStr
-    data: list[Any] | None = Field(None, description="Flat, or nested as the shape says.")
+    data: list[Any] | None = Field(None, description="Flat, or nested according to the shape.")
     parameters: dict[str, Any] | None = Field(
-        None, description="`binary_data_size`: so many bytes after the JSON, in place of `data`."
+        None,
+        description="`binary_data_size`: bytes of this input after the JSON, instead of `data`.",
     )
 
 
@@ -53,7 +54,7 @@ class RequestedOutput(BaseModel):
 
     name: StrictStr
     parameters: dict[str, Any] | None = Field(
-        None, description="`binary_data`: answer with bytes after the JSON."
+        None, description="`binary_data`: return bytes after the JSON."
     )
 
 

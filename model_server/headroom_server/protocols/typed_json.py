@@ -88,11 +88,11 @@ class TypedJsonCodec:
             return _instances(self._plain or self._named, body)
         except ValidationError as error:
             if self._plain is None or not _has_objects(body):
-                raise _told(error) from error
+                raise _request_error(error) from error
         try:
             return _instances(self._named, body)
         except ValidationError as error:
-            raise _told(error) from error
+            raise _request_error(error) from error
 
 
 def _instances(adapter: TypeAdapter[Any], body: bytes) -> list[Any]:
@@ -107,7 +107,7 @@ def _has_objects(body: bytes) -> bool:
         return False
 
 
-def _told(error: ValidationError) -> RequestError:
+def _request_error(error: ValidationError) -> RequestError:
     problem = error.errors(include_url=False)[0]
     field, rule = ".".join(map(str, problem["loc"])), problem["msg"]
     if problem["type"] == "json_invalid":

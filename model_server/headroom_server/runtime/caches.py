@@ -58,11 +58,16 @@ def identity_of(settings: Settings, source: ModelSource) -> str:
     folder, not the files.
     """
     description = source.description
-    said: list[object] = [source.name, source.number, settings.engine, settings.model_class]
-    said.append(description)
+    identity_parts: list[object] = [
+        source.name,
+        source.number,
+        settings.engine,
+        settings.model_class,
+    ]
+    identity_parts.append(description)
     pinned = description is not None and description.sha256 is not None
     if source.directory is not None and not pinned:
         for path in sorted(source.directory.iterdir()):
             status = path.stat()
-            said.append((path.name, status.st_size, status.st_mtime_ns))
-    return repr(said)
+            identity_parts.append((path.name, status.st_size, status.st_mtime_ns))
+    return repr(identity_parts)

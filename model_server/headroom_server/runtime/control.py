@@ -106,7 +106,7 @@ class Control:
         try:
             return await asyncio.to_thread(self._store.known)
         except LoadError:
-            return {}  # a server without a repository: what is served is told all the same
+            return {}  # a server without a repository still lists what it serves
 
 
 def _check_name(name: str) -> None:

@@ -175,7 +175,7 @@ class Models:
         self._watches.add(task)
         task.add_done_callback(self._watches.discard)
 
-    # ---- life: what one runner says, said of all
+    # ---- life: the runners combined
 
     def start(self) -> None:
         """Start loading the configured models, on the running loop."""

@@ -98,25 +98,25 @@ class OpenTelemetry:
             trace_flags=TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT),
             trace_state=decision.trace_state,
         )
-        said = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
+        traceparent = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
         if not sampled:
-            return Begun(None, said)
-        return Begun(Trace(self, Own(own, parent, name, attributes), self.clock()), said)
+            return Begun(None, traceparent)
+        return Begun(Trace(self, Own(own, parent, name, attributes), self.clock()), traceparent)
 
     def end(self, trace: Trace, attributes: Attributes, *, failed: bool) -> None:
         """End the trace of an answered or abandoned request."""
         own, ended_s = trace.context, self.clock()
         assert isinstance(own, Own)
-        said = {**own.attributes, **attributes}
+        all_attributes = {**own.attributes, **attributes}
         if trace.model is not None:
-            said["headroom.model"] = trace.model
+            all_attributes["headroom.model"] = trace.model
         if trace.source is not None:
-            said["headroom.answer.source"] = trace.source
+            all_attributes["headroom.answer.source"] = trace.source
         links = []
         if trace.batch is not None:
             assert isinstance(trace.batch.context, SpanContext)
             links.append(Link(trace.batch.context))
-        whole = Span(own.name, trace.began_s, ended_s, said)
+        whole = Span(own.name, trace.began_s, ended_s, all_attributes)
         self._record(
             whole, own.context, own.parent, kind=SpanKind.SERVER, links=links, failed=failed
         )

@@ -36,8 +36,8 @@ class TracedHttp:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                told = (b"traceparent", begun.traceparent.encode())
-                message = {**message, "headers": [*message["headers"], told]}
+                header = (b"traceparent", begun.traceparent.encode())
+                message = {**message, "headers": [*message["headers"], header]}
             await send(message)
 
         token = TRACE.set(begun.trace)
@@ -53,8 +53,8 @@ class TracedHttp:
         for name, value in scope["headers"]:
             if name in CONTEXT:
                 known = carrier.get(CONTEXT[name])
-                said = value.decode("latin-1")
-                carrier[CONTEXT[name]] = said if known is None else f"{known},{said}"
+                value_text = value.decode("latin-1")
+                carrier[CONTEXT[name]] = value_text if known is None else f"{known},{value_text}"
         attributes = {"http.request.method": "POST", "url.path": path[:256]}
         name = "POST /v2/models/{model}/infer"
         if path.endswith(":predict"):

@@ -42,7 +42,7 @@ class Application(FastAPI):
         super().__init__(
             title="Headroom model server",
             version=__version__,
-            description="Serves models, each batched on its device.",
+            description="Serves models with dynamic batching.",
             redoc_url=None,
             redirect_slashes=False,
             swagger_ui_oauth2_redirect_url=None,

@@ -24,8 +24,8 @@ class Failure(NamedTuple):
     @property
     def raw_headers(self) -> Headers:
         """The headers on the wire, with the body's length."""
-        said = [(name.encode(), value.encode()) for name, value in self.headers.items()]
-        return [*said, (b"content-length", b"%d" % len(self.body))]
+        headers = [(name.encode(), value.encode()) for name, value in self.headers.items()]
+        return [*headers, (b"content-length", b"%d" % len(self.body))]
 
 
 def failure_of(error: Exception) -> Failure:

@@ -33,16 +33,22 @@ PREDICT = "/v1/models/{model}:predict"
 INFER = ("/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer")
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorBody, "description": "Bad input; it cost no batch."},
-    404: {"model": ErrorBody, "description": "Another model or version."},
-    408: {"model": ErrorBody, "description": "Not complete in time."},
+    400: {"model": ErrorBody, "description": "Invalid input."},
+    404: {"model": ErrorBody, "description": "Unknown model or version."},
+    408: {"model": ErrorBody, "description": "The request was not complete in time."},
     413: {"model": ErrorBody, "description": "Too many bytes or items."},
-    415: {"model": ErrorBody, "description": "A compressed body."},
-    429: {"model": ErrorBody, "description": "Too much waits; see Retry-After."},
-    431: {"model": ErrorBody, "description": "Too long a head."},
-    500: {"model": ErrorBody, "description": "The device failed."},
+    415: {"model": ErrorBody, "description": "The body is compressed."},
+    429: {
+        "model": ErrorBody,
+        "description": "The queue is full, or the deadline cannot be met; see Retry-After.",
+    },
+    431: {"model": ErrorBody, "description": "The headers are too long."},
+    500: {"model": ErrorBody, "description": "The device or the model failed."},
     503: {"model": ErrorBody, "description": "Not ready, or stopping."},
-    504: {"model": ErrorBody, "description": f"{TIMEOUT.decode()} passed while it waited."},
+    504: {
+        "model": ErrorBody,
+        "description": f"{TIMEOUT.decode()} passed while the request waited.",
+    },
 }
 
 
@@ -93,7 +99,7 @@ def _json(value: object, status: int = 200) -> Response:
 
 
 def _health(app: FastAPI, models: Models) -> None:
-    unready: dict[int | str, dict[str, Any]] = {503: {"description": "No."}}
+    unready: dict[int | str, dict[str, Any]] = {503: {"description": "It is not."}}
 
     @_get(app, "/v2/health/live", "health", responses=unready)
     async def live(_: Request) -> Response:
@@ -173,13 +179,15 @@ def _models(app: FastAPI, models: Models) -> None:
         """The model's inputs and outputs."""
         one = served(request)
         runner, signature = one.runner, one.signature
-        said = descriptions.model_metadata(one.name, one.version, runner.engine.name, signature)
-        said["parameters"] = {
+        metadata_fields = descriptions.model_metadata(
+            one.name, one.version, runner.engine.name, signature
+        )
+        metadata_fields["parameters"] = {
             "device": runner.engine.device,
             "emulated": runner.engine.emulated,
             "max_batch_size": runner.limits.max_batch_size,
         }
-        return _json(said)
+        return _json(metadata_fields)
 
     @_get(app, "/v2/models/{model}/config", "v2", responses=missing)
     @_get(app, "/v2/models/{model}/versions/{version}/config", "v2", responses=missing)
@@ -200,7 +208,7 @@ def _models(app: FastAPI, models: Models) -> None:
 
 
 def _describe_inference(app: FastAPI) -> None:
-    async def answered_by_the_edge(_: Request) -> Response:
+    async def answered_by_the_middleware(_: Request) -> Response:
         raise HTTPException(404)
 
     described: tuple[tuple[str, type[BaseModel], type[BaseModel], str], ...] = (
@@ -210,7 +218,7 @@ def _describe_inference(app: FastAPI) -> None:
     for path, takes, gives, words in described:
         app.router.add_api_route(
             path,
-            answered_by_the_edge,
+            answered_by_the_middleware,
             methods=["POST"],
             route_class_override=DirectRoute,
             tags=["inference"],
