@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import accumulate
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headroom.simulator.plant import Clients, Server
@@ -66,6 +66,9 @@ def test_same_arrivals_and_costs_give_the_same_batches(
     plant = Plant(service(server, clients=Clients(deadline_s=deadline_s)))
     simulated = [(one.began_s, one.arrived_s) for one in plant.batches(arrivals_s)]
     expected, expired = served(arrivals_s, server, deadline_s)
+    if deadline_s is not None:  # at a tie of completion and deadline, rounding decides
+        assume(served(arrivals_s, server, deadline_s - 1e-9) == (expected, expired))
+        assume(served(arrivals_s, server, deadline_s + 1e-9) == (expected, expired))
     assert simulated == expected
     assert plant.tally(Tally.EXPIRED) == expired
     assert plant.tally(Tally.WITHIN) == len(arrivals_s) - expired
