@@ -307,7 +307,7 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def _line(problem: Any, called: Mapping[str, str]) -> str:
-    rule = str(problem["msg"]).removeprefix("Value error, ")
+    rule = str(problem["msg"]).removeprefix("Value error, ").replace("Input should", "must")
     if not problem["loc"]:
         return rule
     key = called[str(problem["loc"][0])]

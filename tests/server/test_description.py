@@ -103,7 +103,7 @@ def test_description_with_an_architecture_is_enough() -> None:
     ("text", "line"),
     [
         ("", "architecture is required: a registered name, or module:Class"),
-        ("architecture = 1", "architecture: Input should be a valid string; got 1"),
+        ("architecture = 1", "architecture: must be a valid string; got 1"),
         ("architecture = 'a b'", "architecture: String should match .*; got 'a b'"),
         ("architecture = 'a'\narchitectur = 'b'", "architectur: unknown field"),
         ("architecture = 'a'\nmax_batch_size = 0", "max_batch_size: .* greater .* 1; got 0"),

@@ -202,9 +202,9 @@ async def test_all_wrong_settings_are_reported_with_rule_and_value() -> None:
     async with serving(PORT=70_000, ENGINE="cuda", DRAIN_GRACE_S="1m", MAX_WAITNG=3) as server:
         _, log = await asyncio.wait_for(server.process.communicate(), 20)
         assert server.process.returncode == 2
-    assert b"HEADROOM_PORT: Input should be less than or equal to 65535; got '70000'" in log
-    assert b"HEADROOM_ENGINE: Input should be 'torch' or 'emulated'; got 'cuda'" in log
-    assert b"HEADROOM_DRAIN_GRACE_S: Input should be a valid number" in log
+    assert b"HEADROOM_PORT: must be less than or equal to 65535; got '70000'" in log
+    assert b"HEADROOM_ENGINE: must be 'torch' or 'emulated'; got 'cuda'" in log
+    assert b"HEADROOM_DRAIN_GRACE_S: must be a valid number" in log
 
 
 async def test_emulated_server_imports_no_torch_and_no_numpy() -> None:

@@ -212,7 +212,7 @@ def parse(data: bytes, where: str) -> Description:
 
 def _line(problem: Any) -> str:
     field = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in problem["loc"])
-    rule = str(problem["msg"]).removeprefix("Value error, ")
+    rule = str(problem["msg"]).removeprefix("Value error, ").replace("Input should", "must")
     field = field.removeprefix(".").removesuffix(".[key]")
     if problem["type"] == "extra_forbidden":
         return f"{field}: unknown field; check the spelling"
