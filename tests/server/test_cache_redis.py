@@ -237,7 +237,7 @@ async def test_replicas_share_answers_through_redis(start: Start, url: str) -> N
     assert (one.engine.batches, other.engine.batches) == ([1], [])
     seen = await balanced_metrics(other)
     assert seen["headroom_cache_hits_total{redis}"] == 1
-    assert (seen["headroom_cache_redis_asked"], seen["headroom_cache_redis_failures_total"]) == (
+    assert (seen["headroom_cache_redis_enabled"], seen["headroom_cache_redis_failures_total"]) == (
         1,
         0,
     )

@@ -239,7 +239,7 @@ def _cache(counts: CacheCounts, model: str) -> Iterator[str]:
                 failures,
             ),
             (
-                "cache_redis_asked",
+                "cache_redis_enabled",
                 "gauge",
                 "1 if Redis is used, 0 while it is paused after failures.",
                 asked,
