@@ -147,5 +147,5 @@ reliability: setup ## faults: telemetry, crashes, outages, leaders, scale-1000, 
 ##@ Release
 
 .PHONY: release
-release: setup   ## into dist/: chart, SBOM of each image, checksums (SIGN_KEY=, SIGN_KEYRING=: signatures)
+release: setup   ## into dist/: chart, SBOMs, wheel, krew plugin, checksums (SIGN_KEY=, SIGN_KEYRING=: signatures)
 	@$(RUN) release

@@ -16,7 +16,7 @@ from cluster.layout import Cache
 from cluster.progress import OnConsole
 from release.dockerfile import DockerfileError
 from release.lock import LockError
-from release.making import Release, make
+from release.making import UNPUBLISHED, Release, make
 from release.signing import Signer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +41,9 @@ Passphrase = Annotated[
         help="File with the key's passphrase.",
     ),
 ]
+Url = Annotated[
+    str, typer.Option(envvar="RELEASE_URL", help="Folder that publishes the files, for krew.")
+]
 Output = Annotated[Path, typer.Option(file_okay=False, help="Folder for the release.")]
 
 
@@ -53,8 +56,9 @@ def release(
     key: Key = "",
     keyring: Keyring = None,
     passphrase_file: Passphrase = None,
+    url: Url = UNPUBLISHED,
 ) -> None:
-    """Write the chart package, the SBOM of each image, and the checksums."""
+    """Write chart, SBOMs of the images, wheel, krew archive and manifest, and checksums."""
     signer = _signer(key, keyring, passphrase_file)
     cache, progress = Cache.of_this_user(), OnConsole()
     try:
@@ -62,7 +66,7 @@ def release(
         if signer:
             provision.ensure_signing(cache, progress)
         with tempfile.TemporaryDirectory(prefix="headroom-helm-") as home:
-            made = make(ROOT, output, Helm(binaries.helm(cache), Path(home)), signer)
+            made = make(ROOT, output, Helm(binaries.helm(cache), Path(home)), signer, url=url)
     except (ClusterError, DockerfileError, LockError) as error:
         Console(stderr=True, highlight=False).print(
             f"[red]error:[/red] {escape(str(error))}", soft_wrap=True

@@ -16,12 +16,17 @@ from release.bill import bill
 from release.dockerfile import DockerfileError, base, loose_ends
 from release.images import IMAGES
 from release.lock import pins
+from release.plugin import MANIFEST, build_wheel, krew_manifest, pack_plugin
 from release.signing import Signer
 
 CHART = Path("charts", "headroom")
 SUMS = "SHA256SUMS"
-OURS = ("headroom-*.tgz", "headroom-*.tgz.prov", "headroom-*.cdx.json", f"{SUMS}*")
+OURS = (
+    *("headroom-*.tgz", "headroom-*.tgz.prov", "headroom-*.cdx.json", "headroom-*.whl"),
+    *("kubectl-headroom-*.tar.gz", MANIFEST, f"{SUMS}*"),
+)
 """What releases write: an earlier one's files would pass for this one's."""
+UNPUBLISHED = "https://example.org/headroom"
 PACKED_S = 315_532_800
 """The time that packed files bear, in seconds since 1970: the first of 1980, as in wheels."""
 
@@ -35,9 +40,12 @@ class Release:
     signed: bool
 
 
-def make(root: Path, output: Path, helm: Helm, signer: Signer | None = None) -> Release:
-    """Write chart, bills and sums of the tree at `root`; without a signer nothing is signed.
+def make(
+    root: Path, output: Path, helm: Helm, signer: Signer | None = None, *, url: str = UNPUBLISHED
+) -> Release:
+    """Write chart, bills, wheel, plugin and sums of the tree; without a signer nothing is signed.
 
+    `url` is the folder that publishes the files; the krew manifest points there.
     What fails on the way leaves the folder as it was.
 
     Raises:
@@ -52,6 +60,10 @@ def make(root: Path, output: Path, helm: Helm, signer: Signer | None = None) -> 
         for name, text in bills(root, version).items():
             (made / name).write_text(text)
         package(root / CHART, made, helm, signer)
+        archive = pack_plugin(
+            build_wheel(root, made, PACKED_S), root / "LICENSE", version, PACKED_S
+        )
+        (made / MANIFEST).write_text(krew_manifest(archive, version, url))
         (made / SUMS).write_text(sums(sorted(made.iterdir())))
         if signer:
             signer.sign(made / SUMS)
