@@ -1,4 +1,6 @@
-"""The rules: each returns how many ready replicas it needs, or None if it cannot know.
+"""The rules: replicas for the latency target (p95), utilization, queue, bursts and backlog.
+
+Each returns how many ready replicas it needs, or None if it cannot know.
 
 A rule gets only the inputs that it uses, and knows no other rule and no bound.
 """
@@ -58,7 +60,7 @@ def for_latency(
     now_rps: float | None = None,
     periodic: bool = False,
 ) -> Recommendation | None:
-    """N_slo: each replica stays below its capacity; None if the target is infeasible.
+    """N_slo: replicas that keep the latency percentile (p95) in its target; None if infeasible.
 
     `arrival_rps` is the expected rate, `now_rps` the present one, `periodic` whether a periodic
     peak is expected; `target_s` is the target over the learned correction.

@@ -68,7 +68,9 @@ class TailLatency:
         return utilization * self.cost.full_batch_rps
 
     def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
-        """Return the fewest replicas with arrivals x margin / N <= capacity(N); None without any.
+        """Return the fewest replicas that meet the latency target; None if no number does.
+
+        That is the least N with arrivals x margin / N <= capacity(N).
 
         The total capacity never falls with N, so the answer is found by bisection: between what
         full batches would need and what replicas with the capacity of a single one would. Under

@@ -126,7 +126,10 @@ def _obtainable(limit_input: LimitInput) -> int:
 
 
 def limit_decrease(limit_input: LimitInput) -> Limited:
-    """Return how far the replicas may fall now; `current` if any limit objects."""
+    """Return how far the replicas may fall now; `current` if any limit objects.
+
+    Missing or stale metrics, a rollout, an incomplete history and a hold keep all replicas.
+    """
     policy, current = limit_input.policy, limit_input.observation.current
     lowest = max(limit_input.desired.replicas, policy.min_replicas)
 
