@@ -102,13 +102,15 @@ def evaluation(
         )
         for pod in observation.pods
     )
+    service = InferenceService.parse(stored)
     return Evaluation(
-        service=InferenceService.parse(stored),
+        service=service,
         policy=with_policy,
         state=state,
         observation=observation,
         pods=pods,
         decision=decision,
+        accelerators_per_replica=service.spec.accelerator.count,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from console_world import an_hour
 from headroom.console.read_model import ALL_KEPT_UP_TO, KEPT_AFTER_VIEW, ReadModel, ServiceEntry
+from headroom.console.what_if import Changes, answer
 from headroom.controller.report.evaluation import Evaluation
 
 
@@ -77,3 +78,22 @@ def test_service_with_new_uid_starts_new_history() -> None:
     model.on_decision(of(base, ALL_KEPT_UP_TO, uid="another"))
     seen = look(model, ALL_KEPT_UP_TO).history
     assert seen is None  # the object that is stored is still the former one
+
+
+def test_target_ref_counts_the_accelerators_of_its_pod_template() -> None:
+    base = evaluation()
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "s0"}
+    stored = {
+        "metadata": {"namespace": "vision", "name": "s0", "uid": "uid-0", "resourceVersion": "1"},
+        "spec": {"targetRef": target, "accelerator": {"count": 1}},
+        "status": {"replicas": 3},
+    }
+    model = ReadModel(lambda: [stored])
+    assert model.entries()[0].summary.accelerators is None
+    for per_replica, held in ((0, 0), (2, 6)):
+        model.on_decision(replace(of(base, 0), accelerators_per_replica=per_replica))
+        assert model.entries()[0].summary.accelerators == held
+    decided = answer(replace(base, accelerators_per_replica=2), Changes())
+    assert decided.settled is not None
+    assert decided.accelerators == 2 * decided.settled
+    assert answer(replace(base, accelerators_per_replica=None), Changes()).accelerators is None

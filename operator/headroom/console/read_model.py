@@ -37,6 +37,8 @@ class ServiceHistory:
     last: Evaluation | None = None
     to_keep: int = 0
     """Evaluations still to be kept since the last view."""
+    per_replica: int | None = None
+    """Accelerators of one replica, as last evaluated; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +55,8 @@ class ReadModel:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._histories: dict[tuple[str, str], ServiceHistory] = {}
-        self._summaries: dict[str, tuple[str, ServiceSummary]] = {}
-        """By UID, with the resourceVersion: few objects change between two pages."""
+        self._summaries: dict[str, tuple[tuple[str, int | None], ServiceSummary]] = {}
+        """By UID, with resourceVersion and accelerators: few objects change between two pages."""
 
     def on_decision(self, evaluation: Evaluation) -> None:
         """Keep an evaluation, and add it to the history. Never raises: the tick goes on."""
@@ -73,7 +75,10 @@ class ReadModel:
         keep = history.to_keep or len(self._histories) <= ALL_KEPT_UP_TO
         history.last = evaluation if keep else None
         history.to_keep = max(0, history.to_keep - 1)
-        history.samples.take(evaluation.policy, evaluation.decision, service.spec.accelerator.count)
+        history.per_replica = evaluation.accelerators_per_replica
+        history.samples.take(
+            evaluation.policy, evaluation.decision, evaluation.accelerators_per_replica or 0
+        )
 
     def on_removed(self, namespace: str, name: str) -> None:
         """Drop a deleted service."""
@@ -100,12 +105,15 @@ class ReadModel:
         return None
 
     def _summary(self, one: dict[str, Any]) -> ServiceSummary:
-        uid, version = one["metadata"].get("uid", ""), one["metadata"].get("resourceVersion", "")
+        metadata = one["metadata"]
+        uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
+        history = self._histories.get((metadata.get("namespace", ""), metadata.get("name", "")))
+        per_replica = None if history is None else history.per_replica
         known = self._summaries.get(uid)
-        if known is not None and version and known[0] == version:
+        if known is not None and version and known[0] == (version, per_replica):
             return known[1]
-        row = summarize(one)
-        self._summaries[uid] = (version, row)
+        row = summarize(one, per_replica)
+        self._summaries[uid] = ((version, per_replica), row)
         return row
 
     def _entry(self, row: ServiceSummary) -> ServiceEntry:

@@ -79,14 +79,14 @@ def answer(evaluation: Evaluation, changes: Changes) -> Answer:
     decision, _ = apply_post_rules(policy, evaluation.state, decided, inputs)
     settled = _settled(policy, decision)
     latency_s, utilization = _expected(policy, decision, settled)
-    count = evaluation.service.spec.accelerator.count
+    count = evaluation.accelerators_per_replica
     return Answer(
         policy=policy,
         now=decision.replicas,
         settled=settled,
         latency_s=latency_s,
         utilization=utilization,
-        accelerators=None if settled is None else settled * count,
+        accelerators=None if settled is None or count is None else settled * count,
         feasible=decision.feasible,
         reason=decision.reason,
     )

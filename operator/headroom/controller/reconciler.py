@@ -33,7 +33,7 @@ from headroom.controller.scheduling import tick_period
 from headroom.controller.service_context import ServiceContext, restore
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceiling, Ceilings
-from headroom.controller.sharing.competition import Competition
+from headroom.controller.sharing.competition import Competition, accelerators_per_replica
 from headroom.controller.warmup import Requester, Warmer
 from headroom.errors import NotFound, ScrapeFailed
 from headroom.resources.settings import DEFAULTS, Settings
@@ -256,6 +256,7 @@ class Reconciler:
                     post_inputs=decided.post_inputs,
                     pods=gathered.pods,
                     decision=decision,
+                    accelerators_per_replica=_accelerators(service, gathered),
                 )
             )
 
@@ -403,3 +404,10 @@ def _misses_per_cold_start(service: InferenceService, decided: DecisionResult) -
         service.spec.slo.latency.target.seconds,
         decided.after.idle.arrivals_rps,
     )
+
+
+def _accelerators(service: InferenceService, gathered: Gathered) -> int | None:
+    template = ((gathered.deployment or {}).get("spec") or {}).get("template")
+    if service.spec.target_ref is not None and template is None:
+        return None
+    return accelerators_per_replica(service, template)

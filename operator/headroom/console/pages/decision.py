@@ -40,7 +40,7 @@ def _sentences(message: str) -> Markup:
 def _counterfactuals(decision: Decision, last: Evaluation) -> Markup | None:
     if not decision.counterfactuals:
         return None
-    count = last.service.spec.accelerator.count
+    count = last.accelerators_per_replica
     rows = []
     for one in decision.counterfactuals:
         chosen = one.replicas == decision.replicas
@@ -52,7 +52,11 @@ def _counterfactuals(decision: Decision, last: Evaluation) -> Markup | None:
                 tag("th", str(one.replicas), " (decided)" if chosen else None, scope="row"),
                 _judged(fmt.seconds(one.latency_s), late),
                 _judged(fmt.percent(one.utilization), over),
-                tag("td", fmt.number(one.replicas * count), class_="number"),
+                tag(
+                    "td",
+                    fmt.number(None if count is None else one.replicas * count),
+                    class_="number",
+                ),
                 class_="chosen" if chosen else None,
             )
         )

@@ -23,6 +23,8 @@ class Evaluation:
     post_inputs: PostRuleInputs = field(default_factory=PostRuleInputs)
     pods: tuple[ObservedPod, ...]
     decision: Decision
+    accelerators_per_replica: int | None = None
+    """From the spec, or from the pod template of a targetRef; None if that template is not read."""
 
 
 class DecisionListener(Protocol):
