@@ -32,6 +32,7 @@ NOT_RUN = {
     "cosign": "signs in a registry of yours",
     "docker push": "writes to a registry of yours",
     "docker run": "needs Docker; the image's entry point is that of the operator",
+    "kubectl krew": "needs a release; tests/release/test_plugin.py runs its launcher",
     "kind": "needs Docker; the scenarios run on a real node without it",
     "pip install": "needs a package index",
     ".venv/bin/python": "a tool of the tests, which run it",
