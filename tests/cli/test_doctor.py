@@ -1,4 +1,4 @@
-"""The doctor: one planted mistake a row, every condition and reason, and a healthy cluster."""
+"""The doctor: one planted mistake per row, a healthy cluster, and the report."""
 
 from __future__ import annotations
 
@@ -9,140 +9,31 @@ from typing import Any
 
 import pytest
 
-from headroom.api.conditions import ConditionType
-from headroom.api.crd import custom_resource_definition
-from headroom.api.reasons import OF_DOCTOR, OF_EVENTS, StatusReason
+from fakes_doctor import (
+    CUSTOM,
+    HEALTHY,
+    NOW_S,
+    OF_KEDA,
+    OPERATOR,
+    PAUSED,
+    SERVICE,
+    TARGET_REF,
+    UID,
+    How,
+    answering,
+    autoscaler,
+    conditioned,
+    lease,
+    saying,
+    serving,
+    stale_crd,
+)
+from headroom.api.reasons import StatusReason
 from headroom.cli.commands.doctor.cluster_checks import difference
-from headroom.cli.commands.doctor.condition_checks import (
-    NO_FINDING,
-    REMEDIES,
-    conditions_need_attention,
-)
 from headroom.cli.commands.doctor.examination import examined
-from headroom.cli.commands.doctor.facts import Answered, Facts, Unread
+from headroom.cli.commands.doctor.facts import Facts, Unread
 from headroom.cli.commands.doctor.findings import Severity, as_json, as_text, is_well
-from headroom.cli.commands.doctor.pod_probe import judged, metric_names, scraped
-from headroom.cli.commands.doctor.telemetry_checks import profile_of
 from headroom.controller.permissions import Permission
-from headroom.errors import Forbidden
-from service_world import body
-
-How = Answered.How
-GOOD = {
-    StatusReason.SERVING,
-    StatusReason.AUTO,
-    StatusReason.METRICS_FRESH,
-    StatusReason.SCALED,
-    StatusReason.REPLICAS_OVERWRITTEN,
-    StatusReason.WORKLOAD_PAUSED,
-    StatusReason.ROLLING_OUT,
-    StatusReason.NOTHING_TO_SCALE,
-    StatusReason.WITHIN_BOUNDS,
-    StatusReason.WITHIN_TARGET,
-    StatusReason.FEASIBLE,
-    StatusReason.ALL_REPLICAS_SCHEDULED,
-    StatusReason.DIRECT_TO_PODS,
-    StatusReason.VIA_GATEWAY,
-}
-"""Reasons of conditions that are as they should be."""
-NOW = "2026-11-20T12:00:00Z"
-NOW_S = 1_795_176_000.0
-UID = body()["metadata"]["uid"]
-SERVICE: dict[str, Any] = body(
-    spec__accelerator={"resource": "nvidia.com/gpu", "count": 1},
-    metadata__creationTimestamp="2026-11-20T11:00:00Z",
-    metadata__managedFields=[{"manager": "headroom", "subresource": "status", "time": NOW}],
-    status__observedGeneration=3,
-    status__selector="headroom.dev/inference-service=resnet50",
-    status__decision={"time": NOW, "replicas": 1, "current": 1},
-    status__conditions=[],
-)
-OPERATOR: dict[str, Any] = {
-    "metadata": {"name": "headroom-operator", "namespace": "headroom-system"},
-    "spec": {"replicas": 1},
-    "status": {"availableReplicas": 1},
-}
-NODE: dict[str, Any] = {
-    "metadata": {"name": "gpu-1"},
-    "status": {"allocatable": {"nvidia.com/gpu": "8"}},
-}
-DEPLOYMENT: dict[str, Any] = {"kind": "Deployment", "metadata": {"name": "resnet50"}, "spec": {}}
-PAGE = Answered(
-    how=How.PAGE,
-    pod="resnet50-abc-1",
-    port=8000,
-    path="/metrics",
-    names=frozenset({"headroom_requests_received_total"}),
-)
-HEALTHY = Facts(
-    version=(1, 34),
-    now_s=NOW_S,
-    crd=custom_resource_definition(),
-    operators=(OPERATOR,),
-    services=(SERVICE,),
-    targets={UID: DEPLOYMENT},
-    nodes=(NODE,),
-    answers={UID: PAGE},
-)
-
-
-def serving(**changes: Any) -> Facts:
-    """The healthy cluster with a service that differs."""
-    one = copy.deepcopy(SERVICE)
-    for path, value in changes.items():
-        *parents, last = path.split("__")
-        inner = one
-        for key in parents:
-            inner = inner.setdefault(key, {})
-        inner[last] = value
-    return replace(HEALTHY, services=(one,))
-
-
-def saying(kind: str, status: str, reason: str, message: str = "as it said") -> dict[str, str]:
-    return {"type": kind, "status": status, "reason": reason, "message": message}
-
-
-def conditioned(*conditions: dict[str, str], **changes: Any) -> Facts:
-    return serving(status__conditions=list(conditions), **changes)
-
-
-def autoscaler(kind: str = "Deployment", name: str = "resnet50", **metadata: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": "cpu", "namespace": "vision", **metadata},
-        "spec": {"scaleTargetRef": {"kind": kind, "name": name}},
-    }
-
-
-def lease(renewed: str) -> dict[str, Any]:
-    metadata = {"name": "gpu-1", "managedFields": [{"manager": "kubelet", "time": NOW}]}
-    return {"metadata": metadata, "spec": {"renewTime": renewed}}
-
-
-def answering(**changes: Any) -> Facts:
-    return replace(HEALTHY, answers={UID: replace(PAGE, **changes)})
-
-
-def stale_crd() -> dict[str, Any]:
-    crd = custom_resource_definition()
-    properties = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    del properties["spec"]["properties"]["slo"]
-    return crd
-
-
-CUSTOM = {
-    "profile": "custom",
-    "image": "registry.example/mine:1",
-    "maxBatchSize": 8,
-    "metrics": {
-        "inFlight": {"name": "queued"},
-        "arrived": {"name": "seen_total", "absentIsZero": True},
-        "latency": {"name": "busy"},
-        "runningTime": {"name": "busy_sum", "absentIsZero": True},
-    },
-}
-OF_KEDA = [{"kind": "ScaledObject", "name": "mine", "controller": True}]
-TARGET_REF = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "my-vllm"}
-PAUSED = DEPLOYMENT | {"spec": {"paused": True}}
 
 MISTAKES = [
     pytest.param(
@@ -397,43 +288,6 @@ def test_doctor_finds_planted_mistake_with_remedy(
     assert not is_well(found)
 
 
-@pytest.mark.parametrize("kind", ConditionType)
-@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
-def test_every_condition_that_needs_attention_gives_a_finding(
-    kind: ConditionType, status: str
-) -> None:
-    good = "False" if kind is ConditionType.SCALING_LIMITED else "True"
-    for reason in set(StatusReason) - OF_EVENTS - OF_DOCTOR - NO_FINDING:
-        facts = conditioned(saying(kind, status, reason))
-        found = list(conditions_need_attention(facts, ()))
-        if status == good:
-            assert found == [], reason
-        else:
-            assert [one.finding for one in found] == [reason]
-            assert found[0].why == f"{kind} is {status}: as it said"
-
-
-def test_every_reason_that_needs_attention_has_a_remedy() -> None:
-    of_conditions = set(StatusReason) - OF_EVENTS - OF_DOCTOR - NO_FINDING
-    assert of_conditions - set(REMEDIES) == GOOD
-
-
-def test_reason_of_another_version_gives_a_finding() -> None:
-    (found,) = examined(conditioned(saying("Ready", "False", "FromTheFuture")))
-    assert (found.finding, found.severity) == ("FromTheFuture", Severity.PROBLEM)
-
-
-def test_limit_is_warning_only_while_slo_is_missed() -> None:
-    limited = saying("ScalingLimited", "True", "AtMaxReplicas")
-    (found,) = examined(conditioned(limited, saying("SLOMet", "True", "WithinTarget")))
-    assert found.severity is Severity.NOTE
-    both = examined(conditioned(limited, saying("SLOMet", "False", "AboveTarget")))
-    assert [(one.finding, one.severity) for one in both] == [
-        ("AboveTarget", Severity.PROBLEM),
-        ("AtMaxReplicas", Severity.WARNING),
-    ]
-
-
 def test_healthy_cluster_gives_no_finding() -> None:
     assert examined(HEALTHY) == []
 
@@ -513,40 +367,6 @@ def test_min_replicas_beyond_the_cluster_are_a_note() -> None:
     assert found.why == "minReplicas of all services need 9, and the nodes have 8"
 
 
-def refused(message: str, reason: str = "ServiceUnavailable") -> bytes:
-    return json.dumps({"kind": "Status", "reason": reason, "message": message}).encode()
-
-
-@pytest.mark.parametrize(
-    ("status", "answer", "how"),
-    [
-        (200, b"headroom_requests_waiting 0\n", How.PAGE),
-        (503, refused("error trying to reach service: dial tcp: connection refused"), How.REFUSED),
-        (503, refused("error trying to reach service: dial tcp: i/o timeout"), How.SILENT),
-        (504, b"", How.SILENT),
-        (404, b"404 page not found", How.NOT_THERE),
-        (500, b"oh", How.OTHER),
-    ],
-)
-def test_answer_through_api_server_is_classified(
-    status: int, answer: bytes, how: Answered.How
-) -> None:
-    assert judged(status, answer)[0] is how
-
-
-def test_denied_pods_proxy_raises_forbidden() -> None:
-    words = 'User "a" cannot get resource "pods/proxy" in API group ""'
-    with pytest.raises(Forbidden, match="pods/proxy"):
-        judged(403, refused(words, reason="Forbidden"))
-
-
-def test_profile_of_page_follows_metric_names() -> None:
-    page = b'# HELP x y\nvllm:num_requests_waiting{model="a"} 0\n\npython_info 1\n'
-    assert metric_names(page) == {"vllm:num_requests_waiting", "python_info"}
-    assert profile_of(metric_names(page)) == "vllm"
-    assert profile_of(frozenset({"python_info"})) is None
-
-
 @pytest.mark.parametrize(
     ("one", "other", "path"),
     [
@@ -577,19 +397,3 @@ def test_findings_as_json_have_all_fields() -> None:
     assert (said["well"], said["servicesExamined"]) == (False, 1)
     assert said["findings"][0]["finding"] == "NoAccelerators"
     assert set(said["findings"][0]) == {"finding", "severity", "subject", "why", "remedy"}
-
-
-@pytest.mark.parametrize(
-    ("runtime", "expected"),
-    [
-        ({}, (8000, "/metrics")),
-        ({"profile": "triton", "maxBatchSize": 8}, (8002, "/metrics")),
-        ({"profile": "triton", "maxBatchSize": 8, "metricsPort": 9002}, (9002, "/metrics")),
-        ({"profile": "vllm", "maxBatchSize": 8, "port": 8080}, (8080, "/metrics")),
-        ({"profile": "no such"}, (8000, "/metrics")),
-    ],
-)
-def test_doctor_scrapes_where_the_operator_does(
-    runtime: dict[str, Any], expected: tuple[int, str]
-) -> None:
-    assert scraped({"spec": {"runtime": runtime}}) == expected

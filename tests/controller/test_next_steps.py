@@ -7,30 +7,14 @@ import pytest
 from headroom.api.conditions import ConditionStatus, ConditionType, pending
 from headroom.api.reasons import OF_DOCTOR, OF_EVENTS, StatusReason
 from headroom.controller.report.next_steps import IN_MESSAGE, with_next_step
+from healthy_reasons import HEALTHY_REASONS
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
-GOOD = {
-    StatusReason.SERVING,
-    StatusReason.AUTO,
-    StatusReason.METRICS_FRESH,
-    StatusReason.SCALED,
-    StatusReason.REPLICAS_OVERWRITTEN,
-    StatusReason.WORKLOAD_PAUSED,
-    StatusReason.ROLLING_OUT,
-    StatusReason.NOTHING_TO_SCALE,
-    StatusReason.WITHIN_BOUNDS,
-    StatusReason.WITHIN_TARGET,
-    StatusReason.FEASIBLE,
-    StatusReason.ALL_REPLICAS_SCHEDULED,
-    StatusReason.VIA_GATEWAY,
-    StatusReason.DIRECT_TO_PODS,
-}
-"""Of conditions that are as they should be."""
 LONGEST_STEP = 70
 OF_CONDITIONS = set(StatusReason) - OF_EVENTS - OF_DOCTOR
 
 
-@pytest.mark.parametrize("reason", sorted(OF_CONDITIONS - GOOD - IN_MESSAGE))
+@pytest.mark.parametrize("reason", sorted(OF_CONDITIONS - HEALTHY_REASONS - IN_MESSAGE))
 def test_condition_that_is_bad_names_the_next_step_briefly(reason: StatusReason) -> None:
     for kind in ConditionType:
         bad = TRUE if kind is ConditionType.SCALING_LIMITED else FALSE
@@ -39,7 +23,7 @@ def test_condition_that_is_bad_names_the_next_step_briefly(reason: StatusReason)
         assert len(message) <= len("so it is; ") + LONGEST_STEP
 
 
-@pytest.mark.parametrize("reason", sorted(GOOD | IN_MESSAGE))
+@pytest.mark.parametrize("reason", sorted(HEALTHY_REASONS | IN_MESSAGE))
 def test_condition_that_is_good_or_explained_gets_no_step(reason: StatusReason) -> None:
     for kind in ConditionType:
         good = FALSE if kind is ConditionType.SCALING_LIMITED else TRUE

@@ -1,0 +1,54 @@
+"""The doctor reports every condition that needs attention, with a remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakes_doctor import conditioned, saying
+from headroom.api.conditions import ConditionType
+from headroom.api.reasons import OF_DOCTOR, OF_EVENTS, StatusReason
+from headroom.cli.commands.doctor.condition_checks import (
+    NO_FINDING,
+    REMEDIES,
+    conditions_need_attention,
+)
+from headroom.cli.commands.doctor.examination import examined
+from headroom.cli.commands.doctor.findings import Severity
+from healthy_reasons import HEALTHY_REASONS
+
+
+@pytest.mark.parametrize("kind", ConditionType)
+@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
+def test_every_condition_that_needs_attention_gives_a_finding(
+    kind: ConditionType, status: str
+) -> None:
+    good = "False" if kind is ConditionType.SCALING_LIMITED else "True"
+    for reason in set(StatusReason) - OF_EVENTS - OF_DOCTOR - NO_FINDING:
+        facts = conditioned(saying(kind, status, reason))
+        found = list(conditions_need_attention(facts, ()))
+        if status == good:
+            assert found == [], reason
+        else:
+            assert [one.finding for one in found] == [reason]
+            assert found[0].why == f"{kind} is {status}: as it said"
+
+
+def test_every_reason_that_needs_attention_has_a_remedy() -> None:
+    of_conditions = set(StatusReason) - OF_EVENTS - OF_DOCTOR - NO_FINDING
+    assert of_conditions - set(REMEDIES) == HEALTHY_REASONS
+
+
+def test_reason_of_another_version_gives_a_finding() -> None:
+    (found,) = examined(conditioned(saying("Ready", "False", "FromTheFuture")))
+    assert (found.finding, found.severity) == ("FromTheFuture", Severity.PROBLEM)
+
+
+def test_limit_is_warning_only_while_slo_is_missed() -> None:
+    limited = saying("ScalingLimited", "True", "AtMaxReplicas")
+    (found,) = examined(conditioned(limited, saying("SLOMet", "True", "WithinTarget")))
+    assert found.severity is Severity.NOTE
+    both = examined(conditioned(limited, saying("SLOMet", "False", "AboveTarget")))
+    assert [(one.finding, one.severity) for one in both] == [
+        ("AboveTarget", Severity.PROBLEM),
+        ("AtMaxReplicas", Severity.WARNING),
+    ]
