@@ -374,6 +374,42 @@ class ReplicaCounts:
     terminating: int = 0
 
 
+class DemandKnown(StrEnum):
+    """How the counted arrival rate relates to what clients want."""
+
+    EXACT = "Exact"
+    """Every request that clients want to send is counted, once."""
+    AT_LEAST = "AtLeast"
+    """Replicas are saturated and clients wait for them: the count is a lower bound."""
+    INCLUDES_RETRIES = "IncludesRetries"
+    """Many requests miss, and part of what arrives are further tries: the count is an upper
+    bound."""
+
+
+class Obstacle(StrEnum):
+    """What keeps latency above its target and more replicas cannot change."""
+
+    CONNECTIONS_PINNED = "ConnectionsPinned"
+    """Connections stay with saturated replicas while other ready ones get hardly any request."""
+    DOWNSTREAM_LIMIT = "DownstreamLimit"
+    """More replicas were added and together they serve no more than before."""
+    TARGET_BELOW_IDLE = "TargetBelowIdle"
+    """An idle replica takes longer than the target allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What is known about the requests that clients want to send."""
+
+    known: DemandKnown = DemandKnown.EXACT
+    rate_rps: float | None = None
+    """The rate that the rules use; None while no rate is known."""
+    at_most_rps: float | None = None
+    """Upper bound of hidden demand: requests in flight over the latency target (Little 1961)."""
+    detail: str = ""
+    """The evidence as text; empty if the count is exact."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The number of replicas, and everything needed to explain it."""
@@ -407,6 +443,14 @@ class Decision:
     """The learned factor of measured over modelled latency."""
     cold_start_s: float | None = None
     """p90 of the measured times from node assignment to ready."""
+    demand: Demand = field(default_factory=Demand)
+    obstacle: Obstacle | None = None
+    """What more replicas cannot change; None if nothing of the kind is seen."""
+    obstacle_detail: str = ""
+    margin: float = 1.0
+    """The learned factor on arrivals: what the service's bursts need (`promise/`)."""
+    late_share: float | None = None
+    """Share of the last hour's requests that missed the target; None before any ended."""
 
     @property
     def alone(self) -> int:

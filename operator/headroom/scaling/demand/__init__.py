@@ -1,0 +1,1 @@
+"""Estimates the demand behind the counted arrivals: hidden by saturation, inflated by retries."""
