@@ -8,6 +8,7 @@ more on a fresh connection and counted as retried. A fresh connection without an
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import SimpleNamespace, TracebackType
@@ -15,10 +16,14 @@ from typing import Self
 
 import aiohttp
 
-from load.outcomes import Outcome, input_of, is_right, of_status, question
+from load.connections import Connections, Pool
+from load.outcomes import Ending, Outcome, input_of, is_right, of_status, question
 
+RETRY_HEADER = "x-stainless-retry-count"
+"""Tries before this one, as the SDKs of OpenAI and Anthropic send it."""
 DETAIL_LENGTH = 120
 METADATA_TIMEOUT_S = 10.0
+_HEADERS = {"content-type": "application/json"}
 
 
 @dataclass(slots=True)
@@ -29,12 +34,12 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How a request ended for the client."""
+class _Try:
+    """What is sent."""
 
-    outcome: Outcome
-    detail: str = ""
-    retried: bool = False
+    number: int
+    body: bytes
+    headers: Mapping[str, str]
 
 
 class StaleConnectionError(Exception):
@@ -44,19 +49,36 @@ class StaleConnectionError(Exception):
 class Client:
     """Asks one model at one URL. Use as an async context manager."""
 
-    def __init__(self, url: str, model: str, *, timeout_s: float, max_connections: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        timeout_s: float,
+        max_connections: int,
+        connections: Connections | None = None,
+    ) -> None:
         self._infer = f"{url.rstrip('/')}/v2/models/{model}/infer"
         self._metadata = f"{url.rstrip('/')}/v2/models/{model}"
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._max_connections = max_connections
+        self._wanted = connections or Connections()
         self._stack = AsyncExitStack()
         self._tensor, self._row_size = "", 0
+        self._pool: Pool | None = None
         self.connections = 0
 
     async def __aenter__(self) -> Self:
         """Open the sessions; no connection yet."""
-        self._kept = await self._session(aiohttp.TCPConnector(limit=self._max_connections))
-        self._fresh = await self._session(aiohttp.TCPConnector(limit=0, force_close=True))
+        once = self._wanted.requests_each == 1
+        limit = self._max_connections
+        shared = self._session(aiohttp.TCPConnector(limit=limit, force_close=once))
+        self._shared = await self._stack.enter_async_context(shared)
+        fresh = self._session(aiohttp.TCPConnector(limit=0, force_close=True))
+        self._fresh = await self._stack.enter_async_context(fresh)
+        if self._wanted.limit is not None:
+            self._pool = Pool(self._wanted.limit, self._wanted.requests_each, self._session)
+            self._stack.push_async_callback(self._pool.close)
         return self
 
     async def __aexit__(
@@ -83,19 +105,34 @@ class Client:
 
     async def ask(self, number: int) -> Ending:
         """Send request `number` and see how it ends. Never raises for what the network does."""
-        body = json.dumps(question(number, self._row_size, self._tensor)).encode()
+        return await self._on_a_connection(_Try(number, self._body(number), _HEADERS))
+
+    async def attempt(self, number: int, earlier: int) -> Ending:
+        """Send it as one try of several, the count of earlier ones in its header."""
+        headers = {**_HEADERS, RETRY_HEADER: str(earlier)}
+        return await self._on_a_connection(_Try(number, self._body(number), headers))
+
+    def _body(self, number: int) -> bytes:
+        return json.dumps(question(number, self._row_size, self._tensor)).encode()
+
+    async def _on_a_connection(self, one: _Try) -> Ending:
+        if self._pool is None:
+            return await self._sent(self._shared, one)
+        async with self._pool.session() as session:
+            return await self._sent(session, one)
+
+    async def _sent(self, session: aiohttp.ClientSession, one: _Try) -> Ending:
         try:
-            return await self._attempt(self._kept, body, number)
+            return await self._exchange(session, one)
         except StaleConnectionError:
-            ending = await self._attempt(self._fresh, body, number)
+            ending = await self._exchange(self._fresh, one)
             return Ending(ending.outcome, ending.detail, retried=True)
 
-    async def _attempt(self, session: aiohttp.ClientSession, body: bytes, number: int) -> Ending:
+    async def _exchange(self, session: aiohttp.ClientSession, one: _Try) -> Ending:
         attempt = Attempt()
-        headers = {"content-type": "application/json"}
         try:
             async with session.post(
-                self._infer, data=body, headers=headers, trace_request_ctx=attempt
+                self._infer, data=one.body, headers=one.headers, trace_request_ctx=attempt
             ) as response:
                 status, answer = response.status, await response.read()
         except aiohttp.ClientConnectorError as error:
@@ -108,7 +145,7 @@ class Client:
             return _ended(Outcome.LOST, error)
         except (aiohttp.ClientError, TimeoutError) as error:
             return _ended(Outcome.LOST, error)
-        return self._judged(number, status, answer)
+        return self._judged(one.number, status, answer)
 
     def _judged(self, number: int, status: int, answer: bytes) -> Ending:
         outcome = of_status(status)
@@ -122,14 +159,13 @@ class Client:
             return Ending(Outcome.OK)
         return Ending(Outcome.WRONG, f"answer {answer[:DETAIL_LENGTH]!r}")
 
-    async def _session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+    def _session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
         tracing = aiohttp.TraceConfig()
         tracing.on_connection_reuseconn.append(_note_reuse)
         tracing.on_connection_create_end.append(self._note_new)
-        session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=connector, timeout=self._timeout, trace_configs=[tracing]
         )
-        return await self._stack.enter_async_context(session)
 
     async def _note_new(
         self,

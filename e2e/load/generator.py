@@ -1,7 +1,9 @@
-"""The open loop: each request is sent at its time, whatever happened to earlier ones.
+"""Sends requests when they are due, and counts how they end.
 
-A request's latency runs from that instant, so a generator that cannot keep up shows as latency
-instead of hiding it (no coordinated omission). The run ends when every request has its outcome.
+The open loop sends each request at its time, whatever happened to earlier ones: its latency runs
+from that instant, so a generator that cannot keep up, or that waits for a free connection, shows as
+latency instead of hiding it (no coordinated omission). In a closed loop each user waits for the
+answer, thinks, and asks again. The run ends when every request has its outcome.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from load.client import Ending
 from load.messages import Message, Progress, Summary, Window
-from load.outcomes import Outcome, Result
+from load.outcomes import Ending, FirstTry, Outcome, Result
 from load.statistics import Tally, Windows, merged
+from load.users import Users
 
 PROGRESS_INTERVAL_S = 1.0
 SHOWN_FAILURES = 5
@@ -54,29 +56,39 @@ class Records:
     due: int = 0
     in_flight: int = 0
     retried: int = 0
+    tries: int = 0
+    first: Tally = field(default_factory=Tally)
+    """How the first tries ended."""
 
-    def add(self, result: Result, target_s: float) -> None:
-        """Count one request's end."""
+    def add(self, result: Result, first: FirstTry | None, target_s: float) -> None:
+        """Count one request's end; its first try's end, where that is another."""
         self.windows.add(result, target_s)
         self.second.add(result, target_s)
         self.retried += result.retried
+        self.tries += result.tries
+        self.first.add(result if first is None else _first_try(result, first), target_s)
         late = Result(due_s=result.due_s, latency_s=result.late_s, outcome=Outcome.OK)
         self.late.add(late, target_s)
         if result.outcome is not Outcome.OK:
             self.failures[f"{result.outcome}: {result.detail}"] += 1
 
 
+def _first_try(result: Result, first: FirstTry) -> Result:
+    latency_s = result.late_s + first.took_s
+    return Result(due_s=result.due_s, latency_s=latency_s, outcome=first.outcome)
+
+
 class Generator:
-    """Replays instants through an asker, and says what it sees."""
+    """Sends what a load wants through an asker, and says what it sees."""
 
     def __init__(
         self,
         asker: Asker,
-        arrivals_s: Sequence[float],
+        load: Sequence[float] | Users,
         limits: Limits,
         say: Callable[[Message], None],
     ) -> None:
-        self._asker, self._arrivals_s, self._limits, self._say = asker, arrivals_s, limits, say
+        self._asker, self._load, self._limits, self._say = asker, load, limits, say
         self._records = Records(Windows(limits.window_s))
         self._stopped = asyncio.Event()
 
@@ -90,23 +102,41 @@ class Generator:
         reporter = asyncio.create_task(self._report(began_s))
         try:
             async with asyncio.TaskGroup() as requests:
-                await self._send_all(began_s, requests)
+                match self._load:
+                    case Users() as users:
+                        for index in range(users.count):
+                            requests.create_task(self._user(users, index, began_s))
+                    case arrivals_s:
+                        await self._send_all(arrivals_s, began_s, requests)
         finally:
             reporter.cancel()
         return self._conclude()
 
-    async def _send_all(self, began_s: float, requests: asyncio.TaskGroup) -> None:
+    async def _send_all(
+        self, arrivals_s: Sequence[float], began_s: float, requests: asyncio.TaskGroup
+    ) -> None:
         clock = asyncio.get_running_loop().time
-        for number, due_s in enumerate(self._arrivals_s):
+        for number, due_s in enumerate(arrivals_s):
             wait_s = began_s + due_s - clock()
             if wait_s > 0.0 and await self._stopped_within(wait_s):
                 return
             self._records.due += 1
             if self._records.in_flight >= self._limits.max_in_flight:
-                self._end(Result(due_s=due_s, latency_s=0.0, outcome=Outcome.UNSENT))
+                self._end(Result(due_s=due_s, latency_s=0.0, outcome=Outcome.UNSENT, tries=0))
                 continue
             self._records.in_flight += 1
             requests.create_task(self._one(number, due_s, began_s))
+
+    async def _user(self, users: Users, index: int, began_s: float) -> None:
+        clock = asyncio.get_running_loop().time
+        for think_s in users.pauses_s(index):
+            due_s = clock() - began_s + think_s
+            if due_s >= users.duration_s or await self._stopped_within(think_s):
+                return
+            number = self._records.due
+            self._records.due += 1
+            self._records.in_flight += 1
+            await self._one(number, due_s, began_s)
 
     async def _stopped_within(self, wait_s: float) -> bool:
         try:
@@ -128,11 +158,13 @@ class Generator:
                 late_s=late_s,
                 retried=ending.retried,
                 detail=ending.detail,
-            )
+                tries=ending.tries,
+            ),
+            ending.first,
         )
 
-    def _end(self, result: Result) -> None:
-        self._records.add(result, self._limits.target_s)
+    def _end(self, result: Result, first: FirstTry | None = None) -> None:
+        self._records.add(result, first, self._limits.target_s)
 
     async def _report(self, began_s: float) -> None:
         clock = asyncio.get_running_loop().time
@@ -156,6 +188,8 @@ class Generator:
             requests=self._records.due,
             tally=merged(tally for _, tally in self._records.windows.items()),
             retried=self._records.retried,
+            tries=self._records.tries,
+            first=self._records.first,
             connections=self._asker.connections,
             late_p99_s=self._records.late.quantile_s(LATE_PERCENTILE) or 0.0,
             failures=tuple(self._records.failures.most_common(SHOWN_FAILURES)),

@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
+from load.outcomes import Outcome
 from load.statistics import Tally
+
+SHOWN_PERCENTILES = (0.5, 0.95, 0.99)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +26,8 @@ class Started:
 
     unix_s: float
     """Wall clock at the window's start, to compare this run with other records."""
-    requests: int
+    requests: int | None
+    """None in a closed loop: the answers decide how many there will be."""
     duration_s: float
     target_s: float
 
@@ -65,6 +69,36 @@ class Summary:
     failures: tuple[tuple[str, int], ...] = ()
     """The commonest failures in the client's words, with counts."""
     interrupted: bool = False
+    tries: int = 0
+    """Tries that were made: each request's first, and its retries."""
+    first: Tally = field(default_factory=Tally)
+    """How the first try of each request ended."""
+
+    def in_words(self) -> str:
+        """Return a line for people: first tries in time, late and failed; percentiles; tries."""
+        first = self.first
+        late = first.outcomes[Outcome.OK] - first.within
+        shares = ", ".join(
+            f"{_percent(count, first.requests)} {word}"
+            for count, word in ((first.within, "in time"), (late, "late"), (first.missed, "failed"))
+        )
+        quantiles = ", ".join(
+            f"p{100 * share:g} {_seconds(self.tally.quantile_s(share))}"
+            for share in SHOWN_PERCENTILES
+        )
+        return (
+            f"{self.requests} requests, first tries: {shares}; to the last try: "
+            f"{_percent(self.tally.within, self.tally.requests)} in time, {quantiles}; "
+            f"{self.tries} tries, {self.connections} connections"
+        )
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100.0 * part / whole:.1f} %" if whole else "none"
+
+
+def _seconds(time_s: float | None) -> str:
+    return "unknown" if time_s is None else f"{time_s:.3f} s"
 
 
 Message = Started | Progress | Window | Summary
@@ -81,6 +115,8 @@ def write(message: Message) -> str:
     fields = asdict(message)
     if not isinstance(message, Started):
         fields["tally"] = message.tally.to_json()
+    if isinstance(message, Summary):
+        fields["first"] = message.first.to_json()
     kind = type(message).__name__.lower()
     return json.dumps({"kind": kind, **fields}, separators=(",", ":"))
 
@@ -98,8 +134,9 @@ def read(line: str) -> Message | None:
     if not isinstance(body, dict) or body.get("kind") not in KINDS:
         return None
     fields = {key: value for key, value in body.items() if key != "kind"}
-    if isinstance(fields.get("tally"), Mapping):
-        fields["tally"] = Tally.from_json(fields["tally"])
+    for name in ("tally", "first"):
+        if isinstance(fields.get(name), Mapping):
+            fields[name] = Tally.from_json(fields[name])
     if "failures" in fields:
         fields["failures"] = tuple((str(what), int(n)) for what, n in fields["failures"])
     try:

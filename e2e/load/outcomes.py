@@ -34,6 +34,27 @@ class Outcome(StrEnum):
     UNSENT = "unsent"
 
 
+@dataclass(frozen=True, slots=True)
+class FirstTry:
+    """How the first try of a request ended, and how long it took."""
+
+    outcome: Outcome
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a request ended for the client."""
+
+    outcome: Outcome
+    detail: str = ""
+    retried: bool = False
+    """Whether a try was sent again because an idle connection turned out to be closed."""
+    tries: int = 1
+    first: FirstTry | None = None
+    """None: there was one try, and it ended as the request."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One request's end. `latency_s` runs from the instant at which the trace wanted it sent."""
@@ -47,6 +68,7 @@ class Result:
     """Whether it was sent again after an idle connection turned out to be closed."""
     detail: str = ""
     """For what did not go well: status or error, in the client's words."""
+    tries: int = 1
 
 
 def of_status(status: int) -> Outcome:

@@ -1,4 +1,4 @@
-"""The open loop, in virtual time."""
+"""The open and the closed loop, in virtual time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Protocol
 
 import pytest
 
-from load.client import Ending
 from load.generator import Generator, Limits
 from load.messages import Message, Progress, Summary, Window
-from load.outcomes import Outcome
+from load.outcomes import Ending, FirstTry, Outcome
+from load.users import Users
 
 
 class Server:
@@ -36,7 +36,7 @@ class Replay(Protocol):
     def __call__(
         self,
         server: Server,
-        arrivals_s: list[float],
+        load: list[float] | Users,
         *,
         max_in_flight: int = 100,
         stop_after_s: float = 1e9,
@@ -47,7 +47,7 @@ class Replay(Protocol):
 def replay(virtual_time: asyncio.Runner) -> Replay:
     def replay(
         server: Server,
-        arrivals_s: list[float],
+        load: list[float] | Users,
         *,
         max_in_flight: int = 100,
         stop_after_s: float = 1e9,
@@ -56,7 +56,7 @@ def replay(virtual_time: asyncio.Runner) -> Replay:
         limits = Limits(target_s=1.0, window_s=10.0, max_in_flight=max_in_flight)
 
         async def run() -> Summary:
-            generator = Generator(server, arrivals_s, limits, said.append)
+            generator = Generator(server, load, limits, said.append)
             asyncio.get_running_loop().call_later(stop_after_s, generator.stop)
             return await generator.run()
 
@@ -123,3 +123,72 @@ def test_stopping_sends_no_more_and_waits_for_what_is_in_flight(replay: Replay) 
     assert summary.requests == 2
     assert summary.tally.outcomes == {Outcome.OK: 2}
     assert server.in_flight == 0
+
+
+def test_users_wait_for_their_answers_and_think_in_between(replay: Replay) -> None:
+    server = Server(answer_s=3.0)
+    users = Users(count=20, think_s=2.0, duration_s=1000.0)
+    summary, _ = replay(server, users)
+    assert server.most_in_flight <= 20
+    # Each user asks every 3 + 2 s: 4000 requests, give or take three standard deviations.
+    assert summary.requests == pytest.approx(20 * 1000.0 / 5.0, abs=3 * 63)
+    assert summary.tally.quantile_s(1.0) == pytest.approx(3.0, rel=0.02)
+    assert max(server.asked_s) < 1000.0
+
+
+def test_a_slower_server_is_asked_less_by_the_same_users(replay: Replay) -> None:
+    users = Users(count=10, think_s=1.0, duration_s=500.0)
+    quick, _ = replay(Server(answer_s=1.0), users)
+    slow, _ = replay(Server(answer_s=9.0), users)
+    assert quick.requests / slow.requests == pytest.approx(5.0, rel=0.1)
+
+
+def test_users_end_when_stopped(replay: Replay) -> None:
+    users = Users(count=3, think_s=1.0, duration_s=500.0)
+    summary, said = replay(Server(answer_s=0.5), users, stop_after_s=20.0)
+    assert summary.interrupted
+    assert 0 < summary.requests == summary.tally.requests < 100
+    assert said[-1] == summary
+
+
+@pytest.mark.parametrize(
+    ("count", "think_s", "duration_s", "message"),
+    [
+        (0, 1.0, 10.0, "users must be at least 1; got 0"),
+        (1, 0.0, 10.0, "mean pause must be above 0 s; got 0"),
+        (1, 1.0, 0.0, "duration must be above 0 s; got 0"),
+    ],
+)
+def test_impossible_users_are_refused(
+    count: int, think_s: float, duration_s: float, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Users(count=count, think_s=think_s, duration_s=duration_s)
+
+
+def test_first_tries_and_tries_are_counted_beside_the_last_word(replay: Replay) -> None:
+    endings = {
+        0: Ending(Outcome.OK, tries=3, first=FirstTry(Outcome.LOST, 2.0)),
+        1: Ending(Outcome.OK, tries=1, first=FirstTry(Outcome.OK, 0.5)),
+        2: Ending(Outcome.REFUSED, tries=2, first=FirstTry(Outcome.REFUSED, 0.1)),
+    }
+    summary, _ = replay(Server(0.5, endings), [0.0, 1.0, 2.0, 3.0])
+    assert summary.tally.outcomes == {Outcome.OK: 3, Outcome.REFUSED: 1}
+    assert summary.first.outcomes == {Outcome.OK: 2, Outcome.LOST: 1, Outcome.REFUSED: 1}
+    assert summary.first.within == 2
+    assert summary.tries == 3 + 1 + 2 + 1
+
+
+def test_waiting_for_a_connection_is_part_of_the_latency(replay: Replay) -> None:
+    class OneConnection(Server):
+        def __init__(self) -> None:
+            super().__init__(answer_s=1.0)
+            self._free = asyncio.Semaphore(1)
+
+        async def ask(self, number: int) -> Ending:
+            async with self._free:
+                return await super().ask(number)
+
+    summary, _ = replay(OneConnection(), [0.0, 0.0, 0.0])
+    assert summary.tally.within == 1
+    assert summary.tally.quantile_s(1.0) == pytest.approx(3.0, rel=0.02)

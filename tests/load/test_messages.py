@@ -13,6 +13,7 @@ from load.statistics import Tally
 TALLY = Tally(Counter({Outcome.OK: 3, Outcome.LOST: 1}), 2, Counter({300: 3}))
 MESSAGES: list[Message] = [
     Started(unix_s=1.5, requests=4, duration_s=330.0, target_s=1.5),
+    Started(unix_s=1.5, requests=None, duration_s=330.0, target_s=1.5),
     Progress(at_s=1.0, due=4, in_flight=1, tally=TALLY),
     Window(start_s=10.0, duration_s=10.0, tally=TALLY),
     Summary(
@@ -22,6 +23,8 @@ MESSAGES: list[Message] = [
         connections=2,
         late_p99_s=0.003,
         failures=(("lost: reset", 1),),
+        tries=6,
+        first=Tally(Counter({Outcome.OK: 2, Outcome.LOST: 2}), 1, Counter({300: 2})),
     ),
 ]
 
@@ -42,3 +45,12 @@ def test_foreign_and_truncated_lines_are_skipped() -> None:
 def test_a_message_with_other_fields_is_an_error() -> None:
     with pytest.raises(ValueError, match="progress message has unknown fields"):
         read('{"kind":"progress","at":1}')
+
+
+def test_the_summary_in_words_parts_first_tries_from_the_end() -> None:
+    summary = MESSAGES[-1]
+    assert isinstance(summary, Summary)
+    words = summary.in_words()
+    assert words.startswith("4 requests, first tries: 25.0 % in time, 25.0 % late, 50.0 % failed;")
+    assert "to the last try: 50.0 % in time" in words
+    assert words.endswith("6 tries, 2 connections")
