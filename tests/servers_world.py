@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from cluster_world import Manifest
 from headroom.errors import RequestFailed
+from headroom.profiles.open_inference import RepeatedText
 from pods_world import Pods
 
 COLD_S, WARM_S = 2.0, 0.1
@@ -48,6 +49,8 @@ class Servers:
     refusal: tuple[int, str] | None = None
     """Status and words with which everything is answered."""
     silent: bool = False
+    error: Exception | None = None
+    """What each request raises, of a kind that no caller expects."""
     metadata: str = ""
     asked: dict[str, list[str]] = field(default_factory=dict)
     """Bodies by start of a container."""
@@ -60,13 +63,17 @@ class Servers:
         self.urls.append(url)
         return Answered(text=self.metadata)
 
-    async def post(self, url: str, body: str, content_type: str, deadline_s: float) -> Answered:
+    async def post(
+        self, url: str, body: str | RepeatedText, content_type: str, deadline_s: float
+    ) -> Answered:
         self.urls.append(url)
+        if self.error is not None:
+            raise self.error
         if self.silent:
             await asyncio.sleep(deadline_s)
             raise RequestFailed(f"{url} gave no answer within {deadline_s:g} s")
         asked = self.asked.setdefault(self._start(url), [])
-        asked.append(body)
+        asked.append(body if isinstance(body, str) else b"".join(body.chunks()).decode())
         seconds = COLD_S if len(asked) <= self.cold_requests else self.warm_s
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)

@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from headroom.adapters.load_measurement import LiveServer
-from headroom.adapters.synthetic_request import synthetic_request
+from headroom.adapters.load_measurement import LiveServer, ones_for
 from headroom.errors import Unmeasurable
 from server_process import free_port
 
@@ -27,7 +26,7 @@ def test_synthetic_request_has_ones_for_every_input() -> None:
             {"name": "text", "datatype": "BYTES", "shape": [1]},
         ]
     }
-    image, ids, mask, text = json.loads(synthetic_request(metadata))["inputs"]
+    image, ids, mask, text = json.loads(ones_for(metadata))["inputs"]
     assert image == {"name": "image", "datatype": "FP32", "shape": [1, 2, 2], "data": [1.0] * 4}
     assert ids["data"] == [1]
     assert mask["data"] == [True]
@@ -43,11 +42,13 @@ def test_synthetic_request_has_ones_for_every_input() -> None:
         {"inputs": [{"name": "a"}]},
         {"inputs": [{"name": "a", "datatype": "FP32", "shape": ["x"]}]},
         {"inputs": [{"name": "a", "datatype": "COMPLEX", "shape": [1]}]},
+        {"inputs": [{"name": "a", "datatype": "FP32", "shape": [10**12]}]},
+        {"inputs": [{"name": "a", "datatype": "FP32", "shape": [1 << 20]}] * 2},
     ],
 )
 def test_inputs_that_cannot_be_synthesized_require_a_body(metadata: object) -> None:
     with pytest.raises(Unmeasurable, match="pass --body FILE"):
-        synthetic_request(metadata)
+        ones_for(metadata)
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://a", "http://"])

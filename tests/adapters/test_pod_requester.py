@@ -10,11 +10,14 @@ from aiohttp import web
 from answering import Answering
 from headroom.adapters.pod_requester import KEPT_BYTES, Answered, PodRequester
 from headroom.errors import RequestFailed
+from headroom.profiles.open_inference import RepeatedText
 
 pytestmark = pytest.mark.clock
 
 
-async def post(server: Answering, body: str = "{}", deadline_s: float = 5.0) -> Answered:
+async def post(
+    server: Answering, body: str | RepeatedText = "{}", deadline_s: float = 5.0
+) -> Answered:
     async with PodRequester() as requester:
         return await requester.post(f"{server.url}/infer", body, "text/plain", deadline_s)
 
@@ -31,6 +34,16 @@ async def test_request_is_sent_and_its_answer_timed(server: Answering) -> None:
     (asked,) = server.asked
     assert (asked.method, asked.path, asked.body) == ("POST", "/infer", "\u00fc")
     assert asked.headers["Content-Type"] == "text/plain"
+
+
+async def test_repeated_body_is_sent_whole_with_its_length(server: Answering) -> None:
+    server.gives(text="ok")
+    body = RepeatedText(pieces=((b"[1", 1), (b", 1", 100_000), (b"]", 1)))
+    assert (await post(server, body)).status == 200
+    (asked,) = server.asked
+    assert asked.body == "[1" + ", 1" * 100_000 + "]"
+    assert asked.headers["Content-Length"] == str(body.size)
+    assert "Transfer-Encoding" not in asked.headers
 
 
 async def test_redirect_is_returned_and_not_followed(server: Answering) -> None:

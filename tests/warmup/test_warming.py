@@ -249,6 +249,22 @@ def test_failing_warmup_request_names_the_remedy(
     play(story)
 
 
+def test_unexpected_error_counts_as_failure_and_the_timeout_passes() -> None:
+    async def story(world: World) -> None:
+        world.servers.error = OverflowError("cannot convert float infinity to integer")
+        create(world)
+        await world.run_for(WARMUP_S + 20.0)
+        assert said(world) == [("False", "RequestFailed")]
+        assert "OverflowError: see the operator's log" in world.message("Ready")
+        await world.run_for(60.0)
+        assert said(world) == [("False", "TimedOut")]
+        world.servers.error = None
+        await world.run_for(200.0)  # cold answers after the timeout are 30 s apart
+        assert said(world) == [("True", "Warm")]
+
+    play(story)
+
+
 def test_silent_or_slow_server_is_named() -> None:
     async def story(world: World) -> None:
         world.servers.warm_s = 0.4

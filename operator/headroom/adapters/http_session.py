@@ -47,3 +47,14 @@ class HttpSession:
         assert self._session is not None
         timeout = aiohttp.ClientTimeout(total=deadline_s)
         return self._session.request(method, url, timeout=timeout, allow_redirects=False, **given)
+
+
+async def read_start(response: aiohttp.ClientResponse, kept_bytes: int, max_bytes: int) -> bytes:
+    """Read the whole body and return its start; ValueError if it is larger than `max_bytes`."""
+    kept, size = bytearray(), 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > max_bytes:
+            raise ValueError(f"the answer must have at most {max_bytes} bytes")
+        kept += chunk[: kept_bytes - len(kept)]
+    return bytes(kept)

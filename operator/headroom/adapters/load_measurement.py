@@ -8,6 +8,7 @@ status 200 is a miss: refusals, errors, timeouts, and requests above the bound i
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 from dataclasses import dataclass
@@ -15,16 +16,21 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from headroom.adapters.http_session import HttpSession
-from headroom.adapters.synthetic_request import synthetic_request
+from headroom.adapters.http_session import HttpSession, read_start
 from headroom.errors import Unmeasurable
+from headroom.profiles.open_inference import ONES, UnusableMetadata, request_of_ones
 from headroom.scaling.values import CostModel, PodSample
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.headroom_page import METRICS_PATH, read_sample
 
 MAX_IN_FLIGHT = 1000
 MAX_PAGE_BYTES = 1 << 20
+MAX_METADATA_BYTES = 1 << 16
+MAX_ANSWER_BYTES = 1 << 26
+SHOWN_BYTES = 200
 ASKING_TIMEOUT_S = 10.0
+_ONES = {**ONES, "FP16": 1.0, "BF16": 1.0, "BYTES": "measure"}
+"""Headroom's server and others read half precision from JSON."""
 _MODEL_PATH = re.compile(r"(?P<base>.*)/v2/models/(?P<model>[^/]+)(?:/infer)?/?")
 _MODEL_LABEL = re.compile(r'^headroom_max_batch_size\{model="([^"\\]+)"\}', re.MULTILINE)
 
@@ -154,9 +160,9 @@ class LiveServer(HttpSession):
             async with self.request(
                 "POST", url, self._timeout_s, data=self._body, headers=headers
             ) as response:
-                text = await response.read()
-                return response.status, text[:200].decode(errors="replace")
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                text = await read_start(response, SHOWN_BYTES, MAX_ANSWER_BYTES)
+                return response.status, text.decode(errors="replace")
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             return None, f"{type(error).__name__}: {error}"
 
     async def _page(self) -> str | None:
@@ -166,13 +172,9 @@ class LiveServer(HttpSession):
             async with self.request("GET", url, self._timeout_s) as response:
                 if response.status != 200:
                     return None
-                page = bytearray()
-                async for chunk in response.content.iter_any():
-                    page += chunk
-                    if len(page) > MAX_PAGE_BYTES:
-                        return None
+                page = await read_start(response, MAX_PAGE_BYTES, MAX_PAGE_BYTES)
                 return page.decode(errors="replace")
-        except (aiohttp.ClientError, TimeoutError, OSError):
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
             return None
 
     def _read(self, page: str | None) -> PodSample | None:
@@ -191,13 +193,25 @@ class LiveServer(HttpSession):
                         f"{url} must answer with 200; got {response.status}: check --model, or "
                         "wait until the model is loaded"
                     )
-                metadata = await response.json(content_type=None)
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+                told = await read_start(response, MAX_METADATA_BYTES, MAX_METADATA_BYTES)
+                metadata = json.loads(told)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RecursionError) as error:
             raise Unmeasurable(
                 f"{url} does not answer ({type(error).__name__}: {error}): check that the server "
                 "is up"
             ) from error
-        return synthetic_request(metadata)
+        return ones_for(metadata)
+
+
+def ones_for(metadata: object) -> bytes:
+    """Return the body of a request with ones for every input of a model's metadata.
+
+    Raises Unmeasurable if there is none.
+    """
+    try:
+        return b"".join(request_of_ones(metadata, _ONES).chunks())
+    except UnusableMetadata as error:
+        raise Unmeasurable(f"{error}: pass --body FILE") from error
 
 
 def _instants(rate_rps: float, duration_s: float, seed: int) -> list[float]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headroom.controller.ports import Manifest
+from headroom.profiles.open_inference import RepeatedText
 
 OnList = Callable[[list[Manifest]], None]
 OnEvent = Callable[[str, Manifest], None]
@@ -38,7 +39,9 @@ class Requester(Protocol):
         """GET; raise `headroom.errors.RequestFailed` where nothing is answered in time."""
         ...
 
-    async def post(self, url: str, body: str, content_type: str, deadline_s: float) -> Response:
+    async def post(
+        self, url: str, body: str | RepeatedText, content_type: str, deadline_s: float
+    ) -> Response:
         """POST; raise `headroom.errors.RequestFailed` where nothing is answered in time."""
         ...
 

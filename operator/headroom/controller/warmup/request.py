@@ -7,21 +7,13 @@ shape, with 1 for each free dimension.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 from headroom.api import InferenceService
+from headroom.profiles.open_inference import RepeatedText, UnusableMetadata, request_of_ones
 
-MOST_ELEMENTS = 1 << 20
 _INSTEAD = "give warmup.request"
-_WHOLE = frozenset({"INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"})
-_ONES: Mapping[str, Any] = {"BOOL": True, "BYTES": "1", "FP32": 1.0, "FP64": 1.0} | dict.fromkeys(
-    _WHOLE, 1
-)
-"""By datatype, as JSON carries it; it carries no FP16 and BF16."""
 
 
 class UnknownRequest(Exception):  # noqa: N818  (what is missing)
@@ -33,7 +25,8 @@ class WarmupRequest:
     """A warm-up request, sent by POST."""
 
     path: str
-    body: str
+    body: str | RepeatedText
+    """Pieces where it is made of metadata: one is kept for each pod that is being warmed."""
     content_type: str = "application/json"
 
 
@@ -52,15 +45,14 @@ class Inputs:
             UnknownRequest: if no request can be derived from it.
         """
         try:
-            named = json.loads(metadata)["inputs"]
-            inputs = [_ones(one) for one in named]
-        except (ValueError, KeyError, TypeError) as error:
+            body = request_of_ones(json.loads(metadata))
+        except UnusableMetadata as error:
+            raise UnknownRequest(f"{self.path}: {error}: {_INSTEAD}") from error
+        except (ValueError, RecursionError) as error:
             raise UnknownRequest(
-                f"{self.path} says no inputs of the model ({type(error).__name__}): {_INSTEAD}"
+                f"{self.path} must answer with JSON; got {type(error).__name__}: {_INSTEAD}"
             ) from error
-        if not inputs:
-            raise UnknownRequest(f"{self.path} names no inputs of the model: {_INSTEAD}")
-        return WarmupRequest(path=self.then, body=json.dumps({"inputs": inputs}))
+        return WarmupRequest(path=self.then, body=body)
 
 
 def request_of(service: InferenceService) -> WarmupRequest | Inputs | None:
@@ -82,17 +74,3 @@ def request_of(service: InferenceService) -> WarmupRequest | Inputs | None:
     if call.takes_model and service.spec.model.name:
         body["model"] = service.spec.model.name
     return WarmupRequest(path=path, body=json.dumps(body))
-
-
-def _ones(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one input in the protocol's form."""
-    name, datatype = str(described["name"]), str(described["datatype"])
-    shape = [max(1, int(size)) for size in described["shape"]]
-    count = math.prod(shape)
-    if datatype not in _ONES:
-        raise UnknownRequest(f"input {name} is {datatype}, which JSON does not carry: {_INSTEAD}")
-    if count > MOST_ELEMENTS:
-        raise UnknownRequest(
-            f"input {name} has {count} elements of at most {MOST_ELEMENTS}: {_INSTEAD}"
-        )
-    return {"name": name, "datatype": datatype, "shape": shape, "data": [_ONES[datatype]] * count}

@@ -185,6 +185,16 @@ class Warmer:
             return request, progress.failed(Fault.UNANSWERED, said, _loop_s())
         except UnknownRequest as error:
             return request, progress.failed(Fault.REFUSED, str(error), _loop_s())
+        except Exception as error:  # noqa: BLE001  (it counts as a failure: warmup.timeout passes)
+            _log.error(
+                "the warm-up request of %s/%s failed: %s",
+                one.pod.namespace,
+                one.pod.name,
+                type(error).__name__,
+                exc_info=progress.failures == 0,
+            )
+            said = f"{request.path}: {type(error).__name__}: see the operator's log"
+            return request, progress.failed(Fault.FAILED, said, _loop_s())
         if 200 <= answer.status < 300:
             return request, progress.answered(answer.seconds, _loop_s(), terms)
         return request, _refused(progress, request.path, answer)
