@@ -33,6 +33,8 @@ GOOD = (
     ("MetricsAvailable", "True", "MetricsFresh", "100% of the warm replicas have a sample"),
     ("SLOMet", "True", "WithinTarget", "p95 is 480ms, the target 1.5s"),
     ("SLOFeasible", "True", "Feasible", "an idle replica answers in 210ms"),
+    ("DemandVisible", "True", "DemandCounted", "every request is counted once"),
+    ("ScalingEffective", "True", "NoObstacle", "nothing was found"),
     ("CapacityAvailable", "True", "AllReplicasScheduled", "every replica has a node"),
 )
 WORSE = {

@@ -16,6 +16,8 @@ HEALTHY_REASONS = {
     StatusReason.WITHIN_BOUNDS,
     StatusReason.WITHIN_TARGET,
     StatusReason.FEASIBLE,
+    StatusReason.DEMAND_COUNTED,
+    StatusReason.NO_OBSTACLE,
     StatusReason.ALL_REPLICAS_SCHEDULED,
     StatusReason.DIRECT_TO_PODS,
     StatusReason.VIA_GATEWAY,

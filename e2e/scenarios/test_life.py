@@ -21,6 +21,8 @@ CONDITIONS = {
     "MetricsAvailable",
     "SLOMet",
     "SLOFeasible",
+    "DemandVisible",
+    "ScalingEffective",
     "CapacityAvailable",
     "RoutingReady",
 }

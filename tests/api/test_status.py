@@ -18,6 +18,8 @@ from headroom.scaling.values import (
     CostModel,
     Counterfactual,
     Decision,
+    Demand,
+    DemandKnown,
     Direction,
     Freshness,
     Reason,
@@ -105,6 +107,7 @@ def test_status_shows_the_decision_and_its_inputs() -> None:
             "utilization": 0.791,
             "freshness": "Stale",
         },
+        "demand": {"known": "Exact", "rate": "16.2/s", "requestsPerSecond": 16.235},
         "model": {"fixedCost": "150ms", "perItemCost": "60ms", "maxBatch": 4, "slots": 1},
         "coldStart": {"p90": "6.43s"},
         "checkpoint": '{"v":1,"w":[1.5]}',
@@ -123,7 +126,8 @@ def test_status_shows_the_decision_and_its_inputs() -> None:
 
 def test_status_without_decision_omits_dependent_fields() -> None:
     shown = build()
-    assert not {"decision", "signals", "model", "coldStart", "checkpoint"} & set(shown)
+    dependent = {"decision", "signals", "demand", "model", "coldStart", "checkpoint"}
+    assert not dependent & set(shown)
 
 
 def test_missing_signal_is_omitted() -> None:
@@ -137,6 +141,7 @@ def test_missing_signal_is_omitted() -> None:
     )
     assert build(decision=nothing)["signals"] == {"freshness": "Missing"}
     assert build(decision=nothing)["decision"]["strongestRule"] == "MetricsMissing"
+    assert "demand" not in build(decision=nothing)
 
 
 @pytest.mark.parametrize(
@@ -271,6 +276,13 @@ DECISIONS = st.builds(
         max_batch=st.integers(1, 512),
     ),
     cold_start_s=st.none() | st.floats(0, 1e5),
+    demand=st.builds(
+        Demand,
+        known=st.sampled_from(DemandKnown),
+        rate_rps=st.none() | SECONDS,
+        at_most_rps=st.none() | SECONDS,
+        detail=st.text(),
+    ),
 )
 
 

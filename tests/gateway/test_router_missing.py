@@ -104,7 +104,6 @@ async def story(how: str) -> float:
     router = Router(
         replicas=Gateways(),
         gateways=gateways,
-        watch_pods=lambda *_: Gateways(),
         publisher=world,
         activators=world,
         probe=world,

@@ -20,6 +20,7 @@ _COLUMNS = (
     ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', 0, "Takes requests."),
     ("Replicas", "integer", ".status.readyReplicas", 0, "Warm replicas."),
     ("Desired", "integer", ".status.decision.replicas", 0, "Desired replicas."),
+    ("Demand", "string", ".status.demand.rate", 0, "Rate that clients want to send."),
     ("Latency", "string", ".status.signals.latency", 0, "Measured latency at the SLO percentile."),
     ("Target", "string", ".spec.slo.latency.target", 0, "Latency target."),
     ("Utilization", "number", ".status.signals.utilization", 0, "Of full-batch throughput."),

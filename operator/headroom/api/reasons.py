@@ -14,6 +14,10 @@ where both name the same trouble, such as MetricsMissing, they spell it alike.
 | the API server rejects pods (quota, admission) | PodCreationForbidden |
 | the target is shorter than one request takes | SLOInfeasible |
 | the percentile exceeds its target | AboveTarget |
+| clients wait for saturated replicas, so arrivals are a lower bound | DemandHidden |
+| a part of what arrives are further tries | RetriesCounted |
+| connections stay with saturated replicas | ConnectionsPinned |
+| more replicas serve no more requests | DownstreamLimit |
 | a metric is missing, or too old | MetricsMissing, MetricsStale |
 | replicas have no node, or cannot start | ReplicasUnschedulable, ReplicasBroken |
 
@@ -41,12 +45,13 @@ class StatusReason(StrEnum):
     SERVING = "Serving"
     """Ready: at least minReplicas are warm."""
     SCALED_TO_ZERO = "ScaledToZero"
-    """Ready, ScalingActive, MetricsAvailable, SLOMet: no replica is needed; the first request
-    starts one, and is held until it is warm."""
+    """Ready, ScalingActive, MetricsAvailable, SLOMet, DemandVisible: no replica is needed; the
+    first request starts one, and is held until it is warm."""
     WARMING_UP = "WarmingUp"
     """Ready: fewer than minReplicas are warm, and more are starting."""
     NO_READY_REPLICAS = "NoReadyReplicas"
-    """Ready, MetricsAvailable, SLOMet: no replica takes requests."""
+    """Ready, MetricsAvailable, SLOMet, DemandVisible, ScalingEffective: no replica takes requests.
+    """
     REPLICAS_BROKEN = "ReplicasBroken"
     """Ready, CapacityAvailable: replicas cannot become ready: image pull error, crash loop or
     warm-up timeout."""
@@ -92,10 +97,12 @@ class StatusReason(StrEnum):
     METRICS_STALE = "MetricsStale"
     """MetricsAvailable: a metric is too old; no replica is removed."""
     COLLECTING_METRICS = "CollectingMetrics"
-    """MetricsAvailable, ScalingActive, SLOMet: replicas answer, but the history is too short to
-    compute a rate; after a start of the operator or of the first replica."""
+    """MetricsAvailable, ScalingActive, SLOMet, DemandVisible, ScalingEffective: replicas answer,
+    but the history is too short to compute a rate; after a start of the operator or of the first
+    replica."""
     METRICS_MISSING = "MetricsMissing"
-    """MetricsAvailable, ScalingActive, SLOMet: a metric is missing; replicas are kept."""
+    """MetricsAvailable, ScalingActive, SLOMet, DemandVisible, ScalingEffective: a metric is
+    missing; replicas are kept."""
 
     SCALED = "Scaled"
     """AbleToScale: the API server accepted the last write of replicas."""
@@ -136,9 +143,26 @@ class StatusReason(StrEnum):
     FEASIBLE = "Feasible"
     """SLOFeasible: an idle replica meets the target."""
     SLO_INFEASIBLE = "SLOInfeasible"
-    """SLOFeasible: even an idle replica exceeds the target; more replicas cannot help."""
+    """SLOFeasible, ScalingEffective: even an idle replica exceeds the target; more replicas cannot
+    help."""
     COST_UNKNOWN = "CostUnknown"
     """SLOFeasible: the cost of a request is not known yet."""
+
+    DEMAND_COUNTED = "DemandCounted"
+    """DemandVisible: every request that clients want to send is counted, once."""
+    DEMAND_HIDDEN = "DemandHidden"
+    """DemandVisible: clients wait for saturated replicas, so arrivals are a lower bound."""
+    RETRIES_COUNTED = "RetriesCounted"
+    """DemandVisible: many requests miss, and a part of what arrives are further tries, so arrivals
+    are an upper bound."""
+
+    NO_OBSTACLE = "NoObstacle"
+    """ScalingEffective: nothing that more replicas cannot change was found."""
+    CONNECTIONS_PINNED = "ConnectionsPinned"
+    """ScalingEffective: connections stay with saturated replicas, and other ready replicas get
+    hardly any request."""
+    DOWNSTREAM_LIMIT = "DownstreamLimit"
+    """ScalingEffective: replicas were added, and together they serve no more than before."""
 
     ALL_REPLICAS_SCHEDULED = "AllReplicasScheduled"
     """CapacityAvailable: every replica has a node, and none is broken."""

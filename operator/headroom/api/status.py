@@ -17,7 +17,9 @@ from pydantic import Field, ValidationError
 
 from headroom.api.conditions import Condition, Conditions, shortened
 from headroom.api.conditions import read as conditions_of
+from headroom.api.demand_status import DemandStatus, demand_status
 from headroom.api.durations import Duration
+from headroom.api.status_types import Count, Text, Time, Word, rounded
 from headroom.api.timestamps import rfc3339
 from headroom.api.values import MapBy, Value
 from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal, Signals
@@ -25,11 +27,6 @@ from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal, 
 MAX_CHECKPOINT = 16_384
 UNBOUNDED = "unbounded"
 """An infinite latency: the replicas cannot process the arrivals, or too many requests missed."""
-
-Count = Annotated[int, Field(ge=0)]
-Word = Annotated[str, Field(max_length=64)]
-Text = Annotated[str, Field(max_length=4096)]
-Time = Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})]
 
 
 class CounterfactualStatus(Value):
@@ -169,6 +166,18 @@ class SloStatus(Value):
     burn_rate: float | None = None
     """Error budget spent in the last hour, relative to the rate that spends all of it in 28
     days."""
+    late_share: float | None = None
+    """Share of the last hour's requests that missed the latency target."""
+    margin: float | None = None
+    """Learned factor on arrivals: above 1 where bursts made requests late."""
+
+    @property
+    def sentence(self) -> str:
+        """The margin and its cause; empty while no request of the last hour ended."""
+        if self.late_share is None or self.margin is None:
+            return ""
+        late = f"{100 * self.late_share:.3g}% of the last hour's requests were late"
+        return f"margin {self.margin:.3g}x: {late}"
 
 
 class Status(Value):
@@ -191,6 +200,7 @@ class Status(Value):
     decision: DecisionStatus | None = None
     """The last scaling decision."""
     signals: SignalsStatus | None = None
+    demand: DemandStatus | None = None
     model: ModelStatus | None = None
     cold_start: ColdStartStatus | None = None
     slo: SloStatus | None = None
@@ -250,7 +260,7 @@ def _parent(stored: Any, path: Sequence[int | str]) -> Any:
 
 _PARTS: tuple[type[Value], ...] = (
     *(CounterfactualStatus, RecommendationStatus, DecisionStatus, GatewayStatus),
-    *(SignalsStatus, ModelStatus, ColdStartStatus, SloStatus),
+    *(SignalsStatus, DemandStatus, ModelStatus, ColdStartStatus, SloStatus),
 )
 _TEXTS = {
     field.alias
@@ -290,6 +300,7 @@ def build(
         selector=selector,
         decision=_decision(decision) if decision else None,
         signals=_signals(decision, tokens or {}, gateway) if decision else None,
+        demand=demand_status(decision) if decision else None,
         model=_model(decision.cost) if decision and decision.cost else None,
         cold_start=(
             ColdStartStatus(
@@ -344,7 +355,7 @@ def _decision(decision: Decision) -> DecisionStatus:
             CounterfactualStatus(
                 replicas=c.replicas,
                 latency=duration_text(c.latency_s),
-                utilization=_rounded(c.utilization),
+                utilization=rounded(c.utilization),
             )
             for c in decision.counterfactuals
         ),
@@ -359,7 +370,7 @@ def gateway_status(signals: Signals, missed_rps: float | None) -> GatewayStatus:
     """Render what gateways count."""
     return GatewayStatus(
         arrivals_per_second=_value(signals.arrival_rps),
-        missed_per_second=_rounded(missed_rps),
+        missed_per_second=rounded(missed_rps),
         in_flight=_value(signals.in_flight),
         freshness=signals.in_flight.freshness,
     )
@@ -378,7 +389,7 @@ def _signals(
         gateway=gateway,
         time_to_first_token=_text(tokens.get("timeToFirstToken")),
         time_per_output_token=_text(tokens.get("timePerOutputToken")),
-        utilization=_rounded(decision.utilization),
+        utilization=rounded(decision.utilization),
         freshness=signals.freshness,
     )
 
@@ -397,9 +408,4 @@ def _text(seconds: float | None) -> str | None:
 
 
 def _value(signal: Signal) -> float | None:
-    return _rounded(signal.value)
-
-
-def _rounded(number: float | None) -> float | None:
-    """Round to three decimals; JSON has no infinity, so what is not finite is not shown."""
-    return None if number is None or not math.isfinite(number) else round(number, 3)
+    return rounded(signal.value)

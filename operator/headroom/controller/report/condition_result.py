@@ -16,7 +16,7 @@ from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.report.next_steps import with_next_step
 from headroom.controller.sharing.ceilings import Ceiling
-from headroom.scaling.values import Decision
+from headroom.scaling.values import Decision, Freshness, Obstacle
 
 
 class ConditionResult(NamedTuple):
@@ -59,6 +59,30 @@ class TickResult:
     """Requests that miss the SLO at each start from zero; None if not known or not possible."""
     tokens: tuple[Measured, ...] = ()
     """Token SLOs and their measurements."""
+
+    @property
+    def is_at_zero(self) -> bool:
+        """Whether scaleToZero removed the last replica."""
+        return (
+            self.written.replicas == 0
+            and self.decision.replicas == 0
+            and self.service.spec.scaling.min_replicas == 0
+        )
+
+    @property
+    def is_collecting(self) -> bool:
+        """Whether gauges are known and rates are not yet: nothing is wrong, it passes."""
+        signals = self.decision.signals
+        return signals.waiting.fresh and signals.arrival_rps.freshness is Freshness.MISSING
+
+    @property
+    def more_cannot_help(self) -> bool:
+        """Whether even an idle replica exceeds the target."""
+        infeasible = self.decision.obstacle is Obstacle.TARGET_BELOW_IDLE
+        return infeasible or not self.decision.feasible
+
+
+COLLECTING = "not enough metrics history yet to compute a request rate"
 
 
 def condition_result(

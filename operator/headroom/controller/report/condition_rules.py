@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import math
 
-from headroom.api import InferenceService
 from headroom.api.conditions import ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.api.status import duration_text
 from headroom.controller.act.act_tick import Step
 from headroom.controller.gather.workload import TargetUnusable, is_paused
-from headroom.controller.report import replica_messages
+from headroom.controller.report import demand_conditions, replica_messages
 from headroom.controller.report.condition_result import (
+    COLLECTING,
     ConditionResult,
     TickResult,
     condition_result,
     join,
 )
-from headroom.resources.names import client_service
 from headroom.scaling.values import Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -75,7 +74,7 @@ def _ready(tick: TickResult) -> _Condition:
         return _FALSE, StatusReason.APPLY_FAILED, tick.written.message
     if tick.written.unapplied:
         return _FALSE, StatusReason.APPLY_FAILED, tick.written.unapplied
-    if _is_at_zero(tick):
+    if tick.is_at_zero:
         return _TRUE, StatusReason.SCALED_TO_ZERO, _AT_ZERO
     ready = f"{counts.ready} of {tick.written.replicas} replicas are ready"
     if counts.ready >= max(1, least):
@@ -114,10 +113,10 @@ def _scaling_active(tick: TickResult) -> _Condition:
     if tick.service.spec.scaling.mode == "Recommend":
         message = "decisions are not written, because scaling.mode is Recommend"
         return _FALSE, StatusReason.RECOMMEND_ONLY, message
-    if _is_at_zero(tick):
+    if tick.is_at_zero:
         return _TRUE, StatusReason.SCALED_TO_ZERO, _AT_ZERO
-    if _is_collecting(tick):
-        return _UNKNOWN, StatusReason.COLLECTING_METRICS, _COLLECTING
+    if tick.is_collecting:
+        return _UNKNOWN, StatusReason.COLLECTING_METRICS, COLLECTING
     if tick.decision.signals.freshness is Freshness.MISSING:
         return (
             _FALSE,
@@ -182,14 +181,14 @@ def _metrics_available(tick: TickResult) -> _Condition:
     signals = tick.decision.signals
     unread = join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
     covered = f"{signals.coverage:.0%} of the ready replicas have a recent sample"
-    if _is_at_zero(tick):
+    if tick.is_at_zero:
         return (
             _TRUE,
             StatusReason.SCALED_TO_ZERO,
             "while no replica runs, requests are counted at the activators",
         )
     if not tick.gateway.fresh and not tick.gateway.begun and not tick.gateway.silent:
-        return _UNKNOWN, StatusReason.COLLECTING_METRICS, _COLLECTING
+        return _UNKNOWN, StatusReason.COLLECTING_METRICS, COLLECTING
     if not tick.gateway.fresh:
         return _FALSE, StatusReason.METRICS_STALE, _no_gateway_metrics(tick)
     if signals.freshness is Freshness.FRESH:
@@ -200,8 +199,8 @@ def _metrics_available(tick: TickResult) -> _Condition:
             StatusReason.NO_READY_REPLICAS,
             "no replica is ready, so there are no metrics",
         )
-    if _is_collecting(tick):
-        return _UNKNOWN, StatusReason.COLLECTING_METRICS, join(_COLLECTING, unread)
+    if tick.is_collecting:
+        return _UNKNOWN, StatusReason.COLLECTING_METRICS, join(COLLECTING, unread)
     if signals.freshness is Freshness.STALE:
         return _FALSE, StatusReason.METRICS_STALE, join(covered, unread)
     return _FALSE, StatusReason.METRICS_MISSING, join(covered, unread)
@@ -210,13 +209,13 @@ def _metrics_available(tick: TickResult) -> _Condition:
 def _slo_met(tick: TickResult) -> _Condition:
     signal = tick.decision.signals.latency_s
     if signal.value is None or not signal.fresh:
-        if _is_at_zero(tick):
+        if tick.is_at_zero:
             return _UNKNOWN, StatusReason.SCALED_TO_ZERO, "no requests, so there is no latency"
         if not tick.decision.counts.ready:
             return _UNKNOWN, StatusReason.NO_READY_REPLICAS, "no replica is ready"
         seen = tick.gateway.signals
-        if _is_collecting(tick) or (seen.in_flight.fresh and not seen.arrival_rps.fresh):
-            return _UNKNOWN, StatusReason.COLLECTING_METRICS, _COLLECTING
+        if tick.is_collecting or (seen.in_flight.fresh and not seen.arrival_rps.fresh):
+            return _UNKNOWN, StatusReason.COLLECTING_METRICS, COLLECTING
         known = tick.gateway.fresh and tick.decision.signals.arrival_rps.fresh
         if known and signal.value is None:
             if unmeasured := _no_histogram(tick):
@@ -263,7 +262,7 @@ def _slo_feasible(tick: TickResult) -> _Condition:
         return _UNKNOWN, StatusReason.COST_UNKNOWN, "the cost of a batch is not known yet"
     latency = tick.service.spec.slo.latency
     message = f"an idle replica answers in {duration_text(floor_s)}, the target is {latency.target}"
-    if tick.decision.feasible:
+    if not tick.more_cannot_help:
         return (
             _TRUE,
             StatusReason.FEASIBLE,
@@ -310,7 +309,7 @@ def _routing_ready(tick: TickResult) -> _Condition:
             "no gateway accepts connections for the service, so clients connect to the replicas"
         )
         return _FALSE, StatusReason.NO_GATEWAY, message
-    message = f"{_clients(tick.service)} pass through the gateway {', '.join(route.gateways)}"
+    message = f"requests pass through the gateway {', '.join(route.gateways)}"
     if route.activators:
         held = f"{route.activators} activators hold them while no replica is ready"
         return _TRUE, StatusReason.VIA_GATEWAY, join(message, held)
@@ -318,13 +317,6 @@ def _routing_ready(tick: TickResult) -> _Condition:
         none = "no activator can hold them while no replica is ready, so the last replica is kept"
         return _FALSE, StatusReason.NO_ACTIVATOR, join(message, none)
     return _TRUE, StatusReason.VIA_GATEWAY, message
-
-
-def _clients(service: InferenceService) -> str:
-    """Name the requests that a gateway receives; a target has other Services too."""
-    if service.spec.target_ref is None:
-        return "requests"
-    return f"requests to Service {client_service(service)}"
 
 
 def _capacity_available(tick: TickResult) -> _Condition:
@@ -349,6 +341,8 @@ _LADDERS = {
     ConditionType.METRICS_AVAILABLE: _metrics_available,
     ConditionType.SLO_MET: _slo_met,
     ConditionType.SLO_FEASIBLE: _slo_feasible,
+    ConditionType.DEMAND_VISIBLE: demand_conditions.demand_visible,
+    ConditionType.SCALING_EFFECTIVE: demand_conditions.scaling_effective,
     ConditionType.CAPACITY_AVAILABLE: _capacity_available,
     ConditionType.ROUTING_READY: _routing_ready,
 }
@@ -358,12 +352,10 @@ _EXPLAIN_ABOVE_TARGET = (
     (ConditionType.SCALING_ACTIVE, _scaling_active, _TRUE),
     (ConditionType.SCALING_LIMITED, _scaling_limited, _FALSE),
     (ConditionType.CAPACITY_AVAILABLE, _capacity_available, _TRUE),
+    (ConditionType.SCALING_EFFECTIVE, demand_conditions.scaling_effective, _TRUE),
 )
 
 _AT_ZERO = "no replica is needed; the first request starts one and is held until it is ready"
-
-
-_COLLECTING = "not enough metrics history yet to compute a request rate"
 
 
 def _no_histogram(tick: TickResult) -> str:
@@ -378,17 +370,3 @@ def _no_gateway_metrics(tick: TickResult) -> str:
     """Say that the gateways' counts are missing, so that nothing is removed."""
     words = "client-side latency is unknown: no recent metrics from the gateways"
     return join(words, *tick.gateway.silent[:2])
-
-
-def _is_at_zero(tick: TickResult) -> bool:
-    return (
-        tick.written.replicas == 0
-        and tick.decision.replicas == 0
-        and tick.service.spec.scaling.min_replicas == 0
-    )
-
-
-def _is_collecting(tick: TickResult) -> bool:
-    """Whether gauges are known and rates are not yet: nothing is wrong, it passes."""
-    signals = tick.decision.signals
-    return signals.waiting.fresh and signals.arrival_rps.freshness is Freshness.MISSING

@@ -42,6 +42,8 @@ _REPORTED = frozenset(
         (ConditionType.ABLE_TO_SCALE, _BAD),
         (ConditionType.METRICS_AVAILABLE, _BAD),
         (ConditionType.SLO_FEASIBLE, _BAD),
+        (ConditionType.DEMAND_VISIBLE, _BAD),
+        (ConditionType.SCALING_EFFECTIVE, _BAD),
         (ConditionType.CAPACITY_AVAILABLE, _BAD),
         (ConditionType.SCALING_LIMITED, _GOOD),
     }

@@ -14,6 +14,7 @@ from headroom.controller.act.act_tick import WriteResult
 from headroom.controller.ports import Cluster
 from headroom.controller.report import condition_rules, events
 from headroom.controller.report.condition_result import ConditionResult, TickResult
+from headroom.controller.report.damping import Damping
 from headroom.controller.report.error_budget import ErrorBudget
 from headroom.controller.report.events import Event
 from headroom.controller.report.state import ReportState
@@ -22,6 +23,7 @@ from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import ClusterError, Conflict, NotFound
 from headroom.resources import names
+from headroom.scaling.values import Decision
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +46,9 @@ class Reporter:
         services: int,
     ) -> None:
         """Update status after a tick, and post events for what changed."""
-        found = condition_rules.of_tick(tick)
+        if state.damping is None:
+            state.damping = Damping.of_stored(state.conditions)
+        found, state.damping = state.damping.damped(condition_rules.of_tick(tick), now_s)
         key = _key_of(tick, found)
         last, phase = _last(state), tick_period.jitter_phase(state.uid)
         if not is_due(key, last, now_s=now_s, services=services, phase=phase):
@@ -64,7 +68,7 @@ class Reporter:
                 else None
             ),
             tokens={one.name: one.value_s for one in tick.tokens},
-            slo=_slo(state.budget, tick.service.spec.slo.objective),
+            slo=_slo(state.budget, tick.service.spec.slo.objective, tick.decision),
             estimated_misses_per_cold_start=tick.misses_per_cold_start,
             checkpoint=checkpoint(),
         )
@@ -150,7 +154,7 @@ class Reporter:
                 _log.warning("%s: event %s was not posted: %s", service, event.reason, error)
 
 
-def _slo(budget: ErrorBudget, objective: float) -> SloStatus:
+def _slo(budget: ErrorBudget, objective: float, decision: Decision) -> SloStatus:
     attainment, burn_rate = budget.attainment, budget.burn_rate(objective)
     return SloStatus(
         attainment=None if attainment is None else round(attainment, 5),
@@ -158,6 +162,8 @@ def _slo(budget: ErrorBudget, objective: float) -> SloStatus:
         windows_missed=budget.missed,
         error_budget_remaining=round(budget.remaining(objective), 3),
         burn_rate=None if burn_rate is None else round(burn_rate, 2),
+        late_share=None if decision.late_share is None else round(decision.late_share, 4),
+        margin=round(decision.margin, 2),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from headroom.api import conditions
 from headroom.api.conditions import Conditions, ConditionStatus, ConditionType
 from headroom.api.status import Status
+from headroom.controller.report.damping import Damping
 from headroom.controller.report.error_budget import ErrorBudget
 from headroom.controller.report.status_throttle import StatusKey
 
@@ -26,6 +27,8 @@ class ReportState:
     known_s: float
     """When this process first saw the service."""
     budget: ErrorBudget = field(default_factory=ErrorBudget)
+    damping: Damping | None = None
+    """None before the first decision of this process."""
     key: StatusKey | None = None
     """Of the status last written by this process; None before the first write."""
     written_s: float | None = None

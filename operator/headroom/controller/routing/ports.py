@@ -21,10 +21,6 @@ class Watch(Protocol):
         ...
 
 
-WatchPods = Callable[[str, str], Watch]
-"""Watches the pods in a namespace that a label selector selects."""
-
-
 class Publisher(Protocol):
     """Tells the gateways."""
 

@@ -18,10 +18,10 @@ NO_FINDING = frozenset({_R.SCALED_TO_ZERO})
 NOTES = frozenset(
     {
         *(_R.PENDING, _R.WARMING_UP, _R.COLLECTING_METRICS, _R.NO_TRAFFIC, _R.COST_UNKNOWN),
-        *(_R.LATENCY_NOT_MEASURED, _R.EXTERNALLY_SCALED),
+        *(_R.LATENCY_NOT_MEASURED, _R.EXTERNALLY_SCALED, _R.DEMAND_HIDDEN),
     }
 )
-"""They pass, or were configured."""
+"""They pass, or were configured, or are being answered."""
 LIMITS = frozenset(
     {
         *(_R.AT_MAX_REPLICAS, _R.OPERATOR_LIMIT, _R.RATE_LIMITED, _R.CAPACITY_SHORTAGE),
@@ -29,7 +29,12 @@ LIMITS = frozenset(
     }
 )
 """Notes while the SLO is met, else warnings."""
-WARNINGS = frozenset({_R.RECOMMEND_ONLY, _R.NO_GATEWAY, _R.NO_ACTIVATOR, _R.SCALING_DISABLED})
+WARNINGS = frozenset(
+    {
+        *(_R.RECOMMEND_ONLY, _R.NO_GATEWAY, _R.NO_ACTIVATOR, _R.SCALING_DISABLED),
+        *(_R.RETRIES_COUNTED, _R.CONNECTIONS_PINNED, _R.DOWNSTREAM_LIMIT),
+    }
+)
 _METRICS = frozenset({_R.METRICS_MISSING, _R.METRICS_STALE})
 _NO_METRICS = frozenset({_R.WRONG_PORT, _R.WRONG_PROFILE, _R.PROMETHEUS_UNREACHABLE, *_METRICS})
 _CAUSES: dict[StatusReason, frozenset[StatusReason]] = {
@@ -80,6 +85,15 @@ REMEDIES: dict[StatusReason, str] = {
     "--namespace {namespace} shows which rule or limit sets their number",
     _R.SLO_INFEASIBLE: "raise spec.slo.latency.target above the latency of an idle replica, or use "
     "a faster accelerator or model",
+    _R.DEMAND_HIDDEN: "nothing to do: replicas are added until clients no longer wait; if "
+    "maxReplicas or accelerators bind, another finding says so",
+    _R.RETRIES_COUNTED: "let clients retry with exponential backoff and jitter, under a retry "
+    "budget (at most 10% of their requests)",
+    _R.CONNECTIONS_PINNED: "set spec.routing.mode to Gateway, which sends each request to the "
+    "replica with the fewest in flight; or let the server or the clients close connections after "
+    "some requests or seconds",
+    _R.DOWNSTREAM_LIMIT: "look at what the replicas share (a database, a cache, a network, a GPU): "
+    "more replicas do not help, and spec.scaling.maxReplicas can be lowered until it is fixed",
     _R.COST_UNKNOWN: "send requests; the cost is learned from them",
     _R.NO_GATEWAY: "install deploy/components/gateway, or set spec.routing.mode to Service",
     _R.NO_ACTIVATOR: "check the pods of headroom-activator, or set spec.scaling.minReplicas to 1",

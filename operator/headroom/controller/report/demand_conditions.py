@@ -1,0 +1,76 @@
+"""The conditions about demand and obstacles: is every request counted, and do replicas help? Pure.
+
+Both are damped (`damping.py`): what they report may differ from one tick to the next.
+"""
+
+from __future__ import annotations
+
+from headroom.api.conditions import ConditionStatus, ConditionType
+from headroom.api.demand_status import demand_status
+from headroom.api.reasons import StatusReason
+from headroom.controller.report.condition_result import COLLECTING, TickResult, join
+from headroom.scaling.values import DemandKnown, Freshness, Obstacle
+
+_TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+_Condition = tuple[ConditionStatus, StatusReason, str]
+
+_HIDDEN = {
+    DemandKnown.AT_LEAST: (
+        StatusReason.DEMAND_HIDDEN,
+        "clients wait for saturated replicas before they send more",
+    ),
+    DemandKnown.INCLUDES_RETRIES: (
+        StatusReason.RETRIES_COUNTED,
+        "many requests miss, and clients send them again",
+    ),
+}
+_OBSTACLES = {
+    Obstacle.CONNECTIONS_PINNED: (
+        StatusReason.CONNECTIONS_PINNED,
+        "connections stay with saturated replicas, and other ready ones get hardly any request",
+    ),
+    Obstacle.DOWNSTREAM_LIMIT: (
+        StatusReason.DOWNSTREAM_LIMIT,
+        "replicas were added, and together they serve no more than before",
+    ),
+}
+
+
+def demand_visible(tick: TickResult) -> _Condition:
+    """Return whether the arrivals are what clients want to send."""
+    demand = demand_status(tick.decision)
+    if tick.is_at_zero:
+        held = "while no replica runs, requests are counted at the activators"
+        return _TRUE, StatusReason.SCALED_TO_ZERO, held
+    if unknown := _unknown(tick):
+        return unknown
+    if demand is not None and tick.decision.demand.known in _HIDDEN:
+        reason, why = _HIDDEN[tick.decision.demand.known]
+        return _FALSE, reason, f"demand is {demand.sentence}; {why}"
+    return _TRUE, StatusReason.DEMAND_COUNTED, "every request is counted once"
+
+
+def scaling_effective(tick: TickResult) -> _Condition:
+    """Return whether more replicas can bring latency below its target."""
+    if tick.more_cannot_help:
+        message = f"an idle replica exceeds the target; see {ConditionType.SLO_FEASIBLE}"
+        return _FALSE, StatusReason.SLO_INFEASIBLE, message
+    obstacle = tick.decision.obstacle
+    if obstacle in _OBSTACLES:
+        reason, what = _OBSTACLES[obstacle]
+        return _FALSE, reason, join(what, tick.decision.obstacle_detail)
+    if not tick.is_at_zero and (unknown := _unknown(tick)):
+        return unknown
+    return _TRUE, StatusReason.NO_OBSTACLE, "nothing was found that more replicas cannot change"
+
+
+def _unknown(tick: TickResult) -> _Condition | None:
+    """Return why nothing is known; None where arrivals are known."""
+    if tick.decision.signals.arrival_rps.freshness is not Freshness.MISSING:
+        return None
+    if not tick.decision.counts.ready:
+        return _UNKNOWN, StatusReason.NO_READY_REPLICAS, "no replica is ready"
+    if tick.is_collecting:
+        return _UNKNOWN, StatusReason.COLLECTING_METRICS, COLLECTING
+    missing = "metrics are missing, so the demand is not known"
+    return _UNKNOWN, StatusReason.METRICS_MISSING, missing
