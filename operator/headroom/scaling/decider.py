@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headroom.scaling import learning
+from headroom.scaling import evidence, learning
 from headroom.scaling.cost.cost_learning import claim_of
 from headroom.scaling.explanation import explain
 from headroom.scaling.latency_model import corrected_target_s, tail_of
@@ -53,13 +53,28 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     tail = tail_of(policy, cost, routing, state.learner.speeds, ready)
 
     target_s = corrected_target_s(policy, tail, correction_factor)
-    state, expected = learning.forecast_arrivals(policy, state, signals, now_s)
+    state, demand = evidence.estimate_demand(policy, state, signals, cost, counts, now_s)
+    risked = evidence.with_risk(policy, state)
+    state, expected = learning.forecast_arrivals(
+        risked, state, demand.signals, now_s, demand.at_most_rps
+    )
     backlogs = learning.backlogs_of(policy, state, tail, ready)
-    results = evaluate_rules(policy, expected, signals, tail, counts, target_s, backlogs)
+    results = evaluate_rules(
+        risked,
+        expected,
+        demand.signals,
+        tail,
+        counts,
+        target_s,
+        backlogs,
+        hidden=demand.recommendation,
+        margin=state.margin,
+    )
     measured = tail
     if routing is not policy.routing:
         measured = tail_of(policy, cost, policy.routing, state.learner.speeds, ready)
     state = learning.correct(policy, state, signals, measured, counts, results, now_s)
+    state = evidence.learn_from_outcomes(policy, state, signals, demand, counts, results, now_s)
     state = learning.remember(policy, state, signals, results, now_s)
     limit_input = LimitInput(
         policy=policy,
@@ -73,6 +88,12 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     )
     replicas, applied = _limit(limit_input)
     decision = explain(limit_input, state, results, replicas, applied, tail, target_s)
+    decision = replace(
+        decision,
+        demand=demand.demand,
+        margin=state.margin.replicas(max(1, results.carries)) / max(1, results.carries),
+        late_share=state.budget.late_share,
+    )
     changed = not state.changes or state.changes[-1][1] != observation.current
     own = replicas if decision.alone == replicas else observation.current
     changes = (*state.changes, (now_s, observation.current)) if changed else state.changes

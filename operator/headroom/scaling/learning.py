@@ -86,13 +86,22 @@ def backlogs_of(
 
 
 def forecast_arrivals(
-    policy: Policy, state: State, signals: Signals, now_s: float
+    policy: Policy,
+    state: State,
+    signals: Signals,
+    now_s: float,
+    at_most_rps: float | None = None,
 ) -> tuple[State, Expected | None]:
-    """Return the expected arrivals, None while no rate is known; learn from fresh rates."""
+    """Return the expected arrivals, None while no rate is known; learn from fresh rates.
+
+    A burst counts up to `at_most_rps`: what exceeds it are further tries.
+    """
     rate = signals.arrival_rps
     if rate.value is None:
         return state, None
     burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s)
+    if burst_rps is not None and at_most_rps is not None:
+        burst_rps = min(burst_rps, at_most_rps)
     start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
     if rate.fresh:
         forecast = state.forecast.observe(policy, now_s, rate.value, burst_rps, start_s)

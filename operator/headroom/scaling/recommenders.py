@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from headroom.scaling.forecast.forecast import Rates
 from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.promise.margin import Margin
 from headroom.scaling.values import (
     CostModel,
     Policy,
@@ -74,7 +75,7 @@ def for_latency(
         rule=Reason.LATENCY_MODEL,
         replicas=replicas,
         detail=_format_rate(arrival_rps, now_rps, periodic=periodic)
-        + (f" x {margin:g}" if margin != 1 else "")
+        + (f" x {margin:.3g}" if margin != 1 else "")
         + f" over {capacity_rps:.3g}/s per replica with {_format_target(policy, target_s)}",
     )
 
@@ -93,7 +94,7 @@ def for_utilization(
         rule=Reason.UTILIZATION_CEILING,
         replicas=_replicas(arrival_rps / (ceiling * cost.full_batch_rps)),
         detail=_format_rate(arrival_rps, now_rps, periodic=periodic)
-        + f" over {ceiling:g} x {cost.full_batch_rps:.3g}/s per replica",
+        + f" over {ceiling:.3g} x {cost.full_batch_rps:.3g}/s per replica",
     )
 
 
@@ -151,6 +152,18 @@ def for_burst(
     replicas = max(rule.replicas for rule in rules if rule is not None)
     return Recommendation(
         rule=Reason.BURST, replicas=replicas, detail=f"{rate_rps:.3g}/s expected after a burst"
+    )
+
+
+def for_error_budget(margin: Margin, carrying: int) -> Recommendation | None:
+    """N_budget: the replicas for arrivals and the learned margin; None without one."""
+    replicas = margin.replicas(carrying)
+    if replicas <= carrying:
+        return None
+    return Recommendation(
+        rule=Reason.ERROR_BUDGET,
+        replicas=replicas,
+        detail=f"{carrying} for the arrivals and a learned margin of {replicas - carrying}",
     )
 
 

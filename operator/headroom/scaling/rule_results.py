@@ -9,6 +9,7 @@ from headroom.scaling import recommenders
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits.limits import DesiredReplicas
+from headroom.scaling.promise.margin import Margin
 from headroom.scaling.tuning import Component
 from headroom.scaling.values import Policy, Recommendation, ReplicaCounts, Signals
 
@@ -25,6 +26,8 @@ class RuleResults:
     """The fewest replicas that a removal may leave."""
     sufficient: int
     """Replicas that carry the present arrivals, without any forecast."""
+    carries: int = 0
+    """Replicas that carry the rate of the stable window, without bursts, forecast and margin."""
 
     @property
     def strongest(self) -> Recommendation | None:
@@ -40,17 +43,22 @@ def evaluate_rules(
     counts: ReplicaCounts,
     target_s: float,
     backlogs: Sequence[int],
+    hidden: Recommendation | None = None,
+    margin: Margin = Margin(),
 ) -> RuleResults:
     """Evaluate every rule whose inputs are known."""
     tuning, rate_rps = policy.tuning, signals.arrival_rps.value
     rules: dict[Component, Recommendation | None] = {}
-    removal = sufficient = 0
+    removal = sufficient = carries = 0
     if tail is not None and expected is not None and rate_rps is not None:
         rules = _by_arrivals(policy, expected, rate_rps, tail, target_s)
-        sufficient = _sufficient(policy, rules[Component.BURST], rate_rps, tail, target_s)
+        carries = _carries(policy, rate_rps, tail, target_s)
+        sufficient = max(carries, _burst(policy, expected, tail, target_s))
         if tuning.has(Component.REMOVAL_MARGIN):
             removal = recommenders.for_removal(policy, tail, expected.most, target_s)
     by_arrivals = _most(rule for component, rule in rules.items() if tuning.has(component))
+    if tuning.has(Component.MARGIN):
+        rules[Component.MARGIN] = recommenders.for_error_budget(margin, by_arrivals)
     if tail is not None and expected is not None:
         rules[Component.BACKLOG] = recommenders.for_backlog(
             policy, tail, expected.later.for_ceiling_rps, backlogs
@@ -59,6 +67,7 @@ def evaluate_rules(
         rules[Component.QUEUE] = recommenders.for_queue(
             policy, tail, signals, counts=counts, target_s=target_s
         )
+    rules[Component.HIDDEN_DEMAND] = hidden
     every = [rule for component, rule in rules.items() if rule and tuning.has(component)]
     ceiling = rules.get(Component.CEILING)
     desired = _with_replacements(_most(every), counts)
@@ -72,6 +81,7 @@ def evaluate_rules(
         ),
         needed=max(desired, removal),
         sufficient=sufficient,
+        carries=carries,
     )
 
 
@@ -91,17 +101,17 @@ def _by_arrivals(
     }
 
 
-def _sufficient(
-    policy: Policy,
-    burst: Recommendation | None,
-    rate_rps: float,
-    tail: TailLatency,
-    target_s: float,
-) -> int:
-    """Return the replicas for the present rate and its burst, without any forecast."""
+def _carries(policy: Policy, rate_rps: float, tail: TailLatency, target_s: float) -> int:
+    """Return the replicas for the present rate, without any forecast."""
     latency = recommenders.for_latency(policy, tail, rate_rps, target_s)
-    ceiling = recommenders.for_utilization(policy, tail.cost, rate_rps)
-    return _most([latency, ceiling, burst if policy.tuning.has(Component.BURST) else None])
+    return _most([latency, recommenders.for_utilization(policy, tail.cost, rate_rps)])
+
+
+def _burst(policy: Policy, expected: Expected, tail: TailLatency, target_s: float) -> int:
+    """Return the replicas for the present burst; 0 without one."""
+    if not policy.tuning.has(Component.BURST):
+        return 0
+    return _most([recommenders.for_burst(policy, tail, expected.burst_rps, target_s)])
 
 
 def _most(rules: Iterable[Recommendation | None]) -> int:

@@ -14,11 +14,16 @@ from dataclasses import dataclass, field
 from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import SUMS, Sums
+from headroom.scaling.demand.hidden_demand import InFlightHistory
+from headroom.scaling.demand.retries import Retries
 from headroom.scaling.forecast.forecast import Forecast
 from headroom.scaling.latency.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.limits.cold_start import KEPT, ColdStarts
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
+from headroom.scaling.promise.error_budget import ErrorBudget
+from headroom.scaling.promise.margin import Margin
+from headroom.scaling.promise.risk import Risk
 from headroom.scaling.routing_transition import RoutingTransition
 from headroom.scaling.values import CostModel
 from headroom.scaling.windows.sliding_windows import Windows
@@ -50,6 +55,13 @@ class State:
     routing_transition: RoutingTransition = field(default_factory=RoutingTransition)
     sufficient_since_s: float | None = None
     """Since when the ready replicas suffice according to the model; None while they do not."""
+    in_flight: InFlightHistory = field(default_factory=InFlightHistory)
+    retries: Retries = field(default_factory=Retries)
+    budget: ErrorBudget = field(default_factory=ErrorBudget)
+    margin: Margin = field(default_factory=Margin)
+    risk: Risk = field(default_factory=Risk)
+    steady_since_s: float | None = None
+    """Since when the ready replicas carry the counted arrivals; None while they do not."""
     flaps: Flaps = field(default_factory=Flaps)
     forecast: Forecast = field(default_factory=Forecast)
     ready: int = 0

@@ -1,0 +1,83 @@
+"""Detects demand that saturated replicas hide, and bounds it from what is in flight.
+
+A client that waits for its answers (a pool of connections, a synchronous caller) sends no more than
+it gets back. Once the replicas are full, arrivals equal answers and the requests in flight stay
+level: the counted rate is what the replicas can take, a lower bound of what clients want. An open
+stream of requests above capacity makes the requests in flight grow instead, and its rate is exact.
+
+The upper bound needs no rate. If n requests are in flight and no client has more than it has now,
+then n / k replicas meet the target whatever the clients do, where k requests circulate at one
+replica without thinking and are all answered in time. Worked: batch 8, t(8) = 0.1 s, target 0.25 s:
+a request waits half a batch on average and is served with the second of two, so k = 16; 64
+connections need 4 replicas, however much they have to send.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from headroom.scaling.demand.throughput import Throughput
+from headroom.scaling.values import CostModel
+
+GROWTH = 3.0
+"""The most replicas to request, over the ready ones: nine times as many after two cold starts."""
+LEVEL_S = 4.0
+"""Requests in flight count as level if they have not changed beyond chance for so long."""
+_LARGER_ARRIVALS = 1.1
+"""Arrivals equal answers up to this factor, and up to chance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFlightHistory:
+    """The requests in flight of the last seconds, oldest first: (time, requests)."""
+
+    points: tuple[tuple[float, int], ...] = ()
+
+    def add(self, now_s: float, in_flight: int, tick_s: float) -> InFlightHistory:
+        """Return the history with this tick added, as long as `LEVEL_S` needs."""
+        kept = [point for point in self.points if now_s - point[0] <= LEVEL_S + tick_s / 2]
+        return InFlightHistory(points=(*kept, (now_s, in_flight)))
+
+    def level(self, now_s: float, arrival_rps: float) -> bool:
+        """Whether the requests in flight changed less than an open stream's do by chance.
+
+        The difference of Poisson arrivals and answers in t seconds has a variance of up to 2 rate
+        t; a value within its square root is level. Worked: 160/s, 4 s: within 36 requests.
+        """
+        if not self.points or now_s - self.points[0][0] < LEVEL_S / 2:
+            return False
+        began_s, before = self.points[0]
+        chance = math.sqrt(2.0 * arrival_rps * (now_s - began_s))
+        return abs(self.points[-1][1] - before) <= chance
+
+
+def is_hidden(load: Throughput, history: InFlightHistory, now_s: float) -> bool:
+    """Whether the counted arrivals are a lower bound of the demand."""
+    if not load.saturated or load.in_flight <= load.ready:
+        return False
+    level = load.arrived - load.missed <= _LARGER_ARRIVALS * load.answered + load.noise
+    return level and history.level(now_s, load.arrival_rps)
+
+
+def concurrency_within(cost: CostModel, target_s: float) -> float:
+    """Return how many requests may circulate at one replica so that all are answered in time.
+
+    The largest k with t(min(k, B)) (1/2 + max(1, k / B)) <= target, per slot: half a batch is under
+    way when a request arrives, and k / B batches are served until its own ends. At least a share
+    of 1, so that no more replicas than requests are wanted.
+    """
+    per_slot = target_s / cost.batch_s(cost.max_batch) - 0.5
+    if per_slot >= 1.0:
+        return cost.slots * cost.max_batch * per_slot
+    largest = (target_s / 1.5 - cost.fixed_s) / cost.per_item_s if cost.per_item_s > 0 else 1.0
+    return cost.slots * min(float(cost.max_batch), max(1.0, largest))
+
+
+def replicas_for_in_flight(load: Throughput, concurrency: float) -> int:
+    """Return the replicas that answer everything in flight within the target, and at most.
+
+    At most `GROWTH` times the ready ones: the next step follows when these are ready.
+    """
+    enough = -(-load.in_flight // max(1.0, concurrency))
+    return int(min(enough, GROWTH * load.ready))

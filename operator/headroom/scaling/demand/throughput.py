@@ -1,0 +1,72 @@
+"""Measures what the ready replicas take in and give out in a few seconds, and whether they are full.
+
+All rates are of the same short window, so that arrivals and answers can be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from headroom.scaling.values import CostModel, Policy, Signals
+from headroom.scaling.windows.sliding_windows import Windows
+
+FULL = 0.9
+"""Replicas that answer this share of their throughput with full batches are saturated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """Requests of one short window."""
+
+    window_s: float
+    arrived: float
+    answered: float
+    missed: float
+    in_flight: int
+    """Now."""
+    ready: int
+    full_rps: float
+    """Throughput of one replica with full batches."""
+    standing_queue: float
+    queue_bound: float
+    """Of all ready replicas together."""
+
+    @property
+    def arrival_rps(self) -> float:
+        """Requests that arrived, per second."""
+        return self.arrived / self.window_s
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the ready replicas work at their limit: full batches, or a standing queue."""
+        busy = self.answered >= FULL * self.full_rps * self.ready * self.window_s
+        return self.ready > 0 and (busy or self.standing_queue > self.queue_bound)
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the requests that arrive in the window, at least 1 (Poisson)."""
+        return max(1.0, math.sqrt(self.arrived))
+
+
+def measure_throughput(
+    policy: Policy, windows: Windows, signals: Signals, cost: CostModel, ready: int, now_s: float
+) -> Throughput | None:
+    """Return the throughput of twice the shortest burst window; None until it is covered."""
+    window_s = 2 * min(policy.burst_windows_s, default=policy.tick_s)
+    in_flight, queue = signals.in_flight, signals.standing_queue
+    if windows.watched_s(now_s, window_s) < window_s or not in_flight.fresh:
+        return None
+    total = windows.total(window_s)
+    depth = policy.queue_depth if policy.queue_depth is not None else cost.max_batch
+    return Throughput(
+        window_s=window_s,
+        arrived=total.arrivals,
+        answered=total.ended - total.missed,
+        missed=total.missed,
+        in_flight=int(in_flight.value or 0.0),
+        ready=ready,
+        full_rps=cost.full_batch_rps,
+        standing_queue=queue.value or 0.0,
+        queue_bound=float(depth * ready),
+    )

@@ -1,0 +1,195 @@
+"""Takes evidence into the state that needs no model: hidden demand, retries, and missed promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headroom.scaling.demand.hidden_demand import (
+    concurrency_within,
+    is_hidden,
+    replicas_for_in_flight,
+)
+from headroom.scaling.demand.throughput import Throughput, measure_throughput
+from headroom.scaling.promise.error_budget import Outcomes
+from headroom.scaling.rule_results import RuleResults
+from headroom.scaling.state import State
+from headroom.scaling.tuning import Component
+from headroom.scaling.values import (
+    CostModel,
+    Demand,
+    DemandKnown,
+    Policy,
+    Reason,
+    Recommendation,
+    ReplicaCounts,
+    Signals,
+)
+
+STEADY_S = 60.0
+"""After replicas have sufficed for so long, a surge's backlog has been worked off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandEstimate:
+    """What a tick knows about demand, and what it recommends."""
+
+    demand: Demand
+    signals: Signals
+    """With the arrival rate that rules may use."""
+    at_most_rps: float | None = None
+    """Bound on every rate while retries inflate the count."""
+    recommendation: Recommendation | None = None
+    queue_bound: float = 0.0
+    """Waiting requests that are normal at the ready replicas."""
+
+
+def estimate_demand(
+    policy: Policy,
+    state: State,
+    signals: Signals,
+    cost: CostModel | None,
+    counts: ReplicaCounts,
+    now_s: float,
+) -> tuple[State, DemandEstimate]:
+    """Return the demand behind the counted arrivals, and the state with this tick's evidence."""
+    rate_rps = signals.arrival_rps.value
+    bound = 0.0 if cost is None else float(cost.slots * cost.max_batch * counts.ready)
+    exact = DemandEstimate(demand=Demand(rate_rps=rate_rps), signals=signals, queue_bound=bound)
+    if cost is None or rate_rps is None or not signals.arrival_rps.fresh or not counts.ready:
+        return state, exact
+    load = measure_throughput(policy, state.windows, signals, cost, counts.ready, now_s)
+    if load is None:
+        return state, exact
+    if policy.tuning.has(Component.RETRIES):
+        state, exact = _bounded(policy, state, exact, load, rate_rps, counts, now_s)
+    if exact.at_most_rps is not None or not policy.tuning.has(Component.HIDDEN_DEMAND):
+        return state, exact
+    history = state.in_flight.add(now_s, load.in_flight, policy.tick_s)
+    state = replace(state, in_flight=history)
+    if not is_hidden(load, history, now_s):
+        return state, exact
+    return state, _hidden(policy, exact, load, cost, rate_rps)
+
+
+def _hidden(
+    policy: Policy, exact: DemandEstimate, load: Throughput, cost: CostModel, rate_rps: float
+) -> DemandEstimate:
+    concurrency = concurrency_within(cost, policy.latency_target_s)
+    detail = f"{load.in_flight} requests in flight at {load.ready} saturated replicas"
+    demand = Demand(
+        known=DemandKnown.AT_LEAST,
+        rate_rps=rate_rps,
+        at_most_rps=max(rate_rps, load.in_flight / policy.latency_target_s),
+        detail=detail,
+    )
+    recommendation = Recommendation(
+        rule=Reason.HIDDEN_DEMAND,
+        replicas=replicas_for_in_flight(load, concurrency),
+        detail=f"at least {rate_rps:.3g}/s, {detail}; "
+        f"{concurrency:.3g} per replica are answered in time",
+    )
+    return replace(exact, demand=demand, recommendation=recommendation)
+
+
+def _bounded(
+    policy: Policy,
+    state: State,
+    exact: DemandEstimate,
+    load: Throughput,
+    rate_rps: float,
+    counts: ReplicaCounts,
+    now_s: float,
+) -> tuple[State, DemandEstimate]:
+    """Bound the rate by that of first tries while many requests miss."""
+    total = state.windows.total(state.windows.watched_s(now_s, policy.stable_window_s))
+    shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
+    (arrived,) = state.windows.arrivals([shortest_s])
+    retries = state.retries.observe(
+        now_s,
+        max(rate_rps, arrived / shortest_s),
+        total.missed / total.ended if total.ended > 0 else None,
+        cold_start_s=max(STEADY_S, state.cold_starts.at_least_s),
+        warming=counts.warming > 0,
+    )
+    state = replace(state, retries=retries)
+    most_rps = retries.at_most_rps
+    if most_rps is None or most_rps >= rate_rps:
+        return state, replace(exact, at_most_rps=most_rps)
+    detail = f"{rate_rps:.3g}/s counted with further tries, about {most_rps:.3g}/s first tries"
+    demand = Demand(known=DemandKnown.INCLUDES_RETRIES, rate_rps=most_rps, detail=detail)
+    bounded = replace(exact.signals.arrival_rps, value=most_rps)
+    signals = replace(exact.signals, arrival_rps=bounded)
+    return state, replace(exact, demand=demand, signals=signals, at_most_rps=most_rps)
+
+
+def with_risk(policy: Policy, state: State) -> Policy:
+    """Return the policy with the quantiles of the risk level that this service has learned."""
+    if not policy.tuning.has(Component.RISK) or state.risk.level == 0.0:
+        return policy
+    tuning, risk = policy.tuning, state.risk
+    return replace(
+        policy,
+        tuning=replace(
+            tuning,
+            expected_share=risk.between(tuning.expected_share, CAUTIOUS_SHARE),
+            kept_share=risk.between(tuning.kept_share, CAUTIOUS_SHARE),
+        ),
+    )
+
+
+CAUTIOUS_SHARE = 0.95
+
+
+def learn_from_outcomes(
+    policy: Policy,
+    state: State,
+    signals: Signals,
+    estimate: DemandEstimate,
+    counts: ReplicaCounts,
+    results: RuleResults,
+    now_s: float,
+) -> State:
+    """Count this tick's misses; move the margin and the risk level."""
+    elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
+    since_s = _steady_since_s(state, signals, estimate, counts, results, now_s)
+    steady = since_s is not None and now_s - max(since_s, state.ready_since_s) >= STEADY_S
+    outcomes = Outcomes.of(state.windows, policy.latency_target_s)
+    budget = state.budget.observe(outcomes, elapsed_s, steady=steady)
+    may_rise = (
+        steady
+        and counts.warming == 0
+        and results.desired.replicas <= counts.ready < policy.max_replicas
+    )
+    allowed = 1.0 - policy.latency_percentile
+    margin, budget = state.margin.observe(
+        budget,
+        allowed,
+        elapsed_s,
+        carrying=max(1, results.carries) if may_rise else 0,
+        ready=counts.ready,
+    )
+    risk = state.risk.observe(budget, allowed, elapsed_s)
+    return replace(state, steady_since_s=since_s, budget=budget, margin=margin, risk=risk)
+
+
+def _steady_since_s(
+    state: State,
+    signals: Signals,
+    estimate: DemandEstimate,
+    counts: ReplicaCounts,
+    results: RuleResults,
+    now_s: float,
+) -> float | None:
+    """Return since when the ready replicas carry the counted arrivals; None while they do not.
+
+    It begins only once the queue of the time before has been worked off: answers to requests that
+    came when replicas were too few are late, and say nothing about the present.
+    """
+    enough = results.known and counts.ready > 0 and results.carries <= counts.ready
+    exact = estimate.demand.known is DemandKnown.EXACT
+    if not (enough and exact and signals.arrival_rps.fresh):
+        return None
+    if state.steady_since_s is not None:
+        return state.steady_since_s
+    waiting = signals.waiting.value or 0.0
+    return now_s if waiting <= estimate.queue_bound else None

@@ -1,0 +1,59 @@
+"""The learned margin: spare replicas that a service's bursts need and the model does not know.
+
+Square-root staffing: replicas = R + beta sqrt(R), where R replicas carry the expected arrivals by
+the model (Halfin and Whitt 1981). Random arrivals need more spare the larger the service is, but
+less than in proportion. beta is learned by integral action on the promise: while the load is steady,
+R replicas are ready and nothing is starting, and still more requests miss than the budget allows,
+it rises by a step that grows with the burn rate. The next step waits for the replicas of the last.
+While the hour's budget is unspent it fades slowly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from headroom.scaling.promise.error_budget import ErrorBudget
+
+STEP = 0.15
+"""Of the ready replicas, per unit of burn rate above 1; at most as many again, at least one.
+Worked: 10 ready, three times the budget: 3 more."""
+LARGEST = 64.0
+FADE_S = 4 * 3600.0
+_FADES_BELOW = 0.8
+"""Of the budget: only an hour with fewer misses lets the margin fade."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margin:
+    """beta of square-root staffing."""
+
+    beta: float = 0.0
+
+    def replicas(self, carrying: int) -> int:
+        """Return the replicas with the margin, where `carrying` carry the expected arrivals."""
+        if self.beta <= 0.0 or carrying <= 0:
+            return carrying
+        return math.ceil(carrying + self.beta * math.sqrt(carrying) - _ROUNDING)
+
+    def observe(
+        self, budget: ErrorBudget, allowed: float, elapsed_s: float, *, carrying: int, ready: int
+    ) -> tuple[Margin, ErrorBudget]:
+        """Return the margin after a tick, and the budget without the evidence that it has used.
+
+        `carrying` is R for the present rate, 0 while the margin must not rise.
+        """
+        beta, late_share = self.beta, budget.late_share
+        if late_share is not None and late_share < _FADES_BELOW * allowed:
+            unspent = 1.0 - late_share / (_FADES_BELOW * allowed)
+            beta *= math.exp(-unspent * elapsed_s / FADE_S)
+        burn = budget.steady_burn(allowed) if carrying > 0 else 0.0
+        if burn <= 1.0:
+            return Margin(beta=beta), budget
+        more = max(1.0, ready * min(1.0, STEP * (burn - 1.0)))
+        beta = (ready + more - carrying) / math.sqrt(carrying)
+        return Margin(beta=min(LARGEST, max(beta, self.beta))), budget.without_evidence()
+
+
+_ROUNDING = 0.05
+"""A twentieth of a replica is no replica: the margin fades before it costs one less."""
