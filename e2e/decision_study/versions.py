@@ -17,7 +17,7 @@ PLANT = 1
 CELLS = 1
 """The cells and cases of `cells.py` and `faults_cells.py`: decides every run."""
 AUTOSCALERS: Mapping[str, int] = dict.fromkeys(catalogue.names(), 1) | {
-    "headroom": 1,  # the decision and its tuning
+    "headroom": 2,  # the decision and its tuning
     # Before 2 these summed replicas in the order of a set, which differed from process to process.
     "knative": 2,
     "wva-v1": 2,
