@@ -1,4 +1,4 @@
-"""Takes evidence into the state that needs no model: hidden demand, retries, and missed promises."""
+"""Takes in evidence that needs no model: hidden demand, retries and missed targets."""
 
 from __future__ import annotations
 

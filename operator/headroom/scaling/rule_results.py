@@ -9,7 +9,7 @@ from headroom.scaling import recommenders
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits.limits import DesiredReplicas
-from headroom.scaling.promise.margin import Margin
+from headroom.scaling.promise.margin import NO_MARGIN, Margin
 from headroom.scaling.tuning import Component
 from headroom.scaling.values import Policy, Recommendation, ReplicaCounts, Signals
 
@@ -44,7 +44,7 @@ def evaluate_rules(
     target_s: float,
     backlogs: Sequence[int],
     hidden: Recommendation | None = None,
-    margin: Margin = Margin(),
+    margin: Margin = NO_MARGIN,
 ) -> RuleResults:
     """Evaluate every rule whose inputs are known."""
     tuning, rate_rps = policy.tuning, signals.arrival_rps.value

@@ -43,9 +43,7 @@ class Retries:
         if self.since_s is None:
             if missed_share < MANY:
                 return Retries(first_rps=max(rate_rps, 0.0))
-            return Retries(
-                since_s=now_s, first_rps=max(rate_rps, self.first_rps), checked_s=now_s
-            )
+            return Retries(since_s=now_s, first_rps=max(rate_rps, self.first_rps), checked_s=now_s)
         if missed_share < FEW:
             return Retries(first_rps=rate_rps)
         if now_s - self.since_s <= ONSET_S:

@@ -1,4 +1,4 @@
-"""Measures what the ready replicas take in and give out in a few seconds, and whether they are full.
+"""Measures what the ready replicas take in and answer in a few seconds, and if they are full.
 
 All rates are of the same short window, so that arrivals and answers can be compared.
 """

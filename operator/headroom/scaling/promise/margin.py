@@ -2,10 +2,10 @@
 
 Square-root staffing: replicas = R + beta sqrt(R), where R replicas carry the expected arrivals by
 the model (Halfin and Whitt 1981). Random arrivals need more spare the larger the service is, but
-less than in proportion. beta is learned by integral action on the promise: while the load is steady,
-R replicas are ready and nothing is starting, and still more requests miss than the budget allows,
-it rises by a step that grows with the burn rate. The next step waits for the replicas of the last.
-While the hour's budget is unspent it fades slowly.
+less than in proportion. beta is learned by integral action on the promise: while the load is
+steady, R replicas are ready and nothing is starting, and still more requests miss than the budget
+allows, it rises by a step that grows with the burn rate. The next step waits for the replicas of
+the last. While the hour's budget is unspent it fades slowly.
 """
 
 from __future__ import annotations
@@ -57,3 +57,5 @@ class Margin:
 
 _ROUNDING = 0.05
 """A twentieth of a replica is no replica: the margin fades before it costs one less."""
+
+NO_MARGIN = Margin()
