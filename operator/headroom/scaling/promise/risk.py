@@ -1,9 +1,9 @@
 """The learned risk level: how far ahead of proof a service must keep and add replicas.
 
 0 is the compromise for a service that keeps its promise; 1 plans for nearly everything that the
-last hour has shown. It follows the burn rate of the hour's error budget, misses of every kind included:
-a service whose jumps, surges and lulls break its promise plans for a higher quantile of what may
-follow and holds for longer, until the budget lasts.
+last hour has shown. It follows the burn rate of the hour's error budget, misses of every kind
+included: a service whose jumps, surges and lulls break its promise plans for a higher quantile of
+what may follow and holds for longer, until the budget lasts.
 """
 
 from __future__ import annotations
