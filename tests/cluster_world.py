@@ -289,8 +289,8 @@ def _key(manifest: Manifest) -> tuple[str, str, str]:
 
 def _merge(one: Manifest, other: Mapping[str, Any]) -> None:
     for key, value in other.items():
-        if isinstance(value, Mapping) and isinstance(one.get(key), dict):
-            _merge(one[key], value)
+        if key != "selector" and isinstance(value, Mapping) and isinstance(one.get(key), dict):
+            _merge(one[key], value)  # a selector is atomic
         else:
             one[key] = copied(value)
 

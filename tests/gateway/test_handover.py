@@ -61,7 +61,8 @@ def test_port_is_kept_across_restarts_and_never_shared() -> None:
     assert second != first
     slices = [endpoint_slice.build(service(), ["10.0.0.9"], second)]
     uid = slices[0]["metadata"]["ownerReferences"][0]["uid"]
-    assert port_numbers.read(slices) == {uid: second}
+    kept = port_numbers.Recorded(port=second, addresses=("10.0.0.9",), service_name="resnet50")
+    assert port_numbers.read(slices) == {uid: kept}
     assert port_numbers.read([endpoint_slice.build(service(), [], second)]) == {}
     everything = set(range(port_numbers.FIRST_PORT, port_numbers.FIRST_PORT + port_numbers.PORTS))
     assert port_numbers.choose("uid-1", everything) is None

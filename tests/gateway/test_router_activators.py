@@ -125,6 +125,7 @@ async def test_route_uses_activators_while_no_replica_is_warm() -> None:
     router = Router(
         replicas=pods,
         gateways=Pods(),
+        watch_pods=lambda *_: Pods(),
         publisher=told,
         activators=told,
         probe=quiet,

@@ -86,6 +86,7 @@ async def test_routing_loop_restarts_after_an_exception() -> None:
     router = Router(
         replicas=FailsOnce(2),
         gateways=FailsOnce(0),
+        watch_pods=lambda *_: FailsOnce(0),
         publisher=told,
         activators=NoActivators(),
         probe=nothing,

@@ -104,6 +104,7 @@ async def story(how: str) -> float:
     router = Router(
         replicas=Gateways(),
         gateways=gateways,
+        watch_pods=lambda *_: Gateways(),
         publisher=world,
         activators=world,
         probe=world,

@@ -40,6 +40,8 @@ Manifest = dict[str, Any]
 
 DEADLINE_S = 6.0
 """Short enough that a hanging request does not delay the next tick for long after a fault."""
+CONNECTIONS = 1100
+"""A watch for each of 1000 targets in Gateway mode, and 100 for requests."""
 _HELD = "; an admission webhook may delay it: its timeoutSeconds must be shorter"
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -126,6 +128,7 @@ class KubernetesApi:
             "trust_env": False,
             "cookie_jar": aiohttp.DummyCookieJar(),
         }
+        configuration.connection_pool_maxsize = CONNECTIONS
         self._client = ApiClient(configuration)
         return self
 

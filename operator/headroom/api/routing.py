@@ -11,6 +11,9 @@ from headroom.api.traffic import Hedging, ModelRoute, RequestClass, Tenants, Tra
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.scaling.values import Routing as Kind
 
+SERVICE_PORT = 80
+"""Port of the Service that clients use, unless `servicePort` says another."""
+
 
 class Routing(Value):
     """How requests reach the replicas. Changes take effect within seconds."""
@@ -34,6 +37,14 @@ class Routing(Value):
     grpc_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """Port on which the replicas accept gRPC, in Gateway mode. Clients use the port of the service,
     without TLS. The headroom server is configured to listen there."""
+    service_name: (
+        Annotated[str, Field(max_length=63, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")] | None
+    ) = None
+    """With targetRef: name of the Service that the operator creates for clients in Gateway mode.
+    The target's own Services are not changed. Default: the name of the InferenceService followed
+    by -gateway."""
+    service_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """With targetRef: port of that Service. Default: 80."""
     hedging: Hedging | None = None
     """Second attempt for slow requests, in Gateway mode. Default: none."""
     classes: Annotated[

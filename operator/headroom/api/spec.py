@@ -13,6 +13,7 @@ from pydantic import Field
 from headroom.api.durations import Duration
 from headroom.api.model import Model
 from headroom.api.routing import Routing
+from headroom.api.routing_rules import TARGET_ROUTING_RULES
 from headroom.api.runtime import WITHOUT_WARMUP, Runtime
 from headroom.api.schedules import Schedule
 from headroom.api.target_ref import TargetRef
@@ -197,7 +198,7 @@ class Spec(Value):
     """Model server that runs in each replica; with targetRef, how its metrics are read."""
     target_ref: TargetRef | None = None
     """Existing workload to scale instead of a Deployment created by the operator. Only its
-    replicas are changed."""
+    replicas are changed; with routing.mode Gateway clients get an additional Service."""
     replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Desired replicas where scaling.mode is External; set through the scale subresource."""
     model: Model = Model()
@@ -265,13 +266,7 @@ class Spec(Value):
             message="targetRef must not be changed, added or removed: delete the "
             "InferenceService, which leaves the target running, and create another",
         ),
-        Rule(
-            field="routing.mode",
-            cel="!has(self.targetRef) || self.routing.mode == 'Service'",
-            holds=lambda spec: spec.target_ref is None or spec.routing.mode == "Service",
-            message="routing.mode must be Service with targetRef, because the operator does not "
-            "own the target's Service",
-        ),
+        *TARGET_ROUTING_RULES,
         Rule(
             field="scaling.minReplicas",
             cel="self.scaling.minReplicas > 0 || self.routing.mode == 'Gateway'",

@@ -18,12 +18,21 @@ MANAGED_BY_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 
 
 def build(
-    service: InferenceService, addresses: Sequence[str], port: int, *, ipv6: bool = False
+    service: InferenceService,
+    addresses: Sequence[str],
+    port: int,
+    service_name: str = "",
+    *,
+    ipv6: bool = False,
 ) -> dict[str, Any]:
     """Build the slice; without addresses it is empty and kept for later."""
+    service_name = service_name or names.client_service(service)
     metadata = names.metadata(service)
-    metadata["name"] = names.gateway_slice(service.name)
-    metadata["labels"] |= {SERVICE_NAME_LABEL: service.name, MANAGED_BY_LABEL: MANAGED_BY}
+    metadata["name"] = names.gateway_slice(service_name)
+    metadata["labels"] |= {
+        SERVICE_NAME_LABEL: service_name,
+        MANAGED_BY_LABEL: MANAGED_BY,
+    }
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",

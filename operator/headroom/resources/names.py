@@ -30,7 +30,6 @@ WARMED_LABEL = f"{GROUP}/warmed-for"
 """Label of such a pod with its InferenceService, used by the pod watch."""
 CONTAINER = "server"
 PORT_NAME = "http"
-SERVICE_PORT = 80
 MODEL_MOUNT = "/models"
 MODEL_VOLUME = "model"
 DOWNLOADER = "model"
@@ -52,9 +51,16 @@ def replicas_service(name: str) -> str:
     return f"{name}-replicas"
 
 
-def gateway_slice(name: str) -> str:
-    """Return the name of the EndpointSlice with the gateway's address."""
-    return f"{name}-gateway"
+def client_service(service: InferenceService) -> str:
+    """Return the name of the Service for clients; a target's creator may have one of its name."""
+    if service.spec.target_ref is None:
+        return service.name
+    return service.spec.routing.service_name or f"{service.name}-gateway"
+
+
+def gateway_slice(service_name: str) -> str:
+    """Return the name of the EndpointSlice with the gateway's address, by the Service's."""
+    return f"{service_name}-gateway"
 
 
 def labels(name: str) -> dict[str, str]:

@@ -1,13 +1,16 @@
-"""The Service, port 80, and its backends.
+"""The Service for clients, and its backends.
 
 The backends are all ready, that is warm, replicas; in Gateway mode a gateway, while the replicas
-have a headless Service. Name, address and port stay the same for clients.
+have a headless Service. Name, address and port stay the same for clients. A targetRef gets an
+additional Service, next to those of the target's creator.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from headroom.api.routing import SERVICE_PORT
 from headroom.resources import names
 
 if TYPE_CHECKING:
@@ -25,7 +28,22 @@ def build_routed(service: InferenceService) -> dict[str, Any]:
     Its selector matches no pod; its EndpointSlice has the gateway's address. A Service without any
     selector would keep the slices of its previous selector.
     """
-    return _service(names.metadata(service), {names.ROUTED_LABEL: "gateway"})
+    return build_for_clients(service, {names.ROUTED_LABEL: "gateway"})
+
+
+def build_for_clients(
+    service: InferenceService, selector: Mapping[str, str], name: str = ""
+) -> dict[str, Any]:
+    """Build the Service for clients with this selector.
+
+    The pods of a target may name no port, so it leads to the number that `runtime.port` says.
+    """
+    metadata = names.metadata(service)
+    metadata["name"] = name or names.client_service(service)
+    if service.spec.target_ref is None:
+        return _service(metadata, selector)
+    port = service.spec.routing.service_port or SERVICE_PORT
+    return _service(metadata, selector, port=port, target_port=service.spec.runtime.port)
 
 
 def build_replicas(service: InferenceService) -> dict[str, Any]:
@@ -37,19 +55,25 @@ def build_replicas(service: InferenceService) -> dict[str, Any]:
     return manifest
 
 
-def _service(metadata: dict[str, Any], selector: dict[str, str]) -> dict[str, Any]:
+def _service(
+    metadata: dict[str, Any],
+    selector: Mapping[str, str],
+    *,
+    port: int = SERVICE_PORT,
+    target_port: int | str = names.PORT_NAME,
+) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata,
         "spec": {
             "type": "ClusterIP",
-            "selector": selector,
+            "selector": dict(selector),
             "ports": [
                 {
                     "name": names.PORT_NAME,
-                    "port": names.SERVICE_PORT,
-                    "targetPort": names.PORT_NAME,
+                    "port": port,
+                    "targetPort": target_port,
                     "protocol": "TCP",
                     "appProtocol": "http",
                 }

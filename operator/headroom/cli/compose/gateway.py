@@ -48,6 +48,9 @@ def routing_parts(
             api, selector=SERVICE_LABEL, namespace=namespaces[0] if len(namespaces) == 1 else None
         ),
         gateways=PodWatch(api, selector=gateways, namespace=choice.namespace),
+        watch_pods=lambda namespace, selector: PodWatch(
+            api, selector=selector, namespace=namespace
+        ),
         publisher=server,
         activators=desk,
         probe=PortProbe(),

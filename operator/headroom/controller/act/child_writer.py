@@ -88,9 +88,15 @@ def check_owner(live: Manifest, service: InferenceService) -> None:
     if not is_controlled_by(live, service.uid):
         metadata = live["metadata"]
         name = f"{metadata.get('namespace', service.namespace)}/{metadata.get('name')}"
+        additional = live.get("kind") == "Service" and service.spec.target_ref is not None
+        step = (
+            "set routing.serviceName to another name"
+            if additional
+            else "delete it, or give the InferenceService another name"
+        )
         raise NotOurs(
             f"{live.get('kind', 'object')} {name} exists and is not controlled by this "
-            "InferenceService: delete it, or give the InferenceService another name"
+            f"InferenceService: {step}"
         )
 
 

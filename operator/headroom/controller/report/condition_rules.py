@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from headroom.api import InferenceService
 from headroom.api.conditions import ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.api.status import duration_text
@@ -21,6 +22,7 @@ from headroom.controller.report.condition_result import (
     condition_result,
     join,
 )
+from headroom.resources.names import client_service
 from headroom.scaling.values import Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -309,7 +311,7 @@ def _routing_ready(tick: TickResult) -> _Condition:
             "no gateway accepts connections for the service, so clients connect to the replicas"
         )
         return _FALSE, StatusReason.NO_GATEWAY, message
-    message = f"requests pass through the gateway {', '.join(route.gateways)}"
+    message = f"{_clients(tick.service)} pass through the gateway {', '.join(route.gateways)}"
     if route.activators:
         held = f"{route.activators} activators hold them while no replica is ready"
         return _TRUE, StatusReason.VIA_GATEWAY, join(message, held)
@@ -317,6 +319,13 @@ def _routing_ready(tick: TickResult) -> _Condition:
         none = "no activator can hold them while no replica is ready, so the last replica is kept"
         return _FALSE, StatusReason.NO_ACTIVATOR, join(message, none)
     return _TRUE, StatusReason.VIA_GATEWAY, message
+
+
+def _clients(service: InferenceService) -> str:
+    """Name the requests that a gateway receives; a target has other Services too."""
+    if service.spec.target_ref is None:
+        return "requests"
+    return f"requests to Service {client_service(service)}"
 
 
 def _capacity_available(tick: TickResult) -> _Condition:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterable
+from dataclasses import dataclass
 
 from headroom.controller.ports import Manifest
+from headroom.resources.endpoint_slice import SERVICE_NAME_LABEL
 
 FIRST_PORT, PORTS = 20_000, 10_000
 
@@ -24,16 +26,32 @@ def choose(uid: str, taken: Container[int]) -> int | None:
     return None
 
 
-def read(slices: Iterable[Manifest]) -> dict[str, int]:
-    """Return each service's port from the slices; of two with the same port, the first keeps it."""
-    found: dict[str, int] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What a slice records of its service."""
+
+    port: int
+    addresses: tuple[str, ...]
+    service_name: str
+    """The Service that it belongs to."""
+
+
+def read(slices: Iterable[Manifest]) -> dict[str, Recorded]:
+    """Return what each service's slice records; of two with the same port, the first keeps it."""
+    found: dict[str, Recorded] = {}
     for one in slices:
-        owner = next((ref["uid"] for ref in one["metadata"].get("ownerReferences") or ()), None)
+        metadata = one["metadata"]
+        owner = next((ref["uid"] for ref in metadata.get("ownerReferences") or ()), None)
         port = next((entry.get("port") for entry in one.get("ports") or ()), None)
-        if owner is None or not isinstance(port, int) or port in found.values():
+        taken = {each.port for each in found.values()}
+        if owner is None or not isinstance(port, int) or port in taken:
             continue
         if FIRST_PORT <= port < FIRST_PORT + PORTS and one.get("endpoints"):
-            found[owner] = port
+            found[owner] = Recorded(
+                port=port,
+                addresses=tuple(a for entry in one["endpoints"] for a in entry["addresses"]),
+                service_name=(metadata.get("labels") or {}).get(SERVICE_NAME_LABEL, ""),
+            )
     return found
 
 

@@ -21,6 +21,10 @@ class Watch(Protocol):
         ...
 
 
+WatchPods = Callable[[str, str], Watch]
+"""Watches the pods in a namespace that a label selector selects."""
+
+
 class Publisher(Protocol):
     """Tells the gateways."""
 

@@ -54,7 +54,7 @@ class ReadyPodIndex:
             self.on_change()
 
     def _enter(self, pod: Manifest) -> ReadyPod | None:
-        warm, group = _warm_pod(pod), _group(pod)
+        warm, group = ready_pod(pod), _group(pod)
         if warm is None or (group[1] and not _is_of(pod, group[1])):
             return None
         self._warm.setdefault(group, {})[warm.uid] = warm
@@ -81,7 +81,8 @@ def _is_of(pod: Manifest, deployment: str) -> bool:
     )
 
 
-def _warm_pod(pod: Manifest) -> ReadyPod | None:
+def ready_pod(pod: Manifest) -> ReadyPod | None:
+    """Return the pod if it may be sent requests."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     ready = any(
         one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ()

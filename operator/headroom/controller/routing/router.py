@@ -14,16 +14,17 @@ from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.status import Status
-from headroom.controller.act.child_writer import ChildWriter
+from headroom.controller.act.child_writer import ChildWriter, NotOurs
 from headroom.controller.gather.gateway_pages import EVERY_S, GatewayPages
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing import port_numbers, route_builder
 from headroom.controller.routing.gateway_probe import GatewayProber
 from headroom.controller.routing.handover import RETIRED_AFTER_S, ServiceTarget, step
-from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch
-from headroom.controller.routing.ready_pods import ReadyPodIndex
+from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch, WatchPods
+from headroom.controller.routing.ready_pods import ReadyPod, ReadyPodIndex
 from headroom.controller.routing.route_builder import Learned
+from headroom.controller.routing.target_pods import TargetPods
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import ClusterError
@@ -35,6 +36,7 @@ from headroom.resources.endpoint_slice import (
     MANAGED_BY_SELECTOR,
     SERVICE_NAME_LABEL,
 )
+from headroom.resources.names import client_service
 from headroom.scaling.values import CostModel
 
 _log = logging.getLogger(__name__)
@@ -60,6 +62,8 @@ class Routed:
     writer: ChildWriter
     addresses: tuple[str, ...] = ()
     """Addresses in its slice; as read, until it is written."""
+    service_name: str = ""
+    """The Service of its slice."""
     emptied_s: float | None = None
     """Since when, back in Service mode, its slice has been empty."""
     last_error: str = ""
@@ -80,6 +84,8 @@ class Router:
 
     replicas: Watch
     gateways: Watch
+    watch_pods: WatchPods
+    """Watches the pods of a target."""
     publisher: Publisher
     activators: Activators
     probe: Probe
@@ -133,8 +139,9 @@ class Router:
         book, gates = ReadyPodIndex(self._dirty.set), ReadyPodIndex(self._gateways_changed)
         await cache.synced.wait()
         self._routed = await self._seed(cluster)
-        loop = RoutingLoop(self, cluster, cache, cost_of, book, gates, self._routed)
         async with asyncio.TaskGroup() as group:
+            targets = TargetPods(cluster, self.watch_pods, self._dirty.set, group)
+            loop = RoutingLoop(self, cluster, cache, cost_of, book, gates, targets, self._routed)
             group.create_task(self.replicas.run(book.replace, book.observe))
             group.create_task(self.gateways.run(gates.replace, gates.observe))
             group.create_task(loop.publish_changes())
@@ -191,14 +198,14 @@ class Router:
                 _log.warning("the slices of gateways could not be read: %s", error)
                 await asyncio.sleep(SEED_AGAIN_S)
                 continue
-            addresses = {
-                owner["uid"]: tuple(a for e in one.get("endpoints") or () for a in e["addresses"])
-                for one in slices
-                for owner in one["metadata"].get("ownerReferences") or ()
-            }
             return {
-                uid: Routed(port=port, writer=ChildWriter(), addresses=addresses.get(uid, ()))
-                for uid, port in port_numbers.read(slices).items()
+                uid: Routed(
+                    port=one.port,
+                    writer=ChildWriter(),
+                    addresses=one.addresses,
+                    service_name=one.service_name,
+                )
+                for uid, one in port_numbers.read(slices).items()
             }
 
 
@@ -213,6 +220,7 @@ class RoutingLoop:
         cost_of: Callable[[str], CostModel | None],
         book: ReadyPodIndex,
         gates: ReadyPodIndex,
+        targets: TargetPods,
         routed: dict[str, Routed],
     ) -> None:
         self._router = router
@@ -222,6 +230,7 @@ class RoutingLoop:
         self._parsed: dict[str, _Parsed] = {}
         self._book = book
         self._gates = gates
+        self._targets = targets
         self._prober = GatewayProber(gates, router.gateway_namespace, router.probe)
         self._missed = asyncio.Event()
         self._routed = routed
@@ -253,7 +262,8 @@ class RoutingLoop:
             await asyncio.sleep(GATHERED_S)
             if self._book.synced and self._gates.synced:
                 self._assign()
-                self._publish()
+                if self._targets.settled:
+                    self._publish()
 
     async def sync(self) -> None:
         """Write Services and slices that are out of date, until cancelled."""
@@ -307,17 +317,32 @@ class RoutingLoop:
                     continue
                 taken.add(port)
                 self._routed[uid] = Routed(port=port, writer=ChildWriter())
+        self._targets.follow(
+            service
+            for uid, service in known.items()
+            if uid in self._routed and service.spec.target_ref is not None
+        )
+
+    def _pods(self, service: InferenceService) -> tuple[ReadyPod, ...] | None:
+        """Return the ready replicas; None while those of a target are not known yet."""
+        if service.spec.target_ref is None:
+            return self._book.ready(service.namespace, service.name)
+        target = self._targets.of(service.uid)
+        return None if target is None else target.ready()
 
     def _publish(self) -> None:
         """Configure gateways and activators; without a ready replica requests go to activators."""
         activators = self._router.activators
         routes, hosts, bounds, busy, served = [], {}, {}, {}, []
-        known = [one for one in self._services() if one[0].uid in self._routed]
-        keys = {f"{service.namespace}/{service.name}" for service, _ in known}
-        for service, learned in known:
+        known = [
+            (service, learned, pods)
+            for service, learned in self._services()
+            if service.uid in self._routed and (pods := self._pods(service)) is not None
+        ]
+        keys = {f"{service.namespace}/{service.name}" for service, _, _ in known}
+        for service, learned, pods in known:
             routed = self._routed[service.uid]
             route = route_builder.route(service, routed.port, keys)
-            pods = self._book.ready(service.namespace, service.name)
             routes.append(route)
             served.append(route_builder.served(service, routed.port, learned, pods))
             if not pods:  # activators bound what they hold
@@ -350,13 +375,37 @@ class RoutingLoop:
             current=routed.addresses,
             replicas_known=known,
         )
+        if routed.service_name not in ("", client_service(service)):
+            await self._release(service, routed.service_name)
         await self._write_slice(service, routed, following.slice_first)
         now_s = self._router.clock.now_s()
         if following.service is ServiceTarget.GATEWAY:
             await routed.writer.keep(self._cluster, service, services.build_routed(service), now_s)
-        elif following.service is ServiceTarget.REPLICAS:
-            await routed.writer.keep(self._cluster, service, services.build(service), now_s)
+        elif manifest := self._leading_to_replicas(service, following.service):
+            await routed.writer.keep(self._cluster, service, manifest, now_s)
         await self._write_slice(service, routed, following.slice_after)
+
+    def _leading_to_replicas(self, service: InferenceService, to: ServiceTarget) -> Manifest | None:
+        """Build the Service for clients without a gateway; None: nothing is written.
+
+        With a targetRef the reconciler writes no Service, and some selectors no Service can have.
+        """
+        if service.spec.target_ref is None:
+            return services.build(service) if to is ServiceTarget.REPLICAS else None
+        target = self._targets.of(service.uid)
+        selector = None if target is None else target.selector
+        return services.build_for_clients(service, selector) if selector else None
+
+    async def _release(self, service: InferenceService, name: str) -> None:
+        """Lead a Service whose name is no longer `serviceName` to the replicas: it has clients."""
+        target = self._targets.of(service.uid)
+        if target is None or not target.selector:
+            return
+        direct = services.build_for_clients(service, target.selector, name)
+        empty = endpoint_slice.build(service, (), self._routed[service.uid].port, name)
+        for manifest in (direct, empty):
+            with suppress(NotOurs):
+                await ChildWriter().write(self._cluster, service, manifest)
 
     async def _write_slice(
         self, service: InferenceService, routed: Routed, addresses: tuple[str, ...] | None
@@ -370,7 +419,7 @@ class RoutingLoop:
         if addresses != routed.addresses:
             where = ", ".join(addresses) or "nowhere"
             _log.info("%s/%s: its slice leads to %s", service.namespace, service.name, where)
-        routed.addresses = addresses
+        routed.addresses, routed.service_name = addresses, client_service(service)
         if not addresses:
             routed.emptied_s = now_s
 
@@ -380,7 +429,7 @@ class RoutingLoop:
             "discovery.k8s.io/v1",
             "EndpointSlice",
             service.namespace,
-            f"{SERVICE_NAME_LABEL}={service.name},{MANAGED_BY_KUBERNETES}",
+            f"{SERVICE_NAME_LABEL}={client_service(service)},{MANAGED_BY_KUBERNETES}",
         )
         return any(_is_ready(one) for one in slices)
 
