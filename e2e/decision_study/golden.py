@@ -29,6 +29,7 @@ from decision_study.versions import version_of
 from headroom.scaling.values import Policy
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.outcome import Outcome
+from headroom.simulator.plant import Clients
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario
 from headroom.simulator.scenario_file import load_scenario
@@ -110,7 +111,7 @@ def _inputs(scenario: Scenario) -> Figures:
     spec, policy = workload.spec, workload.spec.policy
     first = next(iter(workload.arrivals.chunks(SEED)))
     parts = (
-        *(spec.server, spec.network, spec.clients, spec.cold_start, spec.drain_s),
+        *(spec.server, spec.network, _given(spec.clients), spec.cold_start, spec.drain_s),
         *(spec.initial_replicas, spec.advertised, scenario.cluster, scenario.faults),
         *(policy.latency_target_s, policy.min_replicas, policy.max_replicas),
     )
@@ -138,6 +139,15 @@ def _numbers(value: object) -> Iterator[float]:
             yield from _numbers(inner)
     elif isinstance(value, int | float):
         yield _finite(float(value))
+
+
+def _given(clients: Clients) -> tuple[object, ...]:
+    """Return what differs from plain clients: a new habit leaves other cells as they are."""
+    plain = Clients()
+    names = [each.name for each in fields(clients)]
+    return tuple(
+        getattr(clients, name) for name in names if getattr(clients, name) != getattr(plain, name)
+    )
 
 
 def _finite(value: float) -> float:

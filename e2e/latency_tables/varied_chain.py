@@ -13,7 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.simulator.rng import Generator, compiled, lognormal_factor, normal, uniform
+from headroom.simulator.compiling import compiled
+from headroom.simulator.rng import Generator, lognormal_factor, normal, uniform
 
 Floats = NDArray[np.float64]
 

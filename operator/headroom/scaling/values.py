@@ -226,6 +226,8 @@ class PodSample:
     """The largest batch that the server forms; None if `cost` has it, or it is unknown."""
     slots: int = 1
     """Parallel executions of the server."""
+    retried: float = 0.0
+    """Of the arrivals, those that said that they were retries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,22 +7,59 @@ from functools import lru_cache
 
 import numpy as np
 
-from headroom.simulator import kernel
+from headroom.scaling.values import Routing
+from headroom.simulator import client_kernel, kernel
+from headroom.simulator.client_state import Count, allocate_clients, enlarged
 from headroom.simulator.plant import Clients, ServiceSpec
-from headroom.simulator.plant_state import Tally, allocate, with_more_nodes, with_rows
+from headroom.simulator.plant_state import (
+    PlantState,
+    Quantity,
+    Tally,
+    allocate,
+    with_more_nodes,
+    with_rows,
+)
 
 _REQUESTS = 100_000
 _STEPS = 9
 """Bisections: the capacity is known to 1/512 of the full throughput."""
+_HEALTHY = 0.8
+"""A healthy service runs at this share of its capacity."""
 
 
 def capacity_rps(spec: ServiceSpec, replicas: int) -> float:
     """Return the highest Poisson rate per replica at which the percentile is within the target.
 
-    Measured with this many replicas behind the service's routing, and clients without timeouts.
+    Measured with this many replicas behind the service's routing, and with clients that limit
+    nothing: an open loop without patience or retries. Connections that clients keep are kept and
+    closed as theirs, and there are as many as are needed.
     """
-    plain = replace(spec, name="", clients=Clients(), advertised=None, initial_replicas=None)
-    return _measured(plain, replicas)
+    return _measured(_unlimited(spec), replicas)
+
+
+def healthy_latency_s(spec: ServiceSpec, replicas: int) -> float:
+    """Return the mean latency of a service at four fifths of its capacity.
+
+    If it has no capacity within its target, that of a request alone.
+    """
+    plain = _unlimited(spec)
+    utilization = _HEALTHY * _measured(plain, replicas) / spec.server.full_rps
+    if utilization == 0:
+        return spec.server.execution_s(1)
+    tables = _run(plain, replicas, utilization)
+    return float(tables.quantities[Quantity.SOJOURN_S]) / _REQUESTS
+
+
+def _unlimited(spec: ServiceSpec) -> ServiceSpec:
+    given = spec.clients
+    clients = Clients()
+    if spec.network.routing is Routing.STICKY and given.kept_connections is not None:
+        clients = Clients(
+            connections=_REQUESTS,
+            connection_requests=given.connection_requests,
+            connection_idle_s=given.connection_idle_s,
+        )
+    return replace(spec, name="", clients=clients, advertised=None, initial_replicas=None)
 
 
 @lru_cache(maxsize=256)
@@ -30,21 +67,28 @@ def _measured(spec: ServiceSpec, replicas: int) -> float:
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        kept = _attainment(spec, replicas, middle) >= spec.policy.latency_percentile
+        within = float(_run(spec, replicas, middle).tally[Tally.WITHIN])
+        kept = within / _REQUESTS >= spec.policy.latency_percentile
         low, high = (middle, high) if kept else (low, middle)
     return low * spec.server.full_rps
 
 
-def _attainment(spec: ServiceSpec, replicas: int, utilization: float) -> float:
+def _run(spec: ServiceSpec, replicas: int, utilization: float) -> PlantState:
+    """Return the plant after so many Poisson arrivals and their ends."""
     rate_rps = utilization * replicas * spec.server.full_rps
     gaps_s = np.random.Generator(np.random.PCG64(1)).exponential(1 / rate_rps, _REQUESTS)
     times_s = np.cumsum(gaps_s)
     tables = with_rows(allocate(spec, 1, float(times_s[-1])), replicas)
     for row in range(replicas):
         kernel.admit(tables, row, 0.0)
-    index = 0
+    index, clients = 0, allocate_clients(spec, 1)
+    while clients is not None:
+        index = client_kernel.advance(tables, clients, times_s, index, np.inf)
+        if not clients.counts[Count.STALLED]:
+            return tables
+        tables, clients = enlarged(tables, clients)
     while True:
         index = kernel.advance(tables, times_s, index, np.inf)
         if index == len(times_s):
-            return float(tables.tally[Tally.WITHIN]) / _REQUESTS
+            return tables
         tables = with_more_nodes(tables)

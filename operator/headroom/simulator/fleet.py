@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroom.scaling.values import Pod, PodState
-from headroom.simulator import kernel
+from headroom.simulator import client_kernel, kernel
+from headroom.simulator.client_state import Count, allocate_clients, enlarged
 from headroom.simulator.event_queue import EventQueue, Priority
 from headroom.simulator.plant import Cluster, ServiceSpec
 from headroom.simulator.plant_state import NONE, Quantity, allocate, with_more_nodes, with_rows
@@ -111,6 +112,8 @@ class Fleet:
         self.replicas: list[Replica] = []
         """Existing pods in order of creation, draining ones included."""
         self.tables = allocate(spec, seed, duration_s)
+        self.clients = allocate_clients(spec, seed)
+        """None: every request is sent when it arrives, and once."""
         self.gpu_s = 0.0
         """GPU-seconds of pods that have ended."""
         self.starting_s = 0.0
@@ -122,12 +125,22 @@ class Fleet:
 
     def advance(self, times_s: np.ndarray, index: int, until_s: float) -> int:
         """Run the plant until then; return the index of the first arrival not admitted."""
+        while self.clients is not None:
+            index = client_kernel.advance(self.tables, self.clients, times_s, index, until_s)
+            if not self.clients.counts[Count.STALLED]:
+                return index
+            self.tables, self.clients = enlarged(self.tables, self.clients)
         while True:
             index = kernel.advance(self.tables, times_s, index, until_s)
             waiting = index < len(times_s) and times_s[index] < until_s
             if not waiting:
                 return index
             self.tables = with_more_nodes(self.tables)
+
+    def end_load(self) -> None:
+        """Let clients begin no further request."""
+        if self.clients is not None:
+            client_kernel.dismiss(self.clients)
 
     def scale(self, replicas: int, now_s: float) -> None:
         """Set the desired replicas."""

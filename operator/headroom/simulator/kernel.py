@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 
+from headroom.simulator.compiling import compiled
+from headroom.simulator.heap import pop, push
 from headroom.simulator.plant_state import (
+    ANSWERED,
     CENTRAL,
     FINE_BUCKETS,
     FINE_LOG,
@@ -28,7 +31,7 @@ from headroom.simulator.plant_state import (
     Quantity,
     Tally,
 )
-from headroom.simulator.rng import below, compiled, gamma_factor, lognormal_factor
+from headroom.simulator.rng import below, gamma_factor, lognormal_factor
 
 _COLUMNS = len(Column)
 
@@ -49,36 +52,55 @@ def _touch(p: PlantState, row: int, now_s: float) -> None:
 
 
 @compiled
-def _release(p: PlantState, node: int) -> None:
+def release(p: PlantState, node: int) -> None:
+    """Return a node to the pool."""
     p.following[node] = p.numbers[Number.FREE]
     p.numbers[Number.FREE] = node
 
 
 @compiled
+def tell(p: PlantState, node: int, now_s: float, outcome: int) -> None:
+    """End a try: its client, if it still waits, hears of it."""
+    p.quantities[Quantity.SOJOURN_S] += now_s - p.arrived_s[node]
+    if p.owner[node] == NONE:
+        release(p, node)
+        return
+    p.arrived_s[node] = now_s
+    p.mark[node] = outcome
+    p.following[node] = p.numbers[Number.ENDED]
+    p.numbers[Number.ENDED] = node
+
+
+@compiled
 def _end(p: PlantState, node: int, now_s: float, outcome: int) -> None:
     """End a request that gets no answer."""
+    if p.numbers[Number.CLIENTS] == 1:
+        tell(p, node, now_s, outcome)
+        return
     arrived_s = p.arrived_s[node]
     p.tally[outcome] += 1
     p.minute_missed[min(int(arrived_s / 60.0), len(p.minute_missed) - 1)] += 1
     p.recent[len(p.recent) - 1] += 1
     p.quantities[Quantity.SOJOURN_S] += now_s - arrived_s
-    _release(p, node)
+    release(p, node)
 
 
 @compiled
 def _answer(p: PlantState, row: int, node: int, now_s: float) -> None:
     """End a request with its answer."""
     latency_s = now_s - p.arrived_s[node]
-    if latency_s > p.quantities[Quantity.TIMEOUT_S]:
+    clients = p.numbers[Number.CLIENTS] == 1
+    gone = p.owner[node] == NONE if clients else latency_s > p.quantities[Quantity.TIMEOUT_S]
+    if gone:
         p.counters[row, Column.CANCELLED] += 1
         _end(p, node, now_s, Tally.CANCELLED)
         return
     p.counters[row, Column.ANSWERED] += 1
     p.counters[row, _COLUMNS + _bucket(p.bounds_s, latency_s)] += 1
-    fine = int(math.log(max(latency_s, FINE_START_S) / FINE_START_S) / FINE_LOG)
-    fine = min(fine, FINE_BUCKETS - 1)
-    p.latency[fine] += 1
-    p.recent[fine] += 1
+    if clients:
+        tell(p, node, now_s, ANSWERED)
+        return
+    count_latency(p, latency_s)
     if latency_s <= p.quantities[Quantity.TARGET_S]:
         p.tally[Tally.WITHIN] += 1
     else:
@@ -86,7 +108,16 @@ def _answer(p: PlantState, row: int, node: int, now_s: float) -> None:
         arrived_s = p.arrived_s[node]
         p.minute_missed[min(int(arrived_s / 60.0), len(p.minute_missed) - 1)] += 1
     p.quantities[Quantity.SOJOURN_S] += latency_s
-    _release(p, node)
+    release(p, node)
+
+
+@compiled
+def count_latency(p: PlantState, latency_s: float) -> None:
+    """Add an answer to the ground truth's histograms."""
+    fine = int(math.log(max(latency_s, FINE_START_S) / FINE_START_S) / FINE_LOG)
+    fine = min(fine, FINE_BUCKETS - 1)
+    p.latency[fine] += 1
+    p.recent[fine] += 1
 
 
 _GRID_LOG = math.log(1.15)
@@ -106,62 +137,23 @@ def _bucket(bounds_s: Floats, latency_s: float) -> int:
 
 
 @compiled
-def _purge(p: PlantState, row: int, now_s: float) -> None:
+def purge(p: PlantState, row: int, now_s: float) -> None:
     """End requests that have waited too long; queues are FIFO, so only heads can."""
-    while (
-        p.waiting[row] > 0 and now_s - p.arrived_s[p.head[row]] > p.quantities[Quantity.PATIENCE_S]
-    ):
-        _touch(p, row, now_s)
+    while p.waiting[row] > 0:
         node = p.head[row]
+        left = p.numbers[Number.CLIENTS] == 1 and p.owner[node] == NONE
+        if not left and now_s - p.arrived_s[node] <= p.quantities[Quantity.PATIENCE_S]:
+            return
+        _touch(p, row, now_s)
         p.head[row] = p.following[node]
         p.waiting[row] -= 1
         p.in_flight[row] -= 1
-        if p.numbers[Number.EXPIRES] == 1:
+        if p.numbers[Number.EXPIRES] == 1 and not left:
             p.counters[row, Column.EXPIRED] += 1
             _end(p, node, now_s, Tally.EXPIRED)
         else:
             p.counters[row, Column.CANCELLED] += 1
             _end(p, node, now_s, Tally.CANCELLED)
-
-
-@compiled
-def _push(p: PlantState, end_s: float, place: int) -> None:
-    index = p.numbers[Number.HEAP]
-    p.numbers[Number.HEAP] = index + 1
-    while index > 0:
-        parent = (index - 1) >> 1
-        if p.heap_s[parent] <= end_s:
-            break
-        p.heap_s[index] = p.heap_s[parent]
-        p.heap_place[index] = p.heap_place[parent]
-        index = parent
-    p.heap_s[index] = end_s
-    p.heap_place[index] = place
-
-
-@compiled
-def _pop(p: PlantState) -> int:
-    """Remove the earliest end and return its place."""
-    place = p.heap_place[0]
-    count = p.numbers[Number.HEAP] - 1
-    p.numbers[Number.HEAP] = count
-    if count > 0:
-        end_s, moved = p.heap_s[count], p.heap_place[count]
-        index = 0
-        while True:
-            child = 2 * index + 1
-            if child >= count:
-                break
-            if child + 1 < count and p.heap_s[child + 1] < p.heap_s[child]:
-                child += 1
-            if p.heap_s[child] >= end_s:
-                break
-            p.heap_s[index] = p.heap_s[child]
-            p.heap_place[index] = p.heap_place[child]
-            index = child
-        p.heap_s[index] = end_s
-        p.heap_place[index] = moved
-    return place
 
 
 @compiled
@@ -183,7 +175,7 @@ def _start(p: PlantState, row: int, now_s: float) -> None:
     """Start a batch of waiting requests on every free slot."""
     slots = p.numbers[Number.SLOTS]
     while p.busy_slots[row] < slots:
-        _purge(p, row, now_s)
+        purge(p, row, now_s)
         size = min(p.waiting[row], p.numbers[Number.MAX_BATCH])
         if size == 0:
             return
@@ -202,7 +194,9 @@ def _start(p: PlantState, row: int, now_s: float) -> None:
         p.batch_size[row, slot] = size
         p.batch_began_s[row, slot] = now_s
         p.busy_slots[row] += 1
-        _push(p, now_s + _execution_s(p, row, size), row * slots + slot)
+        end_s = now_s + _execution_s(p, row, size)
+        push(p.heap_s, p.heap_place, p.numbers[Number.HEAP], end_s, row * slots + slot)
+        p.numbers[Number.HEAP] += 1
 
 
 @compiled
@@ -234,7 +228,7 @@ def _least(p: PlantState) -> int:
 
 
 @compiled
-def _route(p: PlantState) -> int:
+def route(p: PlantState) -> int:
     """Return the row that the next request goes to; there is at least one."""
     ready, routing = p.numbers[Number.READY], p.numbers[Number.ROUTING]
     if routing == STICKY:  # even if only one is ready: its connections stay with it
@@ -259,11 +253,11 @@ def _route(p: PlantState) -> int:
 
 
 @compiled
-def _hand_out(p: PlantState, now_s: float) -> None:
+def hand_out(p: PlantState, now_s: float) -> None:
     """Move requests from the central queue to replicas with room."""
     central = len(p.head) - 1
     while p.numbers[Number.READY] > 0:
-        _purge(p, central, now_s)
+        purge(p, central, now_s)
         if p.waiting[central] == 0:
             return
         row = _least(p)
@@ -275,6 +269,8 @@ def _hand_out(p: PlantState, now_s: float) -> None:
         p.waiting[central] -= 1
         p.in_flight[central] -= 1
         p.counters[row, Column.ARRIVALS] += 1
+        if p.numbers[Number.CLIENTS] == 1:
+            p.counters[row, Column.RETRIED] += p.mark[node]
         _enqueue(p, row, node, now_s)
         _start(p, row, now_s)
 
@@ -287,14 +283,22 @@ def _arrive(p: PlantState, time_s: float) -> None:
     node = p.numbers[Number.FREE]
     p.numbers[Number.FREE] = p.following[node]
     p.arrived_s[node] = time_s
-    central = p.numbers[Number.ROUTING] == CENTRAL
-    if p.numbers[Number.READY] == 0 and not central:
+    if p.numbers[Number.READY] == 0 and p.numbers[Number.ROUTING] != CENTRAL:
         _end(p, node, time_s, Tally.FAILED)
         return
-    row = len(p.head) - 1 if central else _route(p)
+    central = p.numbers[Number.ROUTING] == CENTRAL
+    deliver(p, node, len(p.head) - 1 if central else route(p), time_s)
+
+
+@compiled
+def deliver(p: PlantState, node: int, row: int, time_s: float) -> None:
+    """Hand a request to a replica, or to the central queue, which may refuse it."""
+    central = p.numbers[Number.ROUTING] == CENTRAL
     p.counters[row, Column.ARRIVALS] += 1
+    if p.numbers[Number.CLIENTS] == 1:
+        p.counters[row, Column.RETRIED] += p.mark[node]
     if p.numbers[Number.MAX_WAITING] != NONE:
-        _purge(p, row, time_s)
+        purge(p, row, time_s)
         full = p.waiting[row] >= p.numbers[Number.MAX_WAITING]
         if central:
             full = (
@@ -310,16 +314,17 @@ def _arrive(p: PlantState, time_s: float) -> None:
             return
     _enqueue(p, row, node, time_s)
     if central:
-        _hand_out(p, time_s)
+        hand_out(p, time_s)
     else:
         _start(p, row, time_s)
 
 
 @compiled
-def _finish(p: PlantState, now_s: float) -> None:
+def finish(p: PlantState, now_s: float) -> None:
     """End the earliest execution and start the next one."""
     slots = p.numbers[Number.SLOTS]
-    place = _pop(p)
+    place = pop(p.heap_s, p.heap_place, p.numbers[Number.HEAP])
+    p.numbers[Number.HEAP] -= 1
     row, slot = place // slots, place % slots
     _touch(p, row, now_s)
     counters = p.counters[row]
@@ -337,7 +342,7 @@ def _finish(p: PlantState, now_s: float) -> None:
         node = following
     _start(p, row, now_s)
     if p.numbers[Number.ROUTING] == CENTRAL:
-        _hand_out(p, now_s)
+        hand_out(p, now_s)
 
 
 @compiled
@@ -354,7 +359,7 @@ def advance(p: PlantState, times_s: Floats, index: int, until_s: float) -> int:
         if end_s <= arrival_s:
             if end_s > until_s or end_s == math.inf:
                 return index
-            _finish(p, end_s)
+            finish(p, end_s)
         else:
             if arrival_s >= until_s or p.numbers[Number.FREE] == NONE:
                 return index
@@ -364,10 +369,15 @@ def advance(p: PlantState, times_s: Floats, index: int, until_s: float) -> int:
 
 @compiled
 def settle(p: PlantState, now_s: float) -> None:
-    """Update every row's integrals and gauges to now, and end requests that timed out."""
+    """Update every row's integrals and gauges to now, and end requests that timed out.
+
+    With clients these end when their client or their server notices: to look changes nothing.
+    """
+    plain = p.numbers[Number.CLIENTS] == 0
     for row in range(len(p.head)):
         if p.in_flight[row] > 0 or p.touched_s[row] < now_s:
-            _purge(p, row, now_s)
+            if plain:
+                purge(p, row, now_s)
             _touch(p, row, now_s)
         p.counters[row, Column.WAITING] = p.waiting[row]
         p.counters[row, Column.RUNNING] = p.in_flight[row] - p.waiting[row]
@@ -383,7 +393,7 @@ def admit(p: PlantState, row: int, now_s: float) -> None:
     p.numbers[Number.READY] += 1
     p.open[row] = 1
     if p.numbers[Number.ROUTING] == CENTRAL:
-        _hand_out(p, now_s)
+        hand_out(p, now_s)
 
 
 @compiled
@@ -424,12 +434,13 @@ def kill(p: PlantState, row: int, now_s: float) -> None:
         p.batch_head[row, slot] = NONE
     p.busy_slots[row] = 0
     p.in_flight[row] = 0
-    kept = p.numbers[Number.HEAP]
-    p.numbers[Number.HEAP] = 0
-    for index in range(kept):  # in place: the new heap never grows beyond `index`
+    kept = 0
+    for index in range(p.numbers[Number.HEAP]):  # in place: never grows beyond `index`
         place = p.heap_place[index]
         if place // slots != row:
-            _push(p, p.heap_s[index], place)
+            push(p.heap_s, p.heap_place, kept, p.heap_s[index], place)
+            kept += 1
+    p.numbers[Number.HEAP] = kept
 
 
 @compiled

@@ -62,6 +62,7 @@ def pod_samples(fleet: Fleet, replicas: Sequence[Replica], now_s: float) -> tupl
             pod=replica.uid,
             time_s=now_s,
             arrivals=row[Column.ARRIVALS],
+            retried=row[Column.RETRIED],
             missed=row[Column.REFUSED] + row[Column.EXPIRED] + row[Column.CANCELLED],
             waiting=int(row[Column.WAITING]),
             running=int(row[Column.RUNNING]),

@@ -44,6 +44,8 @@ class Column(IntEnum):
     """Gauge."""
     RUNNING = 13
     """Gauge: requests in executions."""
+    RETRIED = 14
+    """Arrivals that said that they were retries."""
 
 
 COLUMNS = len(Column)
@@ -82,6 +84,10 @@ class Number(IntEnum):
     """Maximum in flight per replica under CENTRAL."""
     EXPIRES = 10
     """1: requests that waited too long are `expired` (server); 0: `cancelled` (client)."""
+    CLIENTS = 11
+    """1: requests are tries of clients (`client_state.py`), who hear how each ends."""
+    ENDED = 12
+    """First node of the list of ended tries that their clients have not heard of."""
 
 
 class Quantity(IntEnum):
@@ -114,6 +120,10 @@ class Tally(IntEnum):
     FAILED = 6
 
 
+ANSWERED = -1
+"""In place of a tally: a try that was answered."""
+
+
 class PlantState(NamedTuple):
     """The state of one service's plant; shapes in terms of rows, slots, nodes."""
 
@@ -125,6 +135,11 @@ class PlantState(NamedTuple):
     """[nodes] When the request of a node arrived."""
     following: Ints
     """[nodes] The next node of the same list."""
+    owner: Ints
+    """[nodes] With clients: the request whose try this is; NONE once its client has given up."""
+    mark: Ints
+    """[nodes] With clients: 1 if it says that it is a retry. Once it has ended: how, a tally or
+    ANSWERED, and `arrived_s` says when."""
     head: Ints
     """[rows] First waiting node."""
     tail: Ints
@@ -186,7 +201,9 @@ def allocate(spec: ServiceSpec, seed: int, duration_s: float) -> PlantState:
     """Return an empty plant with one row, that of the central queue."""
     server, clients, slots = spec.server, spec.clients, spec.server.slots
     minutes = max(1, math.ceil(duration_s / 60.0))
-    patience_s = min(clients.timeout_s or math.inf, clients.deadline_s or math.inf)
+    # Clients that are more than plain have timers of their own; the plant knows of no patience.
+    timeout_s = (clients.timeout_s or math.inf) if clients.plain else math.inf
+    patience_s = min(timeout_s, clients.deadline_s or math.inf)
     cap = spec.network.in_flight_cap
     if cap is None:
         cap = 2 * server.max_batch * slots if server.max_batch > 1 else slots + 1
@@ -197,6 +214,7 @@ def allocate(spec: ServiceSpec, seed: int, duration_s: float) -> PlantState:
     numbers[Number.MAX_WAITING] = NONE if clients.max_waiting is None else clients.max_waiting
     numbers[Number.CAP] = cap
     numbers[Number.EXPIRES] = clients.deadline_s is not None and patience_s == clients.deadline_s
+    numbers[Number.CLIENTS], numbers[Number.ENDED] = not clients.plain, NONE
     quantities = np.zeros(len(Quantity))
     quantities[Quantity.FIXED_S], quantities[Quantity.PER_ITEM_S] = (
         server.fixed_s,
@@ -204,7 +222,7 @@ def allocate(spec: ServiceSpec, seed: int, duration_s: float) -> PlantState:
     )
     quantities[Quantity.CV], quantities[Quantity.COST_FACTOR] = server.cv, 1.0
     quantities[Quantity.PATIENCE_S] = patience_s
-    quantities[Quantity.TIMEOUT_S] = clients.timeout_s or math.inf
+    quantities[Quantity.TIMEOUT_S] = timeout_s
     quantities[Quantity.TARGET_S] = spec.policy.latency_target_s
     following = np.arange(1, _NODES + 1, dtype=np.int64)
     following[-1] = NONE
@@ -215,12 +233,14 @@ def allocate(spec: ServiceSpec, seed: int, duration_s: float) -> PlantState:
         random=np.array([seed], dtype=np.uint64),
         arrived_s=np.zeros(_NODES),
         following=following,
+        owner=np.full(_NODES, NONE, dtype=np.int64),
+        mark=np.zeros(_NODES, dtype=np.int64),
         minute_requests=np.zeros(minutes, dtype=np.int64),
         minute_missed=np.zeros(minutes, dtype=np.int64),
         latency=np.zeros(FINE_BUCKETS, dtype=np.int64),
         recent=np.zeros(FINE_BUCKETS + 1, dtype=np.int64),
         bounds_s=np.array(BOUNDS_S),
-        bound=np.full(spec.network.connections, NONE, dtype=np.int64),
+        bound=np.full(clients.kept_connections or spec.network.connections, NONE, dtype=np.int64),
         heap_s=np.zeros(slots),
         heap_place=np.zeros(slots, dtype=np.int64),
         **{name: _rows(name, 1, slots) for name in _BY_ROW},
@@ -280,5 +300,8 @@ def with_more_nodes(tables: PlantState) -> PlantState:
     following[-1] = NONE
     tables.numbers[Number.FREE] = size
     return tables._replace(
-        arrived_s=np.concatenate((tables.arrived_s, np.zeros(size))), following=following
+        arrived_s=np.concatenate((tables.arrived_s, np.zeros(size))),
+        following=following,
+        owner=np.concatenate((tables.owner, np.full(size, NONE))),
+        mark=np.concatenate((tables.mark, np.zeros(size, dtype=np.int64))),
     )

@@ -147,7 +147,9 @@ class _Run:
         self.duration_s = scenario.duration_s
         self.fleet = Fleet(self.spec, pool, events, seed, self.duration_s)
         self.moves: list[Move] = []
-        self._chunks: Iterator[Times] = workload.arrivals.chunks(seed)
+        # Users make their own arrivals; those of the workload are only what they would be.
+        closed = self.spec.clients.users is not None
+        self._chunks: Iterator[Times] = iter(()) if closed else workload.arrivals.chunks(seed)
         self._times: Times = np.empty(0)
         self._following: Times | None = next(self._chunks, None)
         self._index = 0
@@ -192,6 +194,7 @@ class _Run:
         self._sample(end_s)
         timeline = self._samples.timeline()
         last_s = end_s + self.spec.policy.latency_target_s
+        self.fleet.end_load()
         self.fleet.advance(np.empty(0), 0, last_s)
         return Outcome(
             scenario=scenario,

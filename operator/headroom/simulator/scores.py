@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headroom.simulator import kernel
+from headroom.simulator import client_kernel, kernel
+from headroom.simulator.client_state import Amount
 from headroom.simulator.fleet import Fleet
 from headroom.simulator.outcome import Move, Score, Timeline
 from headroom.simulator.plant_state import FINE_LOG, FINE_START_S, Ints, Quantity, Tally
@@ -47,7 +48,10 @@ def score(
     """Return the figures of a run that ended at end_s; requests still in the system are misses."""
     tables, spec = fleet.tables, fleet.spec
     kernel.settle(tables, end_s)
-    kernel.miss_the_rest(tables)
+    if fleet.clients is None:
+        kernel.miss_the_rest(tables)
+    else:
+        client_kernel.miss_the_rest(tables, fleet.clients)
     tally = tables.tally
     requests, within = int(tally[Tally.REQUESTS]), int(tally[Tally.WITHIN])
     answered = within + int(tally[Tally.LATE])
@@ -86,8 +90,14 @@ def _longest_run(flags: np.ndarray) -> int:
 
 
 def _little_error(fleet: Fleet, now_s: float) -> float:
-    """Compare L T, integrated over time, with the sum of all requests' times in the system."""
+    """Compare L T, integrated over time, with the sum of all times: at the plant, at clients."""
     integral_s = float(fleet.tables.quantities[Quantity.IN_SYSTEM_S])
     summed_s = float(fleet.tables.quantities[Quantity.SOJOURN_S])
     summed_s += kernel.ages_s(fleet.tables, now_s)
-    return abs(integral_s - summed_s) / integral_s if integral_s > 0 else 0.0
+    error = abs(integral_s - summed_s) / integral_s if integral_s > 0 else 0.0
+    clients = fleet.clients
+    if clients is None:
+        return error
+    summed_s = client_kernel.ages_s(clients, now_s) + float(clients.amounts[Amount.LATENCY_S])
+    integral_s = float(clients.amounts[Amount.WANTED_S])
+    return max(error, abs(integral_s - summed_s) / integral_s if integral_s > 0 else 0.0)
