@@ -10,12 +10,13 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from bench import decision
 from bench.figures import Figure, all_hold
 from decision_study import options, plan, promises, records, report, running
+from decision_study.family import command
 from decision_study.points import points_of
+from decision_study.progress import bar
 from decision_study.records import Job, Record
 
 HELD, FAILED, INTERRUPTED = 0, 1, 130
@@ -25,7 +26,10 @@ WIDTH_WITHOUT_TERMINAL = 170
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run, report, and return the exit status."""
+    """Run, report, and return the exit status; `family` as first argument runs the family."""
+    given = sys.argv[1:] if argv is None else argv
+    if given[:1] == ["family"]:
+        return command.main(given[1:])
     asked = options.parsed(argv)
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -80,8 +84,8 @@ def _phase(name: str, jobs: Sequence[Job], workers: int, console: Console) -> in
     if not missing:
         return 0
     began_s, spent_s, failed = time.monotonic(), 0.0, 0
-    with _bar(console) as bar:
-        task = bar.add_task(name, total=sum(weights.values()), ended=f"0/{len(missing)}")
+    with bar(console) as shown:
+        task = shown.add_task(name, total=sum(weights.values()), ended=f"0/{len(missing)}")
         ended = 0
 
         def finished(job: Job, result: Record | Exception) -> None:
@@ -94,28 +98,13 @@ def _phase(name: str, jobs: Sequence[Job], workers: int, console: Console) -> in
                 failed += 1
                 words = f"{job.cell}, {job.setting}, seed {job.seed}"
                 kind = type(result).__name__
-                bar.console.print(f"[red]failed:[/red] {escape(f'{words}: {kind}: {result}')}")
-            bar.update(task, advance=weights[job], ended=f"{ended}/{len(missing)}")
+                shown.console.print(f"[red]failed:[/red] {escape(f'{words}: {kind}: {result}')}")
+            shown.update(task, advance=weights[job], ended=f"{ended}/{len(missing)}")
 
-        running.carry_out(missing, workers=workers, finished=finished)
+        running.carry_out(missing, workers=workers, finished=finished, perform=running.perform)
     lasted_s = time.monotonic() - began_s
     console.print(f"{name}: {lasted_s:.0f} s, {spent_s:.0f} s of runs")
     return failed
-
-
-def _bar(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[ended]} runs"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-        speed_estimate_period=300,
-    )
 
 
 def _report(asked: options.Options, console: Console, *, whole: bool) -> Sequence[Figure]:

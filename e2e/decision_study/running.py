@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 from multiprocessing.connection import wait as wait_for
+from typing import TypeVar
 
 from decision_study.cells import CELLS, PLANTS
 from decision_study.faults_cells import EXTRAS
@@ -21,6 +22,7 @@ from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario
 
+Result = TypeVar("Result")
 _LOOK_EVERY_S = 0.5
 _CELLS = {cell.name: cell for cell in CELLS}
 
@@ -64,7 +66,8 @@ def carry_out(
     jobs: Sequence[Job],
     *,
     workers: int,
-    finished: Callable[[Job, Record | Exception], None],
+    perform: Callable[[Job], Result],
+    finished: Callable[[Job, Result | Exception], None],
 ) -> None:
     """Perform the jobs in this order and deliver each record, or the error of its run.
 
@@ -76,13 +79,14 @@ def carry_out(
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     pool = ProcessPoolExecutor(workers, context, _join)
-    pending: dict[Future[Record], Job] = {}
+    pending: dict[Future[Result], Job] = {}
     try:
         pending = {pool.submit(perform, job): job for job in jobs}
         while pending:
             ended, _ = wait(pending, _LOOK_EVERY_S, FIRST_COMPLETED)
             for future in ended:
-                finished(pending.pop(future), _result(future))
+                job, result = pending.pop(future), _result(future)
+                finished(job, result)
     finally:
         pool.shutdown(wait=not pending, cancel_futures=True)
         if pending:  # interrupted: their results are not needed
@@ -90,7 +94,7 @@ def carry_out(
                 worker.terminate()
 
 
-def _result(future: Future[Record]) -> Record | Exception:
+def _result(future: Future[Result]) -> Result | Exception:
     error = future.exception()
     if error is None:
         return future.result()

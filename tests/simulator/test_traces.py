@@ -149,6 +149,7 @@ def test_trace_beyond_memory_limit_replays_the_same() -> None:
 SHIPPED = {
     # name: requests, seconds
     "azfunc2019_all497_60s": (3_019_309, 28_800),
+    "azfunc2019_family_dev_60s": (470_610, 28_800),
     "azfunc2019_http137_60s": (53_492, 28_800),
     "azfunc2019_http_7017de4f_60s": (7_040, 28_800),
     "azfunc2019_orchestration_1f19e3ce_60s": (9_481, 28_800),

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from headroom.scaling.values import Routing
+from headroom.scaling.values import Policy, Routing
 from headroom.simulator import client_kernel, kernel
 from headroom.simulator.client_state import Count, allocate_clients, enlarged
-from headroom.simulator.plant import Clients, ServiceSpec
+from headroom.simulator.plant import Clients, ColdStart, ServiceSpec
 from headroom.simulator.plant_state import (
     PlantState,
     Quantity,
@@ -59,7 +59,18 @@ def _unlimited(spec: ServiceSpec) -> ServiceSpec:
             connection_requests=given.connection_requests,
             connection_idle_s=given.connection_idle_s,
         )
-    return replace(spec, name="", clients=clients, advertised=None, initial_replicas=None)
+    return replace(
+        spec,
+        name="",
+        policy=Policy(
+            latency_target_s=spec.policy.latency_target_s,
+            latency_percentile=spec.policy.latency_percentile,
+        ),
+        clients=clients,
+        cold_start=ColdStart(),
+        advertised=None,
+        initial_replicas=None,
+    )
 
 
 @lru_cache(maxsize=256)

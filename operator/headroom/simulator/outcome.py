@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 Series = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+def _none() -> Counts:
+    return np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,3 +97,7 @@ class Outcome:
     score: Score
     timeline: Timeline
     moves: tuple[Move, ...]
+    minute_requests: Counts = field(default_factory=_none)
+    """Requests of each minute of the run, by the time of their arrival, [minutes]."""
+    minute_missed: Counts = field(default_factory=_none)
+    """Those of them that missed, whenever they ended, [minutes]."""

@@ -206,6 +206,8 @@ class _Run:
             score=score(self.fleet, self.moves, timeline, last_s, gpu),
             timeline=timeline,
             moves=tuple(self.moves),
+            minute_requests=self.fleet.tables.minute_requests.copy(),
+            minute_missed=self.fleet.tables.minute_missed.copy(),
         )
 
     def _decide(self, now_s: float) -> None:

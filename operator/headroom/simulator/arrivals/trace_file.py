@@ -6,6 +6,9 @@ Two formats, both CSV with a header, plain or gzipped:
                                             and may be empty; the header may be just `arrival_s`
     t_s,requests                            one row per bin: its start and its requests; bins have
                                             one length, start at 0 and have no gaps
+
+A file of counts may have several columns with names of their own: a family of services. One of them
+is read by its name, or all are summed.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import gzip
 import io
 import math
+import re
 import tempfile
 import zlib
 from array import array
@@ -28,6 +32,7 @@ Vector = NDArray[np.float64]
 
 REQUEST_HEADERS = ("arrival_s,input_tokens,output_tokens", "arrival_s")
 RATE_HEADER = "t_s,requests"
+_FAMILY_HEADER = re.compile(r"t_s(,[a-z][a-z0-9_]{0,60}){2,}")
 IN_MEMORY = 500_000
 """Maximum requests of a trace held in memory; longer traces use a temporary file."""
 MAX_LINE = 10_000
@@ -70,8 +75,10 @@ class RateTrace:
 Trace = RequestTrace | RateTrace
 
 
-def read_trace(stream: IO[bytes], name: str) -> Trace:
+def read_trace(stream: IO[bytes], name: str, column: str | None = None) -> Trace:
     """Read a trace from its bytes; `name` is the file's name in errors.
+
+    `column` names one service of a family of counts; None sums them.
 
     Raises:
         TraceError: names the line and the broken rule.
@@ -84,10 +91,11 @@ def read_trace(stream: IO[bytes], name: str) -> Trace:
         data = io.BufferedReader(gzip.GzipFile(fileobj=stream), 1 << 17)
     lines = _lines(data, name)
     _, header = next(lines, (1, ""))
-    if header in REQUEST_HEADERS:
+    if column is None and header in REQUEST_HEADERS:
         return RequestTrace(name=name, arrivals_s=_arrivals(lines, name, header.count(",")))
-    if header == RATE_HEADER:
-        return _rates(lines, name)
+    if header == RATE_HEADER or _FAMILY_HEADER.fullmatch(header):
+        columns = header.split(",")
+        return _rates(lines, name, len(columns), _summed(name, columns, column))
     expected = " or ".join((*REQUEST_HEADERS, RATE_HEADER))
     raise TraceError(f"{name}, line 1: the header must be {expected}; got {header!r:.80}")
 
@@ -163,14 +171,26 @@ def _fields(name: str, number: int, wanted: int, line: str) -> TraceError:
     return TraceError(f"{name}, line {number}: a row must have {wanted} fields; got {found}")
 
 
-def _rates(lines: Iterator[tuple[int, str]], name: str) -> RateTrace:
+def _summed(name: str, columns: list[str], column: str | None) -> slice:
+    """Return the columns of a row to sum: one, or all but the first, which is the time."""
+    if column is None:
+        return slice(1, None)
+    if column not in columns[1:]:
+        known = ", ".join(columns[1:])
+        raise TraceError(f"{name}: a column must be one of {known}; got {column!r:.80}")
+    index = columns.index(column, 1)
+    return slice(index, index + 1)
+
+
+def _rates(lines: Iterator[tuple[int, str]], name: str, width: int, summed: slice) -> RateTrace:
     requests = array("d")
     bin_s = 0.0
     for number, line in lines:
         fields = line.split(",")
-        if len(fields) != 2:
-            raise _fields(name, number, 2, line)
-        start_s, count = (_number(name, number, text) for text in fields)
+        if len(fields) != width:
+            raise _fields(name, number, width, line)
+        numbers = [_number(name, number, text) for text in fields]
+        start_s, count = numbers[0], sum(numbers[summed])
         if len(requests) == 1:
             bin_s = start_s
             if bin_s == 0:

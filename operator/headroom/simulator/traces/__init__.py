@@ -16,15 +16,15 @@ def trace_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in entries if name.endswith(_SUFFIX)))
 
 
-@lru_cache(maxsize=16)
-def shipped_trace(name: str) -> Trace:
-    """Return a shipped trace, which is read once.
+@lru_cache(maxsize=64)
+def shipped_trace(name: str, column: str | None = None) -> Trace:
+    """Return a shipped trace, which is read once; of a family, one column or the sum.
 
     Raises:
-        TraceError: no trace has this name.
+        TraceError: no trace, or no column of it, has this name.
     """
     known = trace_names()
     if name not in known:
         raise TraceError(f"a shipped trace must be one of {', '.join(known)}; got {name!r:.80}")
     with files(__name__).joinpath(name + _SUFFIX).open("rb") as stream:
-        return read_trace(stream, name)
+        return read_trace(stream, name, column)

@@ -1,0 +1,154 @@
+"""PURE. The compact tables for tuning: per class of workload, and the worst cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from decision_study.family.kept import Kept
+from decision_study.records import CLAIRVOYANT, IDEAL
+from decision_study.tables import Grid
+
+KEPT = 0.95
+"""The promise: this share of the requests in time. All members promise the 95th percentile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """Headroom and the bounds in one cell."""
+
+    name: str
+    ours: Kept
+    yardstick: Kept | None
+    """The cheapest clairvoyant that keeps the promise, or the one that misses least."""
+    ideal: Kept | None
+
+    @property
+    def load(self) -> str:
+        """The class of its workload."""
+        return self.name.split("-", 2)[-1] if self.name[:4] != "hard" else self.name
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the clairvoyant keeps the promise."""
+        return self.yardstick is not None and self.yardstick.attainment >= KEPT
+
+    @property
+    def kept(self) -> bool:
+        """Whether Headroom keeps the promise after the first hour."""
+        return self.ours.attainment >= KEPT
+
+    @property
+    def cost_ratio(self) -> float:
+        """Headroom's GPU-hours over the yardstick's, after the first hour."""
+        if self.yardstick is None or self.yardstick.gpu_hours <= 0:
+            return 1.0
+        return self.ours.gpu_hours / self.yardstick.gpu_hours
+
+
+def cells_of(records: Iterable[Kept], ours: str) -> list[CellResult]:
+    """Return the cells in which Headroom ran with this setting."""
+    by_cell: dict[str, list[Kept]] = {}
+    for record in records:
+        by_cell.setdefault(record.job.cell, []).append(record)
+    found = []
+    for name, rows in by_cell.items():
+        own = [row for row in rows if row.job.setting == ours]
+        if own:
+            clairvoyant = [row for row in rows if row.job.autoscaler == CLAIRVOYANT]
+            ideal = [row for row in rows if row.job.autoscaler == IDEAL]
+            found.append(
+                CellResult(
+                    name=name,
+                    ours=own[0],
+                    yardstick=yardstick(clairvoyant),
+                    ideal=ideal[0] if ideal else None,
+                )
+            )
+    return sorted(found, key=lambda cell: cell.name)
+
+
+def yardstick(rows: Sequence[Kept]) -> Kept | None:
+    """Return the cheapest that keeps the promise, or the one that misses least."""
+    keeping = [row for row in rows if row.attainment >= KEPT]
+    if keeping:
+        return min(keeping, key=lambda row: row.gpu_hours)
+    return max(rows, key=lambda row: row.attainment, default=None)
+
+
+def classes(cells: Sequence[CellResult]) -> Grid:
+    """Return one row per class of workload, and one for all."""
+    loads = sorted({cell.load for cell in cells})
+    rows = [_class(load, [cell for cell in cells if cell.load == load]) for load in loads]
+    return Grid(
+        title="After the first hour, by class of workload",
+        columns=(
+            *("class", "cells", "feasible", "kept %", "hours kept %", "attainment %"),
+            *("ideal reactive %", "cost", "cost where both keep", "ideal's cost"),
+            *("flaps/h", "worst"),
+        ),
+        rows=(*rows, _class("all", cells)),
+        note="Kept: Headroom attains 95 %, in feasible cells. Cost: GPU-hours over those of the "
+        "cheapest clairvoyant that keeps the promise, in sum. Flaps: with removals undone within "
+        "15 min.",
+    )
+
+
+def _class(name: str, cells: Sequence[CellResult]) -> tuple[str, ...]:
+    feasible = [cell for cell in cells if cell.feasible]
+    both = [cell for cell in feasible if cell.kept]
+    hours = [hour.attainment >= KEPT for cell in feasible for hour in cell.ours.hours[1:]]
+    ideal = [cell.ideal.attainment for cell in feasible if cell.ideal is not None]
+    flaps = [cell.ours.flaps_per_hour for cell in cells]
+    return (
+        name,
+        str(len(cells)),
+        str(len(feasible)),
+        _percent([cell.kept for cell in feasible]),
+        _percent(hours),
+        _percent([cell.ours.attainment for cell in feasible]),
+        _percent(ideal),
+        _ratio([(c.ours, c.yardstick) for c in cells]),
+        _ratio([(c.ours, c.yardstick) for c in both]),
+        _ratio([(c.ideal, c.yardstick) for c in cells]),
+        f"{fmean(flaps):.1f}" if flaps else "-",
+        f"{max(flaps, default=0):.1f}",
+    )
+
+
+def _percent(values: Sequence[float]) -> str:
+    return f"{100 * fmean(values):.1f}" if values else "-"
+
+
+def _ratio(pairs: Sequence[tuple[Kept | None, Kept | None]]) -> str:
+    known = [(a.gpu_hours, b.gpu_hours) for a, b in pairs if a is not None and b is not None]
+    below = sum(hours for _, hours in known)
+    return f"{sum(hours for hours, _ in known) / below:.2f}" if below > 0 else "-"
+
+
+def worst(cells: Sequence[CellResult], count: int) -> Grid:
+    """Return the feasible cells with the lowest attainment."""
+    feasible = sorted((c for c in cells if c.feasible), key=lambda cell: cell.ours.attainment)
+    return Grid(
+        title="The worst feasible cells",
+        columns=(
+            *("cell", "attainment %", "by hour", "ideal reactive %", "clairvoyant %"),
+            *("cost", "ideal's cost", "flaps/h"),
+        ),
+        rows=tuple(_worst(cell) for cell in feasible[:count]),
+    )
+
+
+def _worst(cell: CellResult) -> tuple[str, ...]:
+    by_hour = ", ".join(f"{100 * hour.attainment:.0f}" for hour in cell.ours.hours)
+    return (
+        cell.name,
+        _percent([cell.ours.attainment]),
+        by_hour,
+        _percent([cell.ideal.attainment] if cell.ideal else []),
+        _percent([cell.yardstick.attainment] if cell.yardstick else []),
+        f"{cell.cost_ratio:.2f}",
+        _ratio([(cell.ideal, cell.yardstick)]),
+        f"{cell.ours.flaps_per_hour:.1f}",
+    )
