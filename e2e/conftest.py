@@ -35,8 +35,9 @@ from cluster.progress import OnConsole
 HERE = Path(__file__).parent
 FAILED = pytest.StashKey[bool]()
 LONGEST_FIRST = (
-    *("test_scaling", "test_life", "test_shortage", "test_gateway", "test_chart"),
-    *("test_third_party_server", "test_schema", "test_target", "test_leadership", "test_outages"),
+    *("test_scaling", "test_life", "test_shortage", "test_gateway", "test_gateway_target"),
+    *("test_chart", "test_third_party_server", "test_schema", "test_target"),
+    *("test_leadership", "test_outages"),
     *("test_crashes", "test_prometheus", "test_cluster", "test_doctor"),
 )
 """Files of scenarios whose time shows: workers that begin with them end together."""

@@ -7,22 +7,17 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import count
-from threading import Event
 
 import pytest
 
 from cluster import Cluster
-from cluster.interface import Endpoint
 from load.outcomes import input_of, is_right, question
-from scenarios.world import OPERATOR, ROOT, SYSTEM, Service, emulated
+from scenarios.gateways import GATEWAY, Traffic, addresses, installed, led_to
+from scenarios.world import SYSTEM, Service, emulated
 
 pytestmark = pytest.mark.clock
 
-OVERLAY = ROOT / "deploy" / "overlays" / "local-gateway"
-GATEWAY, ACTIVATOR = "headroom-gateway", "headroom-activator"
 HOLDING = 40
 """Clients that ask while there is no replica."""
 
@@ -30,13 +25,8 @@ HOLDING = 40
 @pytest.fixture(scope="module", autouse=True)
 def gateways(cluster: Cluster) -> Iterator[None]:
     """The operator, gateways and activators as they ship."""
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(OVERLAY))
-    for name in (OPERATOR, GATEWAY, ACTIVATOR):
-        words = ("rollout", "status", f"deployment/{name}", "--namespace", SYSTEM)
-        cluster.kubectl(*words, "--timeout=90s")
-    yield
-    gone = ("delete", "deployment", GATEWAY, ACTIVATOR, "--namespace", SYSTEM)
-    cluster.kubectl(*gone, "--wait=false")
+    with installed(cluster):
+        yield
 
 
 @pytest.fixture
@@ -63,63 +53,10 @@ def judged_at(service: Service) -> str | None:
     )
 
 
-def led_to(service: Service) -> set[str]:
-    """Read the addresses to which the Service of the name leads."""
-    label = f"kubernetes.io%2Fservice-name%3D{service.name}"
-    found = service.read("apis/discovery.k8s.io/v1", f"endpointslices?labelSelector={label}")
-    return {
-        address
-        for one in found["items"]
-        for endpoint in one.get("endpoints") or ()
-        if endpoint["conditions"].get("ready")
-        for address in endpoint["addresses"]
-    }
-
-
-def addresses(cluster: Cluster, namespace: str, label: str) -> set[str]:
-    found = cluster.get("pods", "--namespace", namespace, "-l", label)
-    return {pod["status"].get("podIP", "") for pod in found["items"]}
-
-
-@dataclass
-class Traffic:
-    """Requests one after the other from a few clients, each over a connection of its own."""
-
-    endpoint: Endpoint
-    model: str
-    numbers: Iterator[int] = field(default_factory=count)
-    ended: Event = field(default_factory=Event)
-    right: list[int] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-
-    def client(self) -> None:
-        url = f"{self.endpoint.url}/v2/models/{self.model}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            tensor, size = input_of(json.load(answer))
-        while not self.ended.is_set():
-            number = next(self.numbers)
-            body = json.dumps(question(number, size, tensor)).encode()
-            request = urllib.request.Request(f"{url}/infer", data=body)
-            request.add_header("Content-Type", "application/json")
-            try:
-                with urllib.request.urlopen(request, timeout=10) as answer:
-                    assert is_right(number, size, json.load(answer))
-                self.right.append(number)
-            except (OSError, AssertionError) as error:
-                self.said.append(f"{time.time():.1f} {error}")
-
-
 @pytest.fixture
 def traffic(service: Service) -> Iterator[Traffic]:
-    with (
-        service.cluster.forward(f"service/{service.name}", 80, service.namespace) as endpoint,
-        ThreadPoolExecutor(4) as clients,
-    ):
-        traffic = Traffic(endpoint, service.name)
-        for _ in range(4):
-            clients.submit(traffic.client)
+    with Traffic.through(service) as traffic:
         yield traffic
-        traffic.ended.set()
 
 
 @pytest.mark.timeout(300, func_only=True)
