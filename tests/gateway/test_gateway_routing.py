@@ -108,6 +108,8 @@ async def test_refused_request_is_retried_once_on_another_replica(
         async with front.client.post(url(one), data=b"x" * 100_000) as answered:
             assert answered.status == 200
     assert full.seen
+    assert {seen["x-envoy-attempt-count"] for seen in full.seen} == {"1"}
+    assert {seen["x-envoy-attempt-count"] for seen in free.seen} >= {"2"}
 
     await front.tell(one, replicas={one.key: [full.endpoint]})
     before = len(full.seen)
@@ -187,7 +189,8 @@ async def test_deadline_is_forwarded_and_enforced(
     seen = started[0].seen[0]
     assert seen.get("grpc-timeout") == ("200m" if most_s < 0.9 else None)
     assert seen.get("x-request-timeout") == headers.get("x-request-timeout")
-    assert not [name for name in seen if name.lower().startswith("x-envoy")]
+    envoys = [name.lower() for name in seen if name.lower().startswith("x-envoy")]
+    assert envoys == ["x-envoy-attempt-count"]
 
 
 async def test_requests_above_the_in_flight_bound_get_429_with_retry_after(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import struct
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
@@ -33,6 +34,7 @@ class Calls:
 
     world: World
     server: GrpcServer
+    target: str
     channel: aio.Channel
 
     async def call(self, method: str, request: Any, gives: Any, **options: Any) -> Any:
@@ -70,7 +72,8 @@ async def calls(start: Start) -> AsyncIterator[StartCalls]:
         bounds = Bounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
         server = GrpcServer(Models.of(world.runner), bounds)
         port = await server.start("127.0.0.1", 0)
-        opened.append(Calls(world, server, aio.insecure_channel(f"127.0.0.1:{port}")))
+        target = f"127.0.0.1:{port}"
+        opened.append(Calls(world, server, target, aio.insecure_channel(target)))
         return opened[-1]
 
     yield make
@@ -109,6 +112,31 @@ async def test_grpc_outputs_use_the_encoding_of_the_inputs(calls: StartCalls) ->
     assert one.world.engine.batches == [2, 2]
     seen = await balanced_metrics(one.world)
     assert seen["headroom_requests_total{ok}"] == 2
+
+
+async def test_grpc_further_try_of_the_client_library_is_counted(calls: StartCalls) -> None:
+    """A full queue refuses the first try; the library waits as long as the server says."""
+    one = await calls(max_waiting=1)
+    held = await one.world.hold_device()
+    waiting = asyncio.create_task(one.infer(raw((1, 1))))
+    await one.world.waiting(1)
+    policy = {
+        "maxAttempts": 2,
+        "initialBackoff": "0.01s",
+        "maxBackoff": "0.01s",
+        "backoffMultiplier": 1,
+        "retryableStatusCodes": ["RESOURCE_EXHAUSTED"],
+    }
+    config = json.dumps({"methodConfig": [{"name": [{}], "retryPolicy": policy}]})
+    async with aio.insecure_channel(one.target, options=[("grpc.service_config", config)]) as with_:
+        error = await replace(one, channel=with_).refused(raw((1, 1)))
+    assert error.code() == Code.RESOURCE_EXHAUSTED
+    one.world.engine.free.set()
+    await held
+    await waiting
+    seen = await balanced_metrics(one.world)
+    assert seen["headroom_requests_total{refused}"] == 2
+    assert seen["headroom_requests_retried_total"] == 1
 
 
 async def test_grpc_health_metadata_and_config_describe_the_model(calls: StartCalls) -> None:

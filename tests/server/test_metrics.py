@@ -18,6 +18,7 @@ from headroom_server.telemetry.metrics import DeviceStatus, Snapshot, render
 
 NAMES = {
     "requests_received": "counter",
+    "requests_retried": "counter",
     "requests": "counter",
     "requests_refused": "counter",
     "requests_invalid": "counter",

@@ -13,6 +13,7 @@ from headroom_server.scheduling.request_options import (
     SloClass,
     parse_request_options,
 )
+from headroom_server.scheduling.retry_headers import RETRY_HEADERS, is_retry
 from headroom_server.settings import Settings
 
 CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloClass(9, None)}
@@ -32,6 +33,9 @@ CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloCl
             {"x-request-priority": "0"}, {}, None, RequestOptions(None, 0), id="most urgent"
         ),
         pytest.param({"x-tenant": "a"}, {}, None, RequestOptions(None, 5, "a"), id="a tenant"),
+        pytest.param(
+            {"x-retry-attempt": "2"}, {}, None, RequestOptions(retried=True), id="a further try"
+        ),
         pytest.param({}, CLASSES, None, RequestOptions(1.0, 4), id="the default class"),
         pytest.param({"x-slo-class": "gold"}, CLASSES, None, RequestOptions(0.1, 1), id="a class"),
         pytest.param(
@@ -54,6 +58,34 @@ def test_options_come_from_headers_and_classes(
 ) -> None:
     raw = {name.encode(): value.encode() for name, value in headers.items()}
     assert parse_request_options(raw, classes, deadline_s=grpc_s) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "first", "further"),
+    [
+        ("x-retry-attempt", "0", "1"),
+        ("x-stainless-retry-count", "0", "1"),
+        ("amz-sdk-request", "attempt=1; max=3", "attempt=2; max=3"),
+        ("amz-sdk-request", "ttl=20260101T000000Z;attempt=1", "ttl=20260101T000000Z;attempt=12"),
+        ("grpc-previous-rpc-attempts", "0", "1"),
+        ("x-envoy-attempt-count", "1", "2"),
+    ],
+)
+def test_further_try_is_recognized_by_header(header: str, first: str, further: str) -> None:
+    assert is_retry({header.encode(): further.encode()})
+    assert not is_retry({header.encode(): first.encode()})
+    assert is_retry({header.encode(): first.encode(), b"x-retry-attempt": b" 3 "})
+
+
+@given(st.sampled_from(sorted(RETRY_HEADERS)), st.binary(max_size=40))
+def test_any_value_of_a_foreign_header_is_accepted(header: bytes, value: bytes) -> None:
+    found = parse_request_options({header: value})
+    assert found == RequestOptions(retried=is_retry({header: value}))
+
+
+@pytest.mark.parametrize("value", ["", "-1", "one", "1.5", "9" * 40, "attempt=", "attempt=two"])
+def test_value_that_is_not_understood_is_no_further_try(value: str) -> None:
+    assert not any(is_retry({header: value.encode()}) for header in RETRY_HEADERS)
 
 
 @pytest.mark.parametrize(

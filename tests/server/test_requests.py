@@ -40,6 +40,23 @@ async def test_v2_request_is_answered_with_tensors(start: Start, data: Any) -> N
     }
 
 
+async def test_further_try_is_counted_on_arrival_also_if_it_is_refused(start: Start) -> None:
+    world = await start()
+    body = v2([1, 2], [1, 2])
+    for header, value in (
+        ("x-stainless-retry-count", "1"),
+        ("x-envoy-attempt-count", "1"),
+        ("a", "b"),
+    ):
+        await world.http.post("/v2/models/m/infer", json=body, headers={header: value})
+    assert (await balanced_metrics(world))["headroom_requests_retried_total"] == 1
+    world.runner.drain()
+    await world.http.post("/v2/models/m/infer", json=body, headers={"x-retry-attempt": "1"})
+    seen = await balanced_metrics(world)
+    assert seen["headroom_requests_received_total"] == 4
+    assert seen["headroom_requests_retried_total"] == 2
+
+
 BAD_V1 = [
     pytest.param(b"{", 400, "not_json", "the body is not JSON", id="not JSON"),
     pytest.param(b"\xff", 400, "not_json", "the body is not JSON", id="not UTF-8"),

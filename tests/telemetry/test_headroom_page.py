@@ -19,12 +19,14 @@ from headroom.telemetry.headroom_page import read_sample
 from headroom.telemetry.pod_samples import PodSamples
 from pods_world import page
 
-PAGE = page(model="resnet", served=40) + 'headroom_scrapes_total{model="resnet"} 7\n'
+RETRIED = 'headroom_requests_retried_total{model="resnet"} 6\n'
+PAGE = page(model="resnet", served=40) + 'headroom_scrapes_total{model="resnet"} 7\n' + RETRIED
 OPTIONAL = {
     "headroom_max_batch_size",
     "headroom_cost_fixed_seconds",
     "headroom_cost_per_item_seconds",
     "headroom_scrapes_total",
+    "headroom_requests_retried_total",
 }
 
 
@@ -56,6 +58,11 @@ def test_every_outcome_except_ok_is_a_miss() -> None:
     outcomes = {"refused": 1, "expired": 2, "cancelled": 3, "failed": 4, "invented": 5}
     extra = "".join(f'{label}"{outcome}"}} {count}\n' for outcome, count in outcomes.items())
     assert read(PAGE + extra).missed == 15.0
+
+
+def test_further_tries_are_read_and_an_older_server_reports_none() -> None:
+    assert read(PAGE).retried == 6.0
+    assert read(without("headroom_requests_retried_total")).retried == 0.0
 
 
 def test_bucket_order_does_not_matter() -> None:

@@ -19,6 +19,7 @@ from headroom_server.protocols import descriptions
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.scheduling.request_options import parse_request_options
+from headroom_server.scheduling.retry_headers import RETRY_HEADERS
 
 log = logging.getLogger("headroom_server")
 
@@ -37,6 +38,8 @@ CODES = {
     504: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
 """The gRPC code for the HTTP status of an error."""
+
+_RETRY_HEADERS = frozenset(name.decode() for name in RETRY_HEADERS)
 
 DEADLINE_SLACK_S = 0.05
 """A call cancelled this shortly before its deadline, or later, is a deadline, not a cancellation:
@@ -203,7 +206,7 @@ def _headers(context: Any) -> dict[bytes, bytes]:
     return {
         name.encode(): value.encode() if isinstance(value, str) else value
         for name, value in context.invocation_metadata()
-        if name.startswith("x-")
+        if name.startswith("x-") or name in _RETRY_HEADERS
     }
 
 

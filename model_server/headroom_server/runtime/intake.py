@@ -47,7 +47,7 @@ class Intake:
         Raises:
             RequestError: refused, expired, failed, abandoned or cancelled; each is one outcome.
         """
-        self._ledger.received += 1
+        self._ledger.receive(retried=options.retried)
         outcome = Outcome.CANCELLED
         try:
             if self._cache is None:
@@ -77,7 +77,7 @@ class Intake:
         Raises:
             RequestError: refused; `on_done` is not called.
         """
-        self._ledger.received += 1
+        self._ledger.receive(retried=options.retried)
         try:
             self._check_open()
             self._in_flight.submit(
@@ -97,7 +97,7 @@ class Intake:
         Raises:
             RefusedError: always.
         """
-        self._ledger.received += 1
+        self._ledger.receive(retried=False)
         self._ledger.end(Outcome.REFUSED, 0.0)
         raise self._refused(Refusal.NOT_READY)
 

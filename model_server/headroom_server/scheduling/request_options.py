@@ -1,4 +1,4 @@
-"""PURE. A request's options: deadline, priority, tenant.
+"""PURE. A request's options: deadline, priority, tenant, and whether it is a further try.
 
 HTTP headers and gRPC metadata have the same names. An SLO class supplies the values that a request
 does not set itself; the class `default` applies to requests that name no class.
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from headroom_server.errors import InvalidRequestError
+from headroom_server.scheduling.retry_headers import RETRY_HEADERS, is_retry
 
 TIMEOUT = b"x-request-timeout"
 """Seconds from arrival after which the client no longer needs the response."""
@@ -27,7 +28,7 @@ USUAL_PRIORITY = 5
 MAX_TENANT_BYTES = 128
 DEFAULT_CLASS = "default"
 
-_NAMES = frozenset({TIMEOUT, PRIORITY, TENANT, SLO_CLASS})
+_NAMES = frozenset({TIMEOUT, PRIORITY, TENANT, SLO_CLASS, *RETRY_HEADERS})
 
 
 class RequestOptions(NamedTuple):
@@ -36,6 +37,8 @@ class RequestOptions(NamedTuple):
     deadline_s: float | None = None
     priority: int = USUAL_PRIORITY
     tenant: str = ""
+    retried: bool = False
+    """Whether a client or proxy says that it was sent before."""
 
 
 class SloClass(NamedTuple):
@@ -73,6 +76,7 @@ def parse_request_options(
         slo.deadline_s if timeout_s is None else timeout_s,
         _priority(headers[PRIORITY]) if PRIORITY in headers else slo.priority,
         _tenant(headers[TENANT]) if TENANT in headers else "",
+        is_retry(headers),
     )
 
 

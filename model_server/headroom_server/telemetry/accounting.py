@@ -68,6 +68,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.received = 0
+        self.retried = 0
         self.outcomes = dict.fromkeys(Outcome, 0)
         self.refusals = dict.fromkeys(Refusal, 0)
         self.invalid: dict[str, int] = {}
@@ -87,6 +88,11 @@ class Ledger:
     def in_flight(self) -> int:
         """Requests received and not ended."""
         return self.received - sum(self.outcomes.values())
+
+    def receive(self, *, retried: bool) -> None:
+        """Record the arrival of a request; `retried`: it says that it was sent before."""
+        self.received += 1
+        self.retried += retried
 
     def end(self, outcome: Outcome, duration_s: float, deadline_s: float | None = None) -> None:
         """Record the end of a received request; the duration is recorded if it was answered.

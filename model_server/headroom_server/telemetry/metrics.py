@@ -85,6 +85,12 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
         model += f',version="{snapshot.version}"'
     yield _head("requests_received_total", "counter", "Valid inference requests received.")
     yield _sample("requests_received_total", model, ledger.received)
+    yield _head(
+        "requests_retried_total",
+        "counter",
+        "Received requests whose headers say that they were sent before.",
+    )
+    yield _sample("requests_retried_total", model, ledger.retried)
     yield _head("requests_total", "counter", "Ended requests, by outcome.")
     for outcome in Outcome:
         labels = f'{model},outcome="{outcome}"'

@@ -45,7 +45,13 @@ def build(route: Route) -> Json:
         "request_headers_to_remove": ["x-envoy-external-address"],
         "response_headers_to_remove": [NO_RETRY],
         "virtual_hosts": [
-            {"name": route.key, "domains": ["*"], "routes": [*_matches(route)]},
+            {
+                "name": route.key,
+                "domains": ["*"],
+                "routes": [*_matches(route)],
+                # Replicas count a further try of ours as such: x-envoy-attempt-count.
+                "include_request_attempt_count": True,
+            },
         ],
     }
 

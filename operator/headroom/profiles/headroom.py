@@ -14,6 +14,7 @@ HEADROOM = Profile(
     model_label="model",
     witness=metric("headroom_requests_total", having("outcome", "ok")),
     arrived=metric("headroom_requests_received_total"),
+    retried=metric("headroom_requests_retried_total", optional=True),
     missed=metric("headroom_requests_total", lacking("outcome", "ok"), lazy=True),
     waiting=metric("headroom_requests_waiting"),
     running=metric("headroom_requests_running"),

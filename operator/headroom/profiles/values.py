@@ -101,6 +101,8 @@ class Profile:
     """Requests counted on arrival."""
     answered: Quantity = ()
     """Successful requests; defaults to the count of `latency`."""
+    retried: Quantity = ()
+    """Arrived requests that said they were retries."""
     missed: Quantity = ()
     """Refused, expired, failed or abandoned requests."""
     waiting: Quantity = ()
@@ -161,6 +163,7 @@ class Profile:
 QUANTITIES = (
     "witness",
     "arrived",
+    "retried",
     "answered",
     "missed",
     "waiting",

@@ -86,6 +86,7 @@ def sample_of(
         arrivals=account.arrivals,
         # Without a histogram, a miss would be the only request known to have ended.
         missed=(reading.missed or 0.0) if counted else 0.0,
+        retried=reading.retried or 0.0,
         waiting=account.waiting,
         running=account.running,
         latency=latency,

@@ -25,6 +25,7 @@ class Reading:
 
     witness: float | None
     arrived: float | None
+    retried: float | None
     answered: float | None
     missed: float | None
     waiting: float | None
