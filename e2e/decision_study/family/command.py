@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from decision_study import tables
-from decision_study.family import hard, members, performing, summary
+from decision_study.family import asking, hard, members, performing, summary
 from decision_study.family.loads import LOADS
 from decision_study.family.members import DEVELOP, MEMBERS, Member
 from decision_study.records import CLAIRVOYANT, IDEAL, OURS, Job
@@ -19,6 +19,7 @@ from headroom.simulator.autoscalers import catalogue
 FOLDER = Path(__file__).parents[3] / ".decision_study"
 RUNS = FOLDER / "family.jsonl"
 HARD = "hard"
+ASKS = (members.ALONE, *asking.KINDS)
 YARDSTICKS: tuple[Job, ...] = tuple(
     Job(cell="", autoscaler=CLAIRVOYANT, knobs=knobs)
     for knobs in ((), (("window_s", 8.0),), (("window_s", 3.0),), (("window_s", 1.0),))
@@ -32,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     names = _names(given)
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=170)
+        console = Console(highlight=False, width=200)
     knobs = tuple(sorted(given.headroom_knobs))
     ours = Job(cell="", autoscaler=OURS, knobs=knobs)
     wanted = [ours, *YARDSTICKS, Job(cell="", autoscaler=IDEAL)]
@@ -43,7 +44,11 @@ def main(argv: Sequence[str]) -> int:
     ]
     done = performing.complete(jobs, RUNS, workers=given.jobs, console=console)
     cells = summary.cells_of(done.values(), ours.setting)
-    for grid in (summary.classes(cells), summary.worst(cells, given.worst)):
+    if given.set == HARD:
+        shown = [summary.hard(cells)]
+    else:
+        shown = [summary.classes(cells), summary.asking(cells), summary.worst(cells, given.worst)]
+    for grid in shown:
         console.print(tables.for_terminal(grid))
     return 0
 
@@ -56,7 +61,8 @@ def _names(given: argparse.Namespace) -> list[str]:
 
 
 def _wanted(member: Member, given: argparse.Namespace) -> bool:
-    return member.alone and (given.load is None or member.load in given.load)
+    asked = given.clients is None or member.asks in given.clients
+    return asked and (given.load is None or member.load in given.load)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,10 +76,19 @@ def _parser() -> argparse.ArgumentParser:
     add("--set", choices=(DEVELOP, HARD), default=DEVELOP, help="the set (develop)")
     add("--sample", type=int, metavar="N", help="only the first N; they are of all classes in turn")
     add("--class", dest="load", type=_loads, metavar="A,B", help=f"only {', '.join(LOADS)}")
+    add("--clients", type=_clients, metavar="A,B", help=f"only {', '.join(ASKS)}")
     add("--headroom-knobs", type=_knobs, default=[], metavar="K=V,K=V", help="of the simulator")
     add("--worst", type=int, default=10, metavar="N", help="so many of the worst cells (10)")
     add("--jobs", "-j", type=int, default=min(2, os.cpu_count() or 1), help="worker processes")
     return parser
+
+
+def _clients(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in ASKS:
+            raise argparse.ArgumentTypeError(f"one of {', '.join(ASKS)}; got {name!r}")
+    return names
 
 
 def _loads(text: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from decision_study.family.members import limit_rps, peak_need, per_second
 from decision_study.family.plants import WAITING_BATCHES
 from headroom.scaling.values import Policy, Routing
 from headroom.simulator.arrivals import PoissonArrivals, Profile, RateTrace, RequestTrace
-from headroom.simulator.plant import Clients, ColdStart, Network, ServiceSpec
+from headroom.simulator.plant import Clients, ColdStart, Network, Server, ServiceSpec
 from headroom.simulator.scenario import Arrivals, Fault, FaultKind, Scenario, Workload
 from headroom.simulator.traces import shipped_trace
 
@@ -113,6 +113,34 @@ def _recorded_on_off(name: str) -> Scenario:
     return _scenario(name, _spec("single", cold_start_s=60), arrivals)
 
 
+def _retries(name: str) -> Scenario:
+    """A step of 40 % to 40/s whose clients wait 2 s and try eight times again."""
+    spec = _spec(cold_start_s=180)
+    spec = replace(spec, clients=replace(spec.clients, timeout_s=2.0, retries=8))
+    profile = Profile.of([(4200.0, 28.6, 28.6), (3000.0, 40.0, 40.0)])
+    return _scenario(name, spec, _poisson(profile))
+
+
+def _live(cold_start_s: float, connection_requests: int | None) -> Callable[[str], Scenario]:
+    """The step on a node: 40/s, 240/s for 100 s, 40/s, through 64 connections of a ClusterIP."""
+
+    def row(name: str) -> Scenario:
+        spec = ServiceSpec(
+            name=STREAM,
+            policy=Policy(latency_target_s=0.25, max_replicas=10, routing=Routing.STICKY),
+            server=Server(fixed_s=0.02, per_item_s=0.01, max_batch=8),
+            network=Network(routing=Routing.STICKY),
+            clients=Clients(connections=64, connection_requests=connection_requests),
+            cold_start=ColdStart.of(cold_start_s, spread=1.05),
+            initial_replicas=2,
+        )
+        profile = Profile.of([(100.0, 40.0, 40.0), (100.0, 240.0, 240.0), (100.0, 40.0, 40.0)])
+        workload = Workload(spec=spec, arrivals=_poisson(profile))
+        return Scenario(name=name, workloads=(workload,))
+
+    return row
+
+
 ROWS: Mapping[str, Callable[[str], Scenario]] = {
     "hard-200-at-once-every-60s": _clumps(200, 60),
     "hard-60-at-once-every-10s": _clumps(60, 10),
@@ -121,6 +149,11 @@ ROWS: Mapping[str, Callable[[str], Scenario]] = {
     "hard-doubling-every-10min-start-180s": _doubling,
     "hard-one-of-five-10x-slower": _slow_replica,
     "hard-recorded-on-off": _recorded_on_off,
+    "hard-step-of-40%-8-retries-start-180s": _retries,
+    "hard-live-step-64-kept-start-10s": _live(10, None),
+    "hard-live-step-64-kept-start-45s": _live(45, None),
+    "hard-live-step-new-each-start-10s": _live(10, 1),
+    "hard-live-step-new-each-start-45s": _live(45, 1),
 }
 
 

@@ -27,8 +27,8 @@ class Kept:
 
     @property
     def after(self) -> Hour:
-        """All hours after the first, as one."""
-        return total(self.hours[1:])
+        """All hours after the first, as one; of a run within an hour the whole run."""
+        return total(self.hours[1:] or self.hours)
 
     @property
     def attainment(self) -> float:

@@ -8,16 +8,18 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from decision_study.family import plants
+from decision_study.family import asking, plants
 from decision_study.family.draws import Draws
 from decision_study.family.loads import LOADS
 from decision_study.family.plants import Plant
 from headroom.simulator.autoscalers.peer import needed, window_rates
 from headroom.simulator.capacity import capacity_rps
+from headroom.simulator.closed_loop import closed_loop
 from headroom.simulator.plant import ServiceSpec
 from headroom.simulator.scenario import Arrivals, Scenario, Workload
 
 DEVELOP, JUDGE = "develop", "judge"
+ALONE = "alone"
 EACH = 160
 SEED = 1
 """The only seed: what is random about a member follows from its name."""
@@ -47,6 +49,13 @@ class Member:
     def alone(self) -> bool:
         """Whether its clients send regardless of the answers, as two thirds do."""
         return (self.number + self.number // len(LOADS)) % 3 != 0
+
+    @property
+    def asks(self) -> str:
+        """How its clients ask: alone, or one of the kinds that depend on the answers."""
+        if self.alone:
+            return ALONE
+        return asking.kind_of(Draws.of(self.name, "asks"), self.load)
 
     @property
     def name(self) -> str:
@@ -96,7 +105,17 @@ def _scenario(member: Member, attempt: int) -> Scenario | None:
         return None
     policy = replace(spec.policy, max_replicas=max(2, -(-3 * peak // 2)))
     spec = replace(spec, policy=policy)
-    return Scenario(name=member.name, workloads=(Workload(spec=spec, arrivals=arrivals),))
+    workload = Workload(spec=spec, arrivals=arrivals)
+    if not member.alone:
+        draws = Draws.of(member.name, f"clients{aspect}")
+        clients = asking.clients_of(member.asks, draws, spec, counts)
+        if clients is None:
+            return None
+        spec = replace(spec, clients=clients)
+        workload = replace(workload, spec=spec)
+        if clients.users is not None:
+            workload = closed_loop(spec, duration_s)
+    return Scenario(name=member.name, workloads=(workload,))
 
 
 def per_second(arrivals: Arrivals) -> NDArray[np.float64]:
