@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -67,9 +68,9 @@ StartCalls = Callable[..., Awaitable[Calls]]
 async def calls(start: Start) -> AsyncIterator[StartCalls]:
     opened: list[Calls] = []
 
-    async def make(**limits: Any) -> Calls:
+    async def make(max_message_bytes: int = 4096, **limits: Any) -> Calls:
         world = await start(**limits)
-        bounds = Bounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
+        bounds = Bounds(max_message_bytes=max_message_bytes, max_age_s=60, age_grace_s=60)
         server = GrpcServer(Models.of(world.runner), bounds)
         port = await server.start("127.0.0.1", 0)
         target = f"127.0.0.1:{port}"
@@ -98,6 +99,18 @@ def typed(*numbers: float, **fields: Any) -> pb.ModelInferRequest:
     tensor = Tensor(name="x", datatype="FP64", shape=[len(numbers) // 2, 2])
     tensor.contents.fp64_contents.extend(numbers)
     return pb.ModelInferRequest(**{"model_name": "m", "inputs": [tensor]} | fields)
+
+
+def shared() -> Tensor:
+    region = {"shared_memory_region": pb.InferParameter(string_param="r")}
+    return Tensor(name="x", datatype="FP64", shape=[1, 2], parameters=region)
+
+
+def mixed() -> Tensor:
+    tensor = Tensor(name="x", datatype="FP64", shape=[1, 2])
+    tensor.contents.fp64_contents.extend((1, 2))
+    tensor.contents.int64_contents.extend((1, 2))
+    return tensor
 
 
 async def test_grpc_outputs_use_the_encoding_of_the_inputs(calls: StartCalls) -> None:
@@ -168,11 +181,32 @@ async def test_grpc_health_metadata_and_config_describe_the_model(calls: StartCa
 SHORT = struct.pack("<3d", 1, 2, 3)
 
 BAD = [
-    pytest.param(b"\xff\xff\xff", Code.INVALID_ARGUMENT, "no ModelInferRequest", id="no message"),
+    pytest.param(b"\xff\xff\xff", Code.INVALID_ARGUMENT, "must be a ModelInferRequest", id="no message"),
     pytest.param(b"", Code.NOT_FOUND, "serves 'm'; got ''", id="nothing"),
     pytest.param(raw((1, 2), model_name="q"), Code.NOT_FOUND, "got 'q'", id="model"),
     pytest.param(raw((1, 2), model_version="7"), Code.NOT_FOUND, "got '7'", id="version"),
     pytest.param(raw((1, 2), inputs=[]), Code.INVALID_ARGUMENT, r"exactly \['x'\]", id="no input"),
+    pytest.param(
+        raw((1, 2), inputs=[Tensor()] * 100),
+        Code.INVALID_ARGUMENT,
+        "inputs must be at most 1 tensors; got 100",
+        id="100 inputs",
+    ),
+    pytest.param(
+        raw((1, 2), inputs=[Tensor(name="x", datatype="FP64", shape=[1] * 65)]),
+        Code.INVALID_ARGUMENT,
+        "at most 64 dimensions; got 65",
+        id="65 dimensions",
+    ),
+    pytest.param(
+        raw((1, 2), inputs=[shared()]), Code.INVALID_ARGUMENT, "shared memory", id="shared memory"
+    ),
+    pytest.param(
+        typed(1, 2, inputs=[mixed()]),
+        Code.INVALID_ARGUMENT,
+        "only fp64_contents",
+        id="contents of two datatypes",
+    ),
     pytest.param(raw(), Code.INVALID_ARGUMENT, "at least 1 item; got 0", id="no items"),
     pytest.param(raw(*[(1, 1)] * 5), Code.INVALID_ARGUMENT, "at most 4 items", id="too wide"),
     pytest.param(
@@ -199,7 +233,7 @@ BAD = [
         raw((1, 2), outputs=[Output(name="z")]), Code.INVALID_ARGUMENT, "got 'z'", id="output"
     ),
     pytest.param(
-        raw((1, 2), outputs=[Output(name="sum")] * 2), Code.INVALID_ARGUMENT, "twice", id="twice"
+        raw((1, 2), outputs=[Output(name="sum")] * 2), Code.INVALID_ARGUMENT, "at most 1 tensors", id="2 outputs"
     ),
     pytest.param(
         raw(
@@ -218,7 +252,7 @@ BAD = [
         "parameters.timeout must be microseconds",
         id="timeout",
     ),
-    pytest.param(raw((1, 2), id="i" * 2000), Code.INVALID_ARGUMENT, "id: a string", id="id"),
+    pytest.param(raw((1, 2), id="i" * 2000), Code.INVALID_ARGUMENT, "id must be a string", id="id"),
     pytest.param(
         raw((1, 2), raw_input_contents=[bytes(5000)]),
         Code.RESOURCE_EXHAUSTED,
@@ -228,6 +262,17 @@ BAD = [
 ]
 
 
+async def test_grpc_message_of_many_fields_is_refused_before_it_is_parsed(
+    calls: StartCalls,
+) -> None:
+    """500 000 empty inputs, 2 bytes each, would take 38 bytes of memory per byte."""
+    one = await calls(max_message_bytes=1 << 20)
+    error = await one.refused(b"\x2a\x00" * 500_000)
+    assert error.code() == Code.INVALID_ARGUMENT
+    assert error.details() == "the message must have at most 4096 fields; got more"
+    assert [*(await one.infer(raw((1, 2)))).raw_output_contents] == [struct.pack("<d", 3)]
+
+
 @pytest.mark.parametrize(("request_", "code", "words"), BAD)
 async def test_grpc_invalid_input_causes_no_batch(
     calls: StartCalls, request_: Any, code: grpc.StatusCode, words: str
@@ -235,8 +280,7 @@ async def test_grpc_invalid_input_causes_no_batch(
     one = await calls()
     error = await one.refused(request_)
     assert error.code() == code
-    assert error.details() is not None
-    pytest.raises(ValueError, match=words).matches(ValueError(error.details()))
+    assert re.search(words, error.details() or "")
     assert one.world.engine.batches == []
     seen = await balanced_metrics(one.world)
     assert seen["headroom_requests_received_total"] == 0

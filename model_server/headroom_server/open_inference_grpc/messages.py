@@ -35,6 +35,8 @@ CONTENTS = {
 }
 """The field of `contents` per datatype. FP16 and BF16 have none and are sent as raw bytes."""
 
+MAX_DIMENSIONS = 64
+
 
 def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
     """Parse a request; outputs are raw bytes if its inputs are, or if they must be.
@@ -42,6 +44,7 @@ def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
     Raises:
         InvalidRequestError: with the field, the rule and what was found.
     """
+    _check_counts(contract, request)
     given = [Given(one.name, one.datatype, [*one.shape]) for one in request.inputs]
     items, length = contract.extent(given)
     raw = request.raw_input_contents
@@ -103,6 +106,26 @@ def check_parameters(parameters: Collection[str], *known: str) -> None:
             )
 
 
+def _check_counts(contract: Contract, request: pb.ModelInferRequest) -> None:
+    """Check the numbers of tensors and dimensions before an object is built for each."""
+    for field, found, most in (
+        ("inputs", len(request.inputs), len(contract.inputs)),
+        ("outputs", len(request.outputs), len(contract.outputs)),
+    ):
+        if found > most:
+            raise InvalidRequestError(f"{field} must be at most {most} tensors; got {found}")
+    for tensor in request.inputs:
+        if "shared_memory_region" in tensor.parameters:
+            raise InvalidRequestError(
+                f"inputs.{tensor.name:.40}: shared memory is not supported; send the data"
+            )
+        if len(tensor.shape) > MAX_DIMENSIONS:
+            raise InvalidRequestError(
+                f"inputs.{tensor.name:.40}.shape must have at most {MAX_DIMENSIONS} dimensions; got "
+                f"{len(tensor.shape)}"
+            )
+
+
 def _raw(
     spec: TensorSpec, tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes, count: int
 ) -> Numbers:
@@ -120,11 +143,13 @@ def _contents(
         raise InvalidRequestError(
             f"inputs.{spec.name}: {spec.datatype} must be sent in raw_input_contents; got none"
         )
-    values: list[object] = [*getattr(tensor.contents, field)]
+    values = getattr(tensor.contents, field)
     where = f"inputs.{spec.name}.contents.{field}"
     if len(values) != count:
         raise InvalidRequestError(f"{where} must have {count} elements; got {len(values)}")
-    return spec.numbers(values, where)
+    if any(sent.name != field for sent, _ in tensor.contents.ListFields()):
+        raise InvalidRequestError(f"inputs.{spec.name}.contents must have only {field}; got more")
+    return spec.numbers([*values], where)
 
 
 def _wanted(

@@ -12,9 +12,15 @@ from google.protobuf.message import DecodeError, Message
 
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
-from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
+from headroom_server.errors import (
+    InvalidRequestError,
+    RefusedError,
+    RequestError,
+    TooLargeError,
+)
 from headroom_server.open_inference_grpc import messages
 from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.open_inference_grpc.wire_bounds import MAX_FIELDS, has_many_fields
 from headroom_server.protocols import descriptions
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
@@ -192,6 +198,8 @@ class Service:
 
 
 def _parsed(takes: type[R], raw: bytes) -> R:
+    if has_many_fields(raw):
+        raise TooLargeError(f"the message must have at most {MAX_FIELDS} fields; got more")
     try:
         return takes.FromString(raw)
     except DecodeError as error:
