@@ -181,7 +181,9 @@ async def test_grpc_health_metadata_and_config_describe_the_model(calls: StartCa
 SHORT = struct.pack("<3d", 1, 2, 3)
 
 BAD = [
-    pytest.param(b"\xff\xff\xff", Code.INVALID_ARGUMENT, "must be a ModelInferRequest", id="no message"),
+    pytest.param(
+        b"\xff\xff\xff", Code.INVALID_ARGUMENT, "must be a ModelInferRequest", id="no message"
+    ),
     pytest.param(b"", Code.NOT_FOUND, "serves 'm'; got ''", id="nothing"),
     pytest.param(raw((1, 2), model_name="q"), Code.NOT_FOUND, "got 'q'", id="model"),
     pytest.param(raw((1, 2), model_version="7"), Code.NOT_FOUND, "got '7'", id="version"),
@@ -233,7 +235,10 @@ BAD = [
         raw((1, 2), outputs=[Output(name="z")]), Code.INVALID_ARGUMENT, "got 'z'", id="output"
     ),
     pytest.param(
-        raw((1, 2), outputs=[Output(name="sum")] * 2), Code.INVALID_ARGUMENT, "at most 1 tensors", id="2 outputs"
+        raw((1, 2), outputs=[Output(name="sum")] * 2),
+        Code.INVALID_ARGUMENT,
+        "at most 1 tensors",
+        id="2 outputs",
     ),
     pytest.param(
         raw(

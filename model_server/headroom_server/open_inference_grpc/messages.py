@@ -121,8 +121,8 @@ def _check_counts(contract: Contract, request: pb.ModelInferRequest) -> None:
             )
         if len(tensor.shape) > MAX_DIMENSIONS:
             raise InvalidRequestError(
-                f"inputs.{tensor.name:.40}.shape must have at most {MAX_DIMENSIONS} dimensions; got "
-                f"{len(tensor.shape)}"
+                f"inputs.{tensor.name:.40}.shape must have at most {MAX_DIMENSIONS} dimensions; "
+                f"got {len(tensor.shape)}"
             )
 
 

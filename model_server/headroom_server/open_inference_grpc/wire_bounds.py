@@ -1,7 +1,7 @@
 """PURE. Counts the fields of a message before it is parsed.
 
-A field of 2 bytes on the wire can be a tensor, which takes 40 times as much in memory. Nested fields
-cost at most 16 bytes per byte and need no count.
+A field of 2 bytes on the wire can be a tensor, which takes 40 times as much in memory. Nested
+fields cost at most 16 bytes per byte and need no count.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def has_many_fields(message: bytes) -> bool:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """Return a number of at most 10 bytes and the position after it; ValueError if there is none."""
+    """Return a number and the position after it; ValueError if there is none."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(message):
