@@ -14,7 +14,7 @@ from typing import Protocol
 from load.outcomes import Ending, FirstTry, Outcome
 
 SETTLED = frozenset({Outcome.OK, Outcome.WRONG})
-"""Whoever got an answer does not ask again."""
+"""A client that got an answer does not ask again."""
 JITTER = 0.25
 """A pause is up to this share shorter than its backoff, so that clients do not return at once."""
 LONGEST_PAUSE_S = 8.0

@@ -77,7 +77,7 @@ def test_render_of_target_ref_exits_with_1_and_says_nothing_is_created() -> None
     )
     result = headroom("render", "-", given=text)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "nothing is created for a" in result.stderr
+    assert "nothing is rendered for a" in result.stderr
 
 
 def test_version_prints_the_installed_version() -> None:

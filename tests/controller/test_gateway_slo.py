@@ -148,6 +148,43 @@ def test_removal_while_a_gateway_is_silent_is_held() -> None:
     tell(story)
 
 
+def test_gateway_that_most_requests_bypass_is_named_and_does_not_measure_the_slo() -> None:
+    async def story(world: World, gateways: Gateways) -> None:
+        world.create_workload("own", replicas=2)
+        world.create(target="own", routing={"mode": "Gateway"}, scaling={"minReplicas": 2})
+        world.pods.arrivals_rps["own"] = REPLICA_RPS
+        gateways.took_us = Bin(2_000_000, 2_100_000)
+        await world.run_for(60.0)
+        assert world.condition("RoutingReady") == ("False", "GatewayBypassed")
+        assert "point clients to Service resnet-gateway, port 80" in world.message("RoutingReady")
+        assert world.status()["signals"]["latencySource"] == "Replicas"
+        assert world.condition("SLOMet") == ("True", "WithinTarget")
+
+        gateways.rate_rps = 0.5 * REPLICA_RPS  # half of it: nothing changes yet
+        await world.run_for(60.0)
+        assert world.condition("RoutingReady") == ("False", "GatewayBypassed")
+        gateways.rate_rps = 0.9 * REPLICA_RPS
+        await world.run_for(90.0)
+        assert world.condition("RoutingReady") == ("True", "ViaGateway")
+        assert world.status()["signals"]["latencySource"] == "Gateway"
+        assert world.condition("SLOMet") == ("False", "AboveTarget")
+        gateways.rate_rps = 0.5 * REPLICA_RPS
+        await world.run_for(90.0)
+        assert world.condition("RoutingReady") == ("True", "ViaGateway")
+
+    tell(story)
+
+
+def test_idle_target_does_not_bypass_its_gateway() -> None:
+    async def story(world: World, gateways: Gateways) -> None:
+        world.create_workload("own", replicas=2)
+        world.create(target="own", routing={"mode": "Gateway"}, scaling={"minReplicas": 2})
+        await world.run_for(60.0)
+        assert world.condition("RoutingReady") == ("True", "ViaGateway")
+
+    tell(story)
+
+
 def test_gateway_buckets_surround_the_target() -> None:
     bounds = bounds_s(0.25)
     assert 0.25 in bounds

@@ -174,6 +174,9 @@ class StatusReason(StrEnum):
     NO_GATEWAY = "NoGateway"
     """RoutingReady: routing.mode is Gateway and no gateway is ready for the service; clients
     connect to the replicas."""
+    GATEWAY_BYPASSED = "GatewayBypassed"
+    """RoutingReady: most requests reach the pods of targetRef through another Service; the latency
+    is that of the replicas."""
     NO_ACTIVATOR = "NoActivator"
     """RoutingReady: no activator can hold requests while no replica is warm; the last replica is
     kept."""
@@ -201,7 +204,7 @@ class StatusReason(StrEnum):
     INSUFFICIENT_ACCELERATORS = "InsufficientAccelerators"
     """Doctor: the nodes have fewer accelerators than minReplicas of all services need."""
     WRONG_PORT = "WrongPort"
-    """Doctor: the server does not listen on runtime.port."""
+    """Doctor: the server does not listen on runtime.port, or its containers declare others."""
     WRONG_PROFILE = "WrongProfile"
     """Doctor: the metrics are those of another runtime.profile."""
     PROMETHEUS_UNREACHABLE = "PrometheusUnreachable"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headroom.api.kind import API_VERSION, GROUP, KIND
+from headroom.api.routing import SERVICE_PORT
 
 if TYPE_CHECKING:
     from headroom.api import InferenceService
@@ -56,6 +57,11 @@ def client_service(service: InferenceService) -> str:
     if service.spec.target_ref is None:
         return service.name
     return service.spec.routing.service_name or f"{service.name}-gateway"
+
+
+def client_port(service: InferenceService) -> int:
+    """Return the port of that Service."""
+    return service.spec.routing.service_port or SERVICE_PORT
 
 
 def gateway_slice(service_name: str) -> str:

@@ -42,7 +42,7 @@ def build_for_clients(
     metadata["name"] = name or names.client_service(service)
     if service.spec.target_ref is None:
         return _service(metadata, selector)
-    port = service.spec.routing.service_port or SERVICE_PORT
+    port = names.client_port(service)
     return _service(metadata, selector, port=port, target_port=service.spec.runtime.port)
 
 

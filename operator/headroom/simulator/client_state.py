@@ -2,7 +2,7 @@
 
 A request is what a client wants answered; each of its tries is a node of the plant. A client that
 gives up leaves its try at the plant without an owner. Users come first in the table of requests and
-keep their row for ever, so no user can have two requests.
+keep their row indefinitely, so no user can have two requests.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Number(IntEnum):
     CLIENTS = 11
     """1: requests are tries of clients (`client_state.py`), who hear how each ends."""
     ENDED = 12
-    """First node of the list of ended tries that their clients have not heard of."""
+    """First node of the list of ended tries that are unknown to their clients."""
 
 
 class Quantity(IntEnum):

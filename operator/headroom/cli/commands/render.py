@@ -61,8 +61,9 @@ def rendered(text: str) -> str:
     if not children:
         names = ", ".join(one.name for one in services)
         raise ValueError(
-            f"nothing is created for {names}: spec.targetRef names a workload that exists, and "
-            "Headroom only scales it; leave out spec.targetRef to have a Deployment created"
+            f"nothing is rendered for {names}: spec.targetRef names a workload that exists, and "
+            "Headroom only scales it (in Gateway mode the running operator adds a Service for "
+            "clients); leave out spec.targetRef to have a Deployment created"
         )
     return yaml.safe_dump_all(children, sort_keys=False)
 

@@ -11,6 +11,7 @@ from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOControlle
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.scaling import Decision, Observation, Policy, State, decide
 from headroom.scaling.post_rules import PostRuleInputs, apply_post_rules, hold_for_token_slo
+from headroom.scaling.values import Routing
 from headroom.telemetry.pod_samples import PodSamples
 
 MISSED_TICKS = 3.0
@@ -72,8 +73,12 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
     observation = replace(inputs.observation, rejected_at_gateway=rejected_at_gateway(totals))
     tokens = _measured(known.tokens, inputs.service, inputs.samples, now_s)
 
+    if gateway.bypassed:
+        policy = replace(policy, routing=Routing.RANDOM)
     adjusted = tokens.adjust_policy(policy)
     first, state = decide(adjusted, before, observation)
+    if inputs.service.spec.target_ref is not None:
+        gateway = gateway.compared(first.signals)
     idle = known.idle.observe(state, first, route, now_s, MISSED_TICKS * policy.tick_s)
     post_inputs = PostRuleInputs(
         capacity_factor=tokens.capacity_factor,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,6 +34,10 @@ GATEWAYS = "gateways"
 """Stands for all of them where windows want a pod."""
 FINE, COARSE = 1.12, 1.5
 """Ratios of neighbouring bounds: within a factor of 5 of the target, and beyond."""
+BYPASSED, ROUTED = 0.6, 0.4
+"""A gateway that most requests bypass does not measure what clients see. It is bypassed from this
+share of the replicas' arrivals on, until the share is below the second. The gateway's own retries,
+one per request, are at most half of the arrivals."""
 FINE_STEPS, COARSE_STEPS = 15, 11
 
 
@@ -48,6 +52,8 @@ class GatewaySLI:
     missed_rps: float | None = None
     """Requests a second in the stable window that were refused, failed or given up."""
     silent: tuple[str, ...] = ()
+    bypassed: bool = False
+    """Whether most requests reach the replicas without a gateway."""
 
     def observe(self, policy: Policy, totals: ServiceTotals | None, now_s: float) -> GatewaySLI:
         """Process what the gateways have counted by now; None: requests do not come through them.
@@ -74,7 +80,17 @@ class GatewaySLI:
             signals=signals,
             missed_rps=windows.total(watched_s).missed / watched_s if known else None,
             silent=totals.failed,
+            bypassed=self.bypassed,
         )
+
+    def compared(self, replicas: Signals) -> GatewaySLI:
+        """Compare with what the replicas report: a target's other Services lead past gateways."""
+        seen, arrived = self.signals.arrival_rps, replicas.arrival_rps
+        bypassed = self.bypassed
+        if self.watched and seen.value is not None and seen.fresh and arrived.fresh:
+            share = 1.0 - seen.value / arrived.value if arrived.value else 0.0
+            bypassed = share > (ROUTED if self.bypassed else BYPASSED)
+        return replace(self, bypassed=bypassed, watched=self.watched and not bypassed)
 
     @property
     def rates(self) -> dict[str, float | None]:

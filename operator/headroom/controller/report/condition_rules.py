@@ -22,7 +22,7 @@ from headroom.controller.report.condition_result import (
     condition_result,
     join,
 )
-from headroom.resources.names import client_service
+from headroom.resources.names import client_port, client_service
 from headroom.scaling.values import Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -311,6 +311,8 @@ def _routing_ready(tick: TickResult) -> _Condition:
             "no gateway accepts connections for the service, so clients connect to the replicas"
         )
         return _FALSE, StatusReason.NO_GATEWAY, message
+    if tick.gateway.bypassed:
+        return _FALSE, StatusReason.GATEWAY_BYPASSED, _bypassed(tick)
     message = f"{_clients(tick.service)} pass through the gateway {', '.join(route.gateways)}"
     if route.activators:
         held = f"{route.activators} activators hold them while no replica is ready"
@@ -319,6 +321,17 @@ def _routing_ready(tick: TickResult) -> _Condition:
         none = "no activator can hold them while no replica is ready, so the last replica is kept"
         return _FALSE, StatusReason.NO_ACTIVATOR, join(message, none)
     return _TRUE, StatusReason.VIA_GATEWAY, message
+
+
+def _bypassed(tick: TickResult) -> str:
+    """Say how many requests come through the gateway, and where clients should connect."""
+    seen, arrived = tick.gateway.signals.arrival_rps, tick.decision.signals.arrival_rps
+    service, port = client_service(tick.service), client_port(tick.service)
+    return (
+        f"{seen.value or 0.0:.3g} of {arrived.value or 0.0:.3g} requests/s come through the "
+        f"gateway, the others through another Service; point clients to Service {service}, "
+        f"port {port}"
+    )
 
 
 def _clients(service: InferenceService) -> str:

@@ -60,6 +60,7 @@ IN_MESSAGE = frozenset(
         StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN,
         StatusReason.SLO_INFEASIBLE,
         StatusReason.ABOVE_TARGET,
+        StatusReason.GATEWAY_BYPASSED,
     }
 )
 """Their messages contain the step that fits."""

@@ -32,6 +32,7 @@ LIMITS = frozenset(
 WARNINGS = frozenset(
     {
         *(_R.RECOMMEND_ONLY, _R.NO_GATEWAY, _R.NO_ACTIVATOR, _R.SCALING_DISABLED),
+        _R.GATEWAY_BYPASSED,
         *(_R.RETRIES_COUNTED, _R.CONNECTIONS_PINNED, _R.DOWNSTREAM_LIMIT),
     }
 )
@@ -90,12 +91,15 @@ REMEDIES: dict[StatusReason, str] = {
     _R.RETRIES_COUNTED: "let clients retry with exponential backoff and jitter, under a retry "
     "budget (at most 10% of their requests)",
     _R.CONNECTIONS_PINNED: "set spec.routing.mode to Gateway, which sends each request to the "
-    "replica with the fewest in flight; or let the server or the clients close connections after "
+    "replica with the fewest in flight (with targetRef, clients of the Service that RoutingReady "
+    "names); or let the server or the clients close connections after "
     "some requests or seconds",
     _R.DOWNSTREAM_LIMIT: "look at what the replicas share (a database, a cache, a network, a GPU): "
     "more replicas do not help, and spec.scaling.maxReplicas can be lowered until it is fixed",
     _R.COST_UNKNOWN: "send requests; the cost is learned from them",
     _R.NO_GATEWAY: "install deploy/components/gateway, or set spec.routing.mode to Service",
+    _R.GATEWAY_BYPASSED: "point clients to the Service that the message names; requests to other "
+    "Services of the workload are balanced by connection",
     _R.NO_ACTIVATOR: "check the pods of headroom-activator, or set spec.scaling.minReplicas to 1",
     _R.ROUTING_UPDATE_FAILED: "change what the API server rejects; the write is repeated",
 }

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from headroom.cli.commands.doctor import cluster_checks, service_checks, telemetry_checks
+from headroom.cli.commands.doctor import (
+    cluster_checks,
+    routing_checks,
+    service_checks,
+    telemetry_checks,
+)
 from headroom.cli.commands.doctor.condition_checks import conditions_need_attention
 from headroom.cli.commands.doctor.facts import Facts
 from headroom.cli.commands.doctor.findings import Diagnosis, Severity
@@ -23,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     service_checks.nothing_is_paused,
     service_checks.service_is_evaluated,
     service_checks.accelerators_exist,
+    routing_checks.gateway_port_is_declared,
     telemetry_checks.prometheus_answers,
     telemetry_checks.pods_expose_metrics,
 )
