@@ -54,6 +54,7 @@ BUSY: dict[str, Any] = body(
             "utilization": 1.02,
             "freshness": "Fresh",
         },
+        "demand": {"known": "AtLeast", "rate": ">=90/s", "requestsPerSecond": 90.0},
         "conditions": CONDITIONS,
     },
 )
@@ -121,12 +122,12 @@ def test_get_lists_services_of_the_context_namespace(kubeconfig: str) -> None:
     lines = result.stdout.splitlines()
     assert [line.split() for line in lines] == [
         [
-            *("NAME", "STATE", "LATENCY", "TARGET", "ARRIVALS/S", "WAITING", "UTILIZATION"),
+            *("NAME", "STATE", "LATENCY", "TARGET", "DEMAND", "WAITING", "UTILIZATION"),
             *("READY", "DESIRED", "ACCELERATORS", "REASON"),
         ],
         ["bert", "Pending", "-", "250ms", *("-" * 3), "0/0", "-", "0", "-"],
         [
-            *("resnet50", "AboveTarget", "310ms", "250ms", "90", "4", "102%"),
+            *("resnet50", "AboveTarget", "310ms", "250ms", ">=90/s", "4", "102%"),
             *("2/3,", "1", "warming", "3", "6", "Burst"),
         ],
     ]
@@ -167,6 +168,7 @@ def test_get_as_json_has_null_for_unknown(kubeconfig: str) -> None:
     )
     assert (bert["state"], bert["arrivalsRps"], bert["latency"]) == ("Pending", None, None)
     assert resnet["conditions"][1]["reason"] == "AboveTarget"
+    assert (resnet["demand"]["known"], bert["demand"], bert["slo"]) == ("AtLeast", None, None)
 
 
 def test_get_without_services_says_so(api: ApiServer, kubeconfig: str) -> None:

@@ -165,6 +165,31 @@ def test_explain_shows_decision_and_counterfactuals() -> None:
     assert "fine" not in text
 
 
+HIDDEN = {
+    "known": "AtLeast",
+    "rate": ">=160/s",
+    "requestsPerSecond": 160.0,
+    "atMostPerSecond": 533.3,
+    "message": "64 requests in flight at 2 saturated replicas",
+}
+LATE = {"errorBudgetRemaining": 0.4, "lateShare": 0.031, "margin": 1.4}
+
+
+def test_explain_shows_hidden_demand_and_the_margin() -> None:
+    text = words(SERVICE | {"status": STATUS | {"demand": HIDDEN, "slo": LATE}})
+    assert (
+        "Demand is at least 160/s (64 requests in flight at 2 saturated replicas); up to 533/s\n"
+        "Margin 1.4x: 3.1% of the last hour's requests were late\n"
+    ) in text
+
+
+def test_explain_of_counted_demand_adds_no_line() -> None:
+    counted = {"known": "Exact", "rate": "90/s", "requestsPerSecond": 90.0}
+    assert words(SERVICE | {"status": STATUS | {"demand": counted}}) == words(
+        SERVICE | {"status": STATUS}
+    )
+
+
 def test_explain_without_decision_says_so() -> None:
     assert "No decision yet" in words(SERVICE)
 

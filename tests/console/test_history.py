@@ -10,7 +10,17 @@ import pytest
 
 from fakes_scaling import policy
 from headroom.console.history import DECISIONS, EVERY_S, SAMPLES, History
-from headroom.scaling import Decision, Direction, Freshness, Reason, ReplicaCounts, Signal, Signals
+from headroom.scaling import (
+    Decision,
+    Demand,
+    DemandKnown,
+    Direction,
+    Freshness,
+    Reason,
+    ReplicaCounts,
+    Signal,
+    Signals,
+)
 
 POLICY = policy()
 
@@ -45,6 +55,17 @@ def history(*decisions: Decision, accelerators: int = 1) -> History:
     for each in decisions:
         made.take(POLICY, each, accelerators)
     return made
+
+
+def test_sample_has_what_is_known_of_the_demand() -> None:
+    known = (DemandKnown.EXACT, DemandKnown.AT_LEAST, DemandKnown.INCLUDES_RETRIES)
+    series = history(
+        *(
+            replace(decision(100.0 + 20.0 * index), demand=Demand(known=one))
+            for index, one in enumerate(known)
+        )
+    ).series()
+    assert series["bound"].tolist() == [0.0, 1.0, -1.0]
 
 
 def test_sample_has_worst_latency_and_queue_and_last_values() -> None:

@@ -29,7 +29,7 @@ from headroom.console.read_model import ReadModel
 from headroom.console.summary import State, summarize
 from headroom.console.what_if import Changes, answer, neighbours, parsed
 from headroom.controller.report.evaluation import Evaluation
-from headroom.scaling import decide
+from headroom.scaling import Demand, DemandKnown, decide
 from headroom.scaling.post_rules import PostRuleInputs
 
 MANY = [bystander(number) for number in range(250)]
@@ -301,6 +301,58 @@ def test_samples_above_target_are_marked() -> None:
     one = series(latency_s=[0.5, 1.5, math.inf], target_s=[1.0, 1.0, 1.0])
     (late,) = re.findall(r'class="late" d="([^"]*)"', drawn(one))
     assert late.count("m-2 -2") == 2
+
+
+def test_samples_with_hidden_demand_or_retries_are_marked() -> None:
+    one = series(
+        arrivals_rps=[90.0, 160.0, 160.0, 374.0, math.nan], bound=[0.0, 1.0, 1.0, -1.0, 1.0]
+    )
+    (marks,) = re.findall(r'class="bound" d="([^"]*)"', drawn(one))
+    assert (marks.count("l2.5 -3l2.5 3"), marks.count("l2.5 3l2.5 -3")) == (2, 1)
+    assert json.loads(plots.readings(one))["bound"] == [0.0, 1.0, 1.0, -1.0, 1.0]
+
+
+DEMANDS = [
+    (
+        Demand(known=DemandKnown.AT_LEAST, rate_rps=160.0, at_most_rps=533.3, detail="64 wait"),
+        ("\N{GREATER-THAN OR EQUAL TO}", "requests/s at least; up to 533"),
+        "demand is at least 160/s (64 wait)",
+    ),
+    (
+        Demand(known=DemandKnown.INCLUDES_RETRIES, rate_rps=80.0, detail="374/s counted"),
+        ("\N{LESS-THAN OR EQUAL TO}", "requests/s with retries; demand &lt;=80/s"),
+        "demand is at most 80/s (374/s counted)",
+    ),
+    (Demand(), (), ""),
+]
+
+
+@pytest.mark.parametrize(("demand", "figures", "sentence"), DEMANDS, ids=lambda one: str(one)[:20])
+def test_pages_show_what_arrivals_do_not_show_of_the_demand(
+    demand: Demand, figures: tuple[str, ...], sentence: str
+) -> None:
+    model, hour = an_hour(seconds=60.0)
+    hour.decisions[-1] = replace(hour.decisions[-1], demand=demand)
+    found = model.view("vision", "demo")
+    assert found is not None
+    page = service_page.rendered(found, Asked(), now_s=START_S)
+    table = overview.rendered(listing(model.entries(), Query()), now_s=START_S)
+    for text in (*figures, sentence):
+        assert text in page
+    assert all(text in table for text in figures[:1])
+    if not sentence:
+        assert "demand is" not in page
+        assert "\N{GREATER-THAN OR EQUAL TO}" not in page + table
+
+
+def test_page_shows_the_margin_and_its_cause() -> None:
+    model, hour = an_hour(seconds=60.0)
+    slo = {"errorBudgetRemaining": 1.0, "lateShare": 0.031, "margin": 1.4}
+    hour.raw["status"]["slo"] = slo
+    found = model.view("vision", "demo")
+    assert found is not None
+    page = service_page.rendered(found, Asked(), now_s=START_S)
+    assert html.escape("margin 1.4x: 3.1% of the last hour's requests were late") in page
 
 
 @pytest.mark.parametrize("empty", [series(arrivals_rps=[]), series(arrivals_rps=[math.nan])])

@@ -18,7 +18,7 @@ def counted(kind: ConditionType = VISIBLE) -> ConditionResult:
 
 
 def hidden(message: str = "at least 160/s") -> ConditionResult:
-    return ConditionResult(VISIBLE, FALSE, StatusReason.DEMAND_HIDDEN, message)
+    return ConditionResult(VISIBLE, FALSE, StatusReason.HIDDEN_DEMAND, message)
 
 
 RETRIES = ConditionResult(VISIBLE, FALSE, StatusReason.RETRIES_COUNTED, "at most 80/s")
@@ -65,7 +65,7 @@ def test_verdict_that_alternates_is_reported_once() -> None:
     """Hidden for 6 s of every 8 s: never for 10 s, and after that never absent for 60 s."""
     alternating = [hidden(), hidden(), hidden(), counted()] * 30
     assert {one.reason for one in shown(alternating, counted())} == {StatusReason.DEMAND_COUNTED}
-    assert {one.reason for one in shown(alternating, hidden())} == {StatusReason.DEMAND_HIDDEN}
+    assert {one.reason for one in shown(alternating, hidden())} == {StatusReason.HIDDEN_DEMAND}
 
 
 def test_message_of_an_unchanged_verdict_is_the_newest() -> None:
@@ -80,7 +80,7 @@ def test_clock_that_goes_back_begins_the_wait_again() -> None:
     (last,), damping = damping.damped([hidden()], 50.0)
     assert last.reason is StatusReason.DEMAND_COUNTED
     (last,), _ = damping.damped([hidden()], 50.0 + WORSE_AFTER_S)
-    assert last.reason is StatusReason.DEMAND_HIDDEN
+    assert last.reason is StatusReason.HIDDEN_DEMAND
 
 
 def test_other_conditions_change_at_once() -> None:
@@ -93,4 +93,4 @@ def test_other_conditions_change_at_once() -> None:
 def test_stored_reason_of_another_version_is_replaced_at_once() -> None:
     later = counted().condition(1).model_copy(update={"reason": "FromTheFuture"})
     (last,), _ = Damping.of_stored((later,)).damped([hidden()], 0.0)
-    assert last.reason is StatusReason.DEMAND_HIDDEN
+    assert last.reason is StatusReason.HIDDEN_DEMAND

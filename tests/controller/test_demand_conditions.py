@@ -73,7 +73,7 @@ def found(decision: Decision, kind: ConditionType) -> ConditionResult:
         (Demand(), StatusReason.DEMAND_COUNTED, "every request is counted once"),
         (
             HIDDEN,
-            StatusReason.DEMAND_HIDDEN,
+            StatusReason.HIDDEN_DEMAND,
             (
                 "demand is at least 160/s (64 requests in flight at 2 saturated replicas); up to "
                 "533/s; clients wait for saturated replicas before they send more; wait: replicas "
@@ -200,7 +200,7 @@ def test_hidden_demand_and_obstacles_are_events() -> None:
     after = tuple(found(decision, kind).condition(3) for kind in (VISIBLE, EFFECTIVE))
     posted = list(events.of_conditions((), after))
     assert [(one.reason, one.warning) for one in posted] == [
-        ("DemandHidden", True),
+        ("HiddenDemand", True),
         ("ConnectionsPinned", True),
     ]
     assert posted[0].note.startswith("DemandVisible is False: demand is at least 160/s")

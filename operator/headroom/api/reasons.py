@@ -14,7 +14,7 @@ where both name the same trouble, such as MetricsMissing, they spell it alike.
 | the API server rejects pods (quota, admission) | PodCreationForbidden |
 | the target is shorter than one request takes | SLOInfeasible |
 | the percentile exceeds its target | AboveTarget |
-| clients wait for saturated replicas, so arrivals are a lower bound | DemandHidden |
+| clients wait for saturated replicas, so arrivals are a lower bound | HiddenDemand |
 | a part of what arrives are further tries | RetriesCounted |
 | connections stay with saturated replicas | ConnectionsPinned |
 | more replicas serve no more requests | DownstreamLimit |
@@ -150,7 +150,7 @@ class StatusReason(StrEnum):
 
     DEMAND_COUNTED = "DemandCounted"
     """DemandVisible: every request that clients want to send is counted, once."""
-    DEMAND_HIDDEN = "DemandHidden"
+    HIDDEN_DEMAND = "HiddenDemand"
     """DemandVisible: clients wait for saturated replicas, so arrivals are a lower bound."""
     RETRIES_COUNTED = "RetriesCounted"
     """DemandVisible: many requests miss, and a part of what arrives are further tries, so arrivals

@@ -1,6 +1,6 @@
 """The last hour of one service: a ring of samples, a ring of decisions, and its cost.
 
-Bounded: 180 samples of 13 numbers are 11 kB, 48 decisions at most 20 kB; a thousand services take
+Bounded: 180 samples of 14 numbers are 12 kB, 48 decisions at most 20 kB; a thousand services take
 some 30 MB at most. A sample has the worst latency and the longest queue of 20 s, and the last value
 of the rest.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling import Decision, Policy, ReplicaCounts
+from headroom.scaling import Decision, DemandKnown, Policy, ReplicaCounts
 
 EVERY_S = 20.0
 SAMPLES = 180
@@ -26,8 +26,14 @@ LONGEST_STEP_S = 60.0
 
 COLUMNS = (
     *("arrivals_rps", "waiting", "latency_s", "target_s", "utilization", "desired", "current"),
-    *("ready", "warming", "late", "unschedulable", "broken", "terminating"),
+    *("ready", "warming", "late", "unschedulable", "broken", "terminating", "bound"),
 )
+BOUNDS = {
+    DemandKnown.EXACT: 0.0,
+    DemandKnown.AT_LEAST: 1.0,
+    DemandKnown.INCLUDES_RETRIES: -1.0,
+}
+"""Column `bound`: demand is at least (1) or at most (-1) what arrives, or all of it arrives (0)."""
 _WORST = tuple(COLUMNS.index(name) for name in ("waiting", "latency_s"))
 
 Samples = NDArray[np.float32]
@@ -153,6 +159,7 @@ def _row(policy: Policy, decision: Decision) -> Samples:
         counts.unschedulable,
         counts.broken,
         counts.terminating,
+        BOUNDS[decision.demand.known],
     )
     return np.array([np.nan if one is None else one for one in numbers], dtype=np.float32)
 

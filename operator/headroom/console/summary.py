@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import Any
 
 from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
+from headroom.api.demand_status import DemandStatus
 from headroom.api.reasons import StatusReason
-from headroom.api.status import Status
+from headroom.api.status import SloStatus, Status
 
 Manifest = Mapping[str, Any]
 
@@ -132,6 +133,8 @@ class ServiceSummary:
     latency: str | None
     """The measured percentile; `unbounded` where too many requests missed."""
     arrivals_rps: float | None
+    demand: DemandStatus | None
+    """What clients want to send; a bound where arrivals do not show it."""
     waiting: float | None
     utilization: float | None
     ceiling: float | None
@@ -153,6 +156,7 @@ class ServiceSummary:
     message: str | None
     decided: str | None
     """Time of the last decision, RFC 3339."""
+    slo: SloStatus | None
     conditions: Conditions
 
 
@@ -184,6 +188,7 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
         target=objective.get("target"),
         latency=signals.latency if signals else None,
         arrivals_rps=signals.arrivals_per_second if signals else None,
+        demand=status.demand,
         waiting=signals.waiting if signals else None,
         utilization=signals.utilization if signals else None,
         ceiling=slo.get("utilizationCeiling"),
@@ -200,6 +205,7 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
         reason=decision.reason if decision else None,
         message=decision.message if decision else None,
         decided=decision.time if decision else None,
+        slo=status.slo,
         conditions=status.conditions,
     )
 
@@ -230,9 +236,10 @@ def by_attention(rows: Iterable[ServiceSummary]) -> list[ServiceSummary]:
 
 def summary_json(row: ServiceSummary) -> dict[str, Any]:
     """Return the summary as JSON values, named as in the resource; null is unknown."""
-    conditions = [condition.manifest() for condition in row.conditions]
     values = {_camel(key): value for key, value in asdict(row).items()}
-    return values | {"conditions": conditions}
+    parts = {"demand": row.demand, "slo": row.slo}
+    shown = {key: None if part is None else part.manifest() for key, part in parts.items()}
+    return values | shown | {"conditions": [one.manifest() for one in row.conditions]}
 
 
 def _camel(name: str) -> str:

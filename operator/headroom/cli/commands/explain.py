@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -96,6 +96,7 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
         parts.append(Text("No decision yet: the operator has not evaluated this service."))
     else:
         parts += [_decision(decision), Text(_signals(service, status))]
+        parts += [Text(line) for line in _promise(status)]
         if decision.counterfactuals:
             parts += [Text(), _counterfactuals(decision)]
         if decision.recommendations:
@@ -148,6 +149,17 @@ def _signals(service: Mapping[str, Any], status: Status) -> str:
         f"metrics {signals.freshness}",
     )
     return ", ".join(measured)
+
+
+def _promise(status: Status) -> Iterator[str]:
+    """Yield what arrivals do not show of the demand, and the margin that was learned."""
+    from headroom.scaling.values import DemandKnown
+
+    demand, slo = status.demand, status.slo
+    if demand is not None and demand.known != DemandKnown.EXACT:
+        yield f"Demand is {demand.sentence}"
+    if slo is not None and slo.sentence:
+        yield slo.sentence[0].upper() + slo.sentence[1:]
 
 
 def _counterfactuals(decision: DecisionStatus) -> Table:

@@ -151,7 +151,7 @@ _COLUMNS: list[tuple[str, str, Any]] = [
     ("STATE", "<", lambda row: row.state.value),
     ("LATENCY", ">", lambda row: row.latency or UNKNOWN),
     ("TARGET", ">", lambda row: row.target or UNKNOWN),
-    ("ARRIVALS/S", ">", lambda row: _number(row.arrivals_rps)),
+    ("DEMAND", ">", lambda row: UNKNOWN if row.demand is None else row.demand.rate),
     ("WAITING", ">", lambda row: _number(row.waiting)),
     ("UTILIZATION", ">", lambda row: _share(row.utilization)),
     ("READY", ">", _replicas),
@@ -164,6 +164,7 @@ _COLUMNS: list[tuple[str, str, Any]] = [
     ("REASON", "<", lambda row: row.reason or UNKNOWN),
 ]
 _WIDE: list[tuple[str, str, Any]] = [
+    ("ARRIVALS/S", ">", lambda row: _number(row.arrivals_rps)),
     ("PERCENTILE", ">", lambda row: UNKNOWN if row.percentile is None else f"p{row.percentile}"),
     ("CEILING", ">", lambda row: _share(row.ceiling)),
     ("MIN", ">", lambda row: UNKNOWN if row.min_replicas is None else str(row.min_replicas)),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from headroom.charts.markup import Markup, joined, tag
 from headroom.console.pages import formatting as fmt
 from headroom.console.pages.frame import simple_table
 from headroom.console.summary import ServiceSummary
 from headroom.controller.report.evaluation import Evaluation
-from headroom.scaling import Decision
+from headroom.scaling import Decision, DemandKnown
 
 
 def decision_section(row: ServiceSummary, last: Evaluation | None) -> Markup:
@@ -16,7 +18,7 @@ def decision_section(row: ServiceSummary, last: Evaluation | None) -> Markup:
         said = tag("p", tag("b", row.reason), f" {row.message or ''}") if row.reason else None
         nothing = tag("p", "No decision yet.", class_="empty")
         return tag("section", tag("h2", "Decision"), said or nothing, class_="card")
-    decision = last.decision
+    decision, promise = last.decision, "; ".join(_promise(row))
     return joined(
         (
             tag(
@@ -24,12 +26,21 @@ def decision_section(row: ServiceSummary, last: Evaluation | None) -> Markup:
                 tag("h2", "Decision"),
                 tag("p", tag("b", decision.reason.value), class_="reason"),
                 tag("p", _sentences(decision.message)),
+                tag("p", _sentences(promise), class_="note") if promise else None,
                 class_="card",
             ),
             _counterfactuals(decision, last),
             _rules(decision),
         )
     )
+
+
+def _promise(row: ServiceSummary) -> Iterator[str]:
+    """Yield what arrivals do not show of the demand, and the margin that was learned."""
+    if row.demand is not None and row.demand.known != DemandKnown.EXACT:
+        yield f"demand is {row.demand.sentence}"
+    if row.slo is not None and row.slo.sentence:
+        yield row.slo.sentence
 
 
 def _sentences(message: str) -> Markup:

@@ -6,9 +6,15 @@ import math
 from datetime import UTC, datetime
 
 from headroom.api.status import duration_text
+from headroom.scaling.values import DemandKnown
 
 UNKNOWN = "\N{EN DASH}"
 NARROW = "\N{NARROW NO-BREAK SPACE}"
+AT_LEAST, AT_MOST = "\N{GREATER-THAN OR EQUAL TO}", "\N{LESS-THAN OR EQUAL TO}"
+_SIGNS = {
+    DemandKnown.AT_LEAST.value: AT_LEAST + NARROW,
+    DemandKnown.INCLUDES_RETRIES.value: AT_MOST + NARROW,
+}
 
 
 def number(value: float | None) -> str:
@@ -18,6 +24,12 @@ def number(value: float | None) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}".replace(",", NARROW)
     return f"{value:.3g}"
+
+
+def arrivals(rate_rps: float | None, known: str | None) -> str:
+    """Format an arrival rate, with a sign where it is only a bound of the demand."""
+    sign = "" if rate_rps is None or known is None else _SIGNS.get(known, "")
+    return sign + number(rate_rps)
 
 
 def percent(ratio: float | None) -> str:

@@ -34,6 +34,8 @@ GAP_S = 45.0
 Values = NDArray[np.floating[Any]]
 
 _LOAD, _REPLICAS, _WAITING, _TAIL = (18.0, 90.0), (128.0, 228.0), (266.0, 326.0), (364.0, 448.0)
+_ARROWS = {1.0: "m-2.5 -4l2.5 -3l2.5 3", -1.0: "m-2.5 4l2.5 3l2.5 -3"}
+"""Open arrows away from the line, by column `bound`: the demand is there."""
 _UP, _DOWN = "l-4 0l4 -6.5l4 6.5Z", "l-4 0l4 6.5l4 -6.5Z"
 
 
@@ -55,6 +57,7 @@ def history_figure(
         "svg",
         _panel(_LOAD, "arrivals, requests per second", load, time),
         _line(series, series["arrivals_rps"], time, load, "load"),
+        _bounds(series, time, load),
         _panel(_REPLICAS, "replicas; line: desired", replicas, time),
         _stack(series, time, replicas),
         _line(series, series["desired"], time, replicas, "asked", steps=True),
@@ -81,7 +84,15 @@ def readings(series: TimeSeries) -> str:
     data: dict[str, list[float | None]] = {
         "t": [round(value, 1) for value in series.times_s.tolist()]
     }
-    for name in ("arrivals_rps", "waiting", "latency_s", "utilization", "desired", *STATES):
+    for name in (
+        "arrivals_rps",
+        "waiting",
+        "latency_s",
+        "utilization",
+        "desired",
+        "bound",
+        *STATES,
+    ):
         data[name] = [_short(value) for value in series[name].tolist()]
     return json.dumps(data, separators=(",", ":"), allow_nan=False)
 
@@ -221,6 +232,21 @@ def _late(series: TimeSeries, time: Axis, tail: Axis, per_s: float) -> Markup:
         if late and at >= time.low
     ]
     return tag("path", class_="late", d="".join(places))
+
+
+def _bounds(series: TimeSeries, time: Axis, load: Axis) -> Markup:
+    """Mark samples whose arrivals are a lower or an upper bound of the demand."""
+    places = [
+        f"M{time(at):.1f} {load(value):.1f}{_ARROWS[bound]}"
+        for at, value, bound in zip(
+            series.times_s.tolist(),
+            series["arrivals_rps"].tolist(),
+            series["bound"].tolist(),
+            strict=True,
+        )
+        if bound in _ARROWS and at >= time.low and math.isfinite(value)
+    ]
+    return tag("path", class_="bound", d="".join(places))
 
 
 def _clock(time: Axis) -> Markup:

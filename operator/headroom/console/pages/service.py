@@ -18,6 +18,7 @@ from headroom.console.pages.what_if_form import section as what_if
 from headroom.console.read_model import ServiceEntry
 from headroom.console.summary import ServiceSummary, needing_attention
 from headroom.controller.report.evaluation import Evaluation
+from headroom.scaling import DemandKnown
 
 
 def rendered(one: ServiceEntry, asked: Asked, *, now_s: float) -> str:
@@ -78,7 +79,7 @@ def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
     share = f"of {row.current} requested"
     held = [
         ("Latency", row.latency or fmt.UNKNOWN, f"p{row.percentile}, target {row.target}"),
-        ("Arrivals", fmt.number(row.arrivals_rps), "requests/s"),
+        ("Arrivals", fmt.arrivals(row.arrivals_rps, row.demand and row.demand.known), _rate(row)),
         ("Waiting", fmt.number(row.waiting), "requests"),
         (
             "Utilization",
@@ -99,6 +100,17 @@ def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
         ),
         class_="figures",
     )
+
+
+def _rate(row: ServiceSummary) -> str:
+    """Return the unit of the arrivals, with what is known of the demand behind them."""
+    demand = row.demand
+    if demand is None or demand.known == DemandKnown.EXACT:
+        return "requests/s"
+    if demand.known == DemandKnown.INCLUDES_RETRIES:
+        return f"requests/s with retries; demand {demand.rate}"
+    most = demand.at_most_per_second
+    return "requests/s at least" + (f"; up to {fmt.number(most)}" if most is not None else "")
 
 
 def _attention(conditions: Sequence[Condition]) -> Markup | None:
@@ -129,6 +141,10 @@ def _last_hour(history: History | None, last: Evaluation | None, now_s: float) -
         for state in plots.STATES
         if series[state].size and (series[state] > 0).any()
     ]
+    if (series["bound"] > 0).any():
+        legend.append(tag("span", f"{fmt.AT_LEAST} demand is at least the arrivals"))
+    if (series["bound"] < 0).any():
+        legend.append(tag("span", f"{fmt.AT_MOST} arrivals include retries"))
     legend += [
         tag("span", "\N{BLACK UP-POINTING TRIANGLE} more replicas"),
         tag("span", "\N{WHITE DOWN-POINTING TRIANGLE} fewer replicas"),

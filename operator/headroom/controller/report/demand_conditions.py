@@ -16,7 +16,7 @@ _Condition = tuple[ConditionStatus, StatusReason, str]
 
 _HIDDEN = {
     DemandKnown.AT_LEAST: (
-        StatusReason.DEMAND_HIDDEN,
+        StatusReason.HIDDEN_DEMAND,
         "clients wait for saturated replicas before they send more",
     ),
     DemandKnown.INCLUDES_RETRIES: (

@@ -38,7 +38,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.NO_ACTIVATOR: "see the pods of headroom-activator, or set minReplicas to 1",
     StatusReason.ROUTING_UPDATE_FAILED: "fix what is rejected; it is retried at once",
     StatusReason.SCALED_TO_ZERO: "send a request to start one",
-    StatusReason.DEMAND_HIDDEN: "wait: replicas are added until clients no longer wait",
+    StatusReason.HIDDEN_DEMAND: "wait: replicas are added until clients no longer wait",
     StatusReason.RETRIES_COUNTED: "let clients back off with jitter, under a retry budget",
     StatusReason.CONNECTIONS_PINNED: "set routing.mode to Gateway, or limit a connection's age",
     StatusReason.DOWNSTREAM_LIMIT: "look at what replicas share; more of them do not help",

@@ -18,7 +18,7 @@ NO_FINDING = frozenset({_R.SCALED_TO_ZERO})
 NOTES = frozenset(
     {
         *(_R.PENDING, _R.WARMING_UP, _R.COLLECTING_METRICS, _R.NO_TRAFFIC, _R.COST_UNKNOWN),
-        *(_R.LATENCY_NOT_MEASURED, _R.EXTERNALLY_SCALED, _R.DEMAND_HIDDEN),
+        *(_R.LATENCY_NOT_MEASURED, _R.EXTERNALLY_SCALED, _R.HIDDEN_DEMAND),
     }
 )
 """They pass, or were configured, or are being answered."""
@@ -86,10 +86,11 @@ REMEDIES: dict[StatusReason, str] = {
     "--namespace {namespace} shows which rule or limit sets their number",
     _R.SLO_INFEASIBLE: "raise spec.slo.latency.target above the latency of an idle replica, or use "
     "a faster accelerator or model",
-    _R.DEMAND_HIDDEN: "nothing to do: replicas are added until clients no longer wait; if "
+    _R.HIDDEN_DEMAND: "nothing to do: replicas are added until clients no longer wait; if "
     "maxReplicas or accelerators bind, another finding says so",
     _R.RETRIES_COUNTED: "let clients retry with exponential backoff and jitter, under a retry "
-    "budget (at most 10% of their requests)",
+    "budget (at most 10% of their requests), and send x-retry-attempt: N with further tries, "
+    "which then do not count as demand",
     _R.CONNECTIONS_PINNED: "set spec.routing.mode to Gateway, which sends each request to the "
     "replica with the fewest in flight (with targetRef, clients of the Service that RoutingReady "
     "names); or let the server or the clients close connections after "

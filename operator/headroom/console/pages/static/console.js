@@ -103,9 +103,11 @@ function readAt(time) {
     : [seconds < 2 ? `${Math.round(seconds * 1000)}` : String(seconds), seconds < 2 ? " ms" : " s"];
   const states = ["warming", "late", "unschedulable", "broken"].filter((name) => data[name][i])
     .map((name) => number(name, ` ${name}`));
+  const [arrivals, perSecond] = number("arrivals_rps", "/s");
+  const sign = { 1: "\u2265\u202f", [-1]: "\u2264\u202f" }[data.bound?.[i]] ?? "";
   const parts = [
     [new Date(data.t[i] * 1000).toISOString().slice(11, 19), ""],
-    number("arrivals_rps", "/s"), number("desired", " desired"), number("ready", " ready"), ...states,
+    [sign + arrivals, perSecond], number("desired", " desired"), number("ready", " ready"), ...states,
     number("waiting", " waiting"), tail,
   ];
   reading.replaceChildren(...parts.flatMap(([value, unit], index) => {
