@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+from headroom.api.demand_status import DemandStatus
 from headroom.api.status import duration_text
 from headroom.scaling.values import DemandKnown
 
@@ -26,9 +27,9 @@ def number(value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def arrivals(rate_rps: float | None, known: str | None) -> str:
+def arrivals(rate_rps: float | None, demand: DemandStatus | None) -> str:
     """Format an arrival rate, with a sign where it is only a bound of the demand."""
-    sign = "" if rate_rps is None or known is None else _SIGNS.get(known, "")
+    sign = "" if rate_rps is None or demand is None else _SIGNS.get(demand.known, "")
     return sign + number(rate_rps)
 
 

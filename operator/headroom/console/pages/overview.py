@@ -147,9 +147,9 @@ def _row(one: ServiceEntry, now_s: float) -> Markup:
         ),
         tag(
             "td",
-            fmt.arrivals(row.arrivals_rps, row.demand and row.demand.known),
+            fmt.arrivals(row.arrivals_rps, row.demand),
             class_="number",
-            title=row.demand and row.demand.sentence,
+            title=None if row.demand is None else row.demand.sentence,
             data_name="arrivals/s",
         ),
         tag("td", spark, class_="wide"),

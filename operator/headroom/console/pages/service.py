@@ -79,7 +79,7 @@ def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
     share = f"of {row.current} requested"
     held = [
         ("Latency", row.latency or fmt.UNKNOWN, f"p{row.percentile}, target {row.target}"),
-        ("Arrivals", fmt.arrivals(row.arrivals_rps, row.demand and row.demand.known), _rate(row)),
+        ("Arrivals", fmt.arrivals(row.arrivals_rps, row.demand), _rate(row)),
         ("Waiting", fmt.number(row.waiting), "requests"),
         (
             "Utilization",
