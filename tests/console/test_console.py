@@ -19,7 +19,17 @@ from headroom.ops.checks import Check
 from headroom.ops.health import Health, watch_loop_lag
 from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.ops.server import application, serve
-from headroom.scaling import Decision, Direction, Freshness, Reason, Signal, Signals
+from headroom.scaling import (
+    Decision,
+    Demand,
+    DemandKnown,
+    Direction,
+    Freshness,
+    Obstacle,
+    Reason,
+    Signal,
+    Signals,
+)
 from pods_world import Pods
 from service_world import service
 from virtual_time import VirtualTimeLoop
@@ -159,6 +169,9 @@ def shown(instruments: OperatorMetrics, start: str) -> list[str]:
     return [line for line in instruments.page().decode().splitlines() if line.startswith(start)]
 
 
+SPACE = service().namespace
+
+
 def named(name: str) -> InferenceService:
     return replace(service(), name=name)
 
@@ -179,6 +192,30 @@ def test_decision_metrics_last_until_service_is_deleted() -> None:
     assert 'headroom_operator_decisions_total{reason="UtilizationCeiling"} 2.0' in shown(
         instruments, "headroom_operator_decisions_total"
     )
+
+
+def test_demand_and_obstacles_are_metrics() -> None:
+    instruments, mine = OperatorMetrics(), f'inferenceservice="bert",namespace="{SPACE}"'
+    hidden = Demand(known=DemandKnown.AT_LEAST, rate_rps=160.0, at_most_rps=533.0)
+    pinned = replace(
+        DECISION,
+        demand=hidden,
+        obstacle=Obstacle.CONNECTIONS_PINNED,
+        margin=1.4,
+        late_share=0.031,
+    )
+    for decision, value in ((pinned, 1.0), (DECISION, 0.0)):
+        instruments.decided(named("bert"), decision)
+        page = instruments.page().decode()
+        for name, label in (("demand_known", "AtLeast"), ("obstacle", "ConnectionsPinned")):
+            key = name.rsplit("_", maxsplit=1)[-1]
+            assert f'headroom_service_{name}{{{mine},{key}="{label}"}} {value}\n' in page
+        assert f"headroom_service_margin_ratio{{{mine}}} {decision.margin}\n" in page
+    assert shown(instruments, "headroom_service_late_requests_ratio{") == []
+    assert shown(instruments, "headroom_service_demand_at_most_per_second{") == []
+    instruments.decided(named("bert"), replace(DECISION, feasible=False))
+    infeasible = f'headroom_service_obstacle{{{mine},obstacle="TargetBelowIdle"}} 1.0'
+    assert infeasible in shown(instruments, "headroom_service_obstacle")
 
 
 def test_unknown_value_has_no_series() -> None:

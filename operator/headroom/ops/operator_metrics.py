@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from headroom.api import InferenceService
 from headroom.ops.service_gauges import Family, ServiceGauges
-from headroom.scaling import Decision
+from headroom.scaling import Decision, DemandKnown, Obstacle
 
 _TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 
@@ -97,6 +97,11 @@ class OperatorMetrics:
             self._of_services.show(owner, _REPLICAS, number, state)
         for name, value in _measurements(service, decision).items():
             self._of_services.show(owner, name, value)
+        for known in DemandKnown:
+            is_known = float(decision.demand.known is known)
+            self._of_services.show(owner, _DEMAND_KNOWN, is_known, known.value)
+        for obstacle in Obstacle:
+            self._of_services.show(owner, _OBSTACLE, _blocks(decision, obstacle), obstacle.value)
 
     def gateway_rates(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
         """Show the rates counted at the gateways; no series without a gateway."""
@@ -157,6 +162,11 @@ class OperatorMetrics:
 
 _MEASURED = {
     "headroom_service_arrivals_per_second": "Requests that arrive per second.",
+    "headroom_service_demand_per_second": "Requests per second that the rules use; a bound of "
+    "what clients want to send, unless demand is known to be exact.",
+    "headroom_service_demand_at_most_per_second": "Upper bound of hidden demand.",
+    "headroom_service_margin_ratio": "Learned factor on arrivals; 1 without need.",
+    "headroom_service_late_requests_ratio": "Share of the last hour's requests that were late.",
     "headroom_service_requests_waiting": "Requests queued, without those in a batch.",
     "headroom_service_latency_seconds": "Measured percentile; +Inf where too many requests missed.",
     "headroom_service_latency_target_seconds": "Target of the percentile.",
@@ -168,6 +178,8 @@ _MEASURED = {
 
 _SLO_WINDOWS = "headroom_service_slo_windows_total"
 _REPLICAS = "headroom_service_replicas"
+_DEMAND_KNOWN = "headroom_service_demand_known"
+_OBSTACLE = "headroom_service_obstacle"
 _GATEWAY_RATES = {
     "arrived": "headroom_service_gateway_arrivals_per_second",
     "missed": "headroom_service_gateway_misses_per_second",
@@ -182,6 +194,14 @@ _OF_SERVICES = {
         kind="counter",
     ),
     _REPLICAS: Family(text="Number of replicas by state.", label="state"),
+    _DEMAND_KNOWN: Family(
+        text="1 for how the arrival rate relates to the demand (Exact, AtLeast, IncludesRetries).",
+        label="known",
+    ),
+    _OBSTACLE: Family(
+        text="1 for what keeps latency above its target and more replicas cannot change.",
+        label="obstacle",
+    ),
     **{name: Family(text=text) for name, text in _MEASURED.items()},
     _GATEWAY_RATES["arrived"]: Family(text="Requests that arrive at the gateways per second."),
     _GATEWAY_RATES["missed"]: Family(
@@ -209,10 +229,19 @@ def _replicas(decision: Decision) -> dict[str, int]:
     }
 
 
+def _blocks(decision: Decision, obstacle: Obstacle) -> float:
+    below = obstacle is Obstacle.TARGET_BELOW_IDLE and not decision.feasible
+    return float(decision.obstacle is obstacle or below)
+
+
 def _measurements(service: InferenceService, decision: Decision) -> dict[str, float | None]:
-    signals, slo = decision.signals, service.spec.slo
+    signals, demand, slo = decision.signals, decision.demand, service.spec.slo
     values = (
         signals.arrival_rps.value,
+        demand.rate_rps,
+        demand.at_most_rps,
+        decision.margin,
+        decision.late_share,
         signals.waiting.value,
         signals.latency_s.value,
         slo.latency.target.seconds,
