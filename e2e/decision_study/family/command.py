@@ -3,54 +3,104 @@
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
+from bench.figures import Figure, all_hold, table
 from decision_study import tables
-from decision_study.family import asking, hard, members, performing, summary
+from decision_study.family import (
+    asking,
+    hard,
+    kept,
+    looks,
+    members,
+    peers,
+    performing,
+    summary,
+    verdicts,
+)
+from decision_study.family.kept import Kept
 from decision_study.family.loads import LOADS
-from decision_study.family.members import DEVELOP, MEMBERS, Member
+from decision_study.family.members import DEVELOP, JUDGE, MEMBERS, Member
 from decision_study.records import CLAIRVOYANT, IDEAL, OURS, Job
+from decision_study.tables import Grid
 from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.report.write import write_atomically
 
 FOLDER = Path(__file__).parents[3] / ".decision_study"
 RUNS = FOLDER / "family.jsonl"
 HARD = "hard"
 ASKS = (members.ALONE, *asking.KINDS)
-YARDSTICKS: tuple[Job, ...] = tuple(
-    Job(cell="", autoscaler=CLAIRVOYANT, knobs=knobs)
-    for knobs in ((), (("window_s", 8.0),), (("window_s", 3.0),), (("window_s", 1.0),))
+WIDTH_WITHOUT_TERMINAL = 200
+BOUNDS: tuple[Job, ...] = (
+    *(
+        Job(cell="", autoscaler=CLAIRVOYANT, knobs=knobs)
+        for knobs in ((), (("window_s", 8.0),), (("window_s", 3.0),), (("window_s", 1.0),))
+    ),
+    *(Job(cell="", autoscaler=IDEAL, knobs=knobs) for knobs in ((), (("trailing_s", 2.0),))),
 )
-"""The clairvoyant at several windows: the cheapest that keeps the promise is the yardstick."""
+"""The bounds see arrivals at several windows: `verdicts` says which one counts in a cell."""
+HELD, FAILED = 0, 1
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run what is missing, print the tables, and return the exit status."""
+    """Run what is missing, print the tables; 0 if every figure holds, else 1."""
     given = _parser().parse_args(argv)
-    names = _names(given)
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=200)
-    knobs = tuple(sorted(given.headroom_knobs))
-    ours = Job(cell="", autoscaler=OURS, knobs=knobs)
-    wanted = [ours, *YARDSTICKS, Job(cell="", autoscaler=IDEAL)]
-    jobs = [
-        Job(cell=name, autoscaler=each.autoscaler, knobs=each.knobs, seed=members.SEED)
-        for name in names
-        for each in wanted
-    ]
-    done = performing.complete(jobs, RUNS, workers=given.jobs, console=console)
-    cells = summary.cells_of(done.values(), ours.setting)
-    if given.set == HARD:
-        shown = [summary.hard(cells)]
+        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    names = _names(given)
+    ours = Job(cell="", autoscaler=OURS, knobs=tuple(sorted(given.headroom_knobs)))
+    jobs = _jobs(names, ours, given.peers)
+    if given.report_only:
+        done = kept.current(kept.load(RUNS), jobs)
     else:
-        shown = [summary.classes(cells), summary.asking(cells), summary.worst(cells, given.worst)]
-    for grid in shown:
-        console.print(tables.for_terminal(grid))
-    return 0
+        done = performing.complete(jobs, RUNS, workers=given.jobs, console=console)
+    if given.set == JUDGE and given.look is None:
+        console.print("The results of judge are kept and not shown; --look REASON shows them.")
+        return HELD
+    if given.set == JUDGE:
+        times = looks.note(looks.RECORD, given.look, names)
+        console.print(f"Look {times} at judge, recorded in {looks.RECORD.name}.")
+    return _report(list(done.values()), ours.setting, given, console)
+
+
+def _jobs(names: Sequence[str], ours: Job, with_peers: int) -> list[Job]:
+    """Return all runs; the peers' settings only in the first cells."""
+    found = []
+    for number, name in enumerate(names):
+        found += [
+            Job(cell=name, autoscaler=each.autoscaler, knobs=each.knobs, seed=members.SEED)
+            for each in (ours, *BOUNDS)
+        ]
+        found += peers.jobs(name, members.SEED) if number < with_peers else []
+    return found
+
+
+def _report(records: Sequence[Kept], ours: str, given: argparse.Namespace, console: Console) -> int:
+    """Print the tables and the figures and write them as Markdown."""
+    cells = summary.cells_of(records, ours)
+    rivals = verdicts.rivals_of(records, OURS)
+    if given.set == HARD:
+        figures, grids = verdicts.hard_figures(cells), [summary.hard(cells)]
+    else:
+        figures = verdicts.figures(cells, rivals)
+        grids = [summary.classes(cells), summary.asking(cells)]
+        if rivals:
+            grids.append(summary.settings(verdicts.singles(cells, rivals)))
+        grids.append(summary.worst(cells, given.worst, performing.description_of))
+    shown: list[RenderableType] = [tables.for_terminal(grid) for grid in grids]
+    for each in (*shown, table(f"What was promised, on {given.set}", figures)):
+        console.print(each)
+    _write(FOLDER / f"family-{given.set}.md", figures, grids)
+    return HELD if all_hold(figures) else FAILED
+
+
+def _write(path: Path, figures: Sequence[Figure], grids: Sequence[Grid]) -> None:
+    parts = [tables.promises(figures), *grids]
+    write_atomically(path, "\n".join(map(tables.as_markdown, parts)))
 
 
 def _names(given: argparse.Namespace) -> list[str]:
@@ -70,33 +120,42 @@ def _parser() -> argparse.ArgumentParser:
         prog="decision_study family",
         allow_abbrev=False,
         description="Run Headroom and the bounds in random workloads and judge the promise after "
-        "the first hour. Finished runs are kept in .decision_study/family.jsonl.",
+        "the first hour. Finished runs are kept in .decision_study/family.jsonl; those of Headroom "
+        "while the sources of its decision are unchanged.",
     )
     add = parser.add_argument
-    add("--set", choices=(DEVELOP, HARD), default=DEVELOP, help="the set (develop)")
+    add("--set", choices=(DEVELOP, JUDGE, HARD), default=DEVELOP, help="the set (develop)")
+    add(
+        "--peers",
+        type=int,
+        nargs="?",
+        const=len(MEMBERS),
+        default=0,
+        metavar="N",
+        help="with the peers' settings, for figures 3 and 4; in the first N cells only",
+    )
+    add("--look", metavar="REASON", help="show the results of judge, and record that and why")
     add("--sample", type=int, metavar="N", help="only the first N; they are of all classes in turn")
-    add("--class", dest="load", type=_loads, metavar="A,B", help=f"only {', '.join(LOADS)}")
-    add("--clients", type=_clients, metavar="A,B", help=f"only {', '.join(ASKS)}")
+    add("--class", dest="load", type=_of(tuple(LOADS)), metavar="A,B", help=", ".join(LOADS))
+    add("--clients", type=_of(ASKS), metavar="A,B", help=", ".join(ASKS))
     add("--headroom-knobs", type=_knobs, default=[], metavar="K=V,K=V", help="of the simulator")
     add("--worst", type=int, default=10, metavar="N", help="so many of the worst cells (10)")
-    add("--jobs", "-j", type=int, default=min(2, os.cpu_count() or 1), help="worker processes")
+    add("--jobs", "-j", type=int, default=2, metavar="N", help="worker processes (2)")
+    add("--report-only", action="store_true", help="report finished runs, run nothing")
     return parser
 
 
-def _clients(text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    for name in names:
-        if name not in ASKS:
-            raise argparse.ArgumentTypeError(f"one of {', '.join(ASKS)}; got {name!r}")
-    return names
+def _of(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
+    """Return the parser of names that are separated by commas, all of them known."""
 
+    def parse(text: str) -> tuple[str, ...]:
+        names = tuple(text.split(","))
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"one of {', '.join(known)}; got {name!r}")
+        return names
 
-def _loads(text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    for name in names:
-        if name not in LOADS:
-            raise argparse.ArgumentTypeError(f"one of {', '.join(LOADS)}; got {name!r}")
-    return names
+    return parse
 
 
 def _knobs(text: str) -> list[tuple[str, float]]:

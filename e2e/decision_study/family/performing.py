@@ -26,6 +26,34 @@ def scenario_of(name: str) -> Scenario:
     return hard.scenario_of(name) if name in hard.ROWS else members.scenario_of(name)
 
 
+def description_of(name: str) -> str:
+    """Return what a cell is, in short: batch, target, cold start, routing, clients, ceiling.
+
+    Worked: "B4 cv 0.3, target 3.2x of 0.21 s, start 120 s, Random, limited 64, at most 12".
+    """
+    spec = scenario_of(name).workloads[0].spec
+    server, clients = spec.server, spec.clients
+    places = f"B{server.max_batch}" + (f"x{server.slots}" if server.slots > 1 else "")
+    alone_s = server.execution_s(1)
+    ratio = spec.policy.latency_target_s / alone_s
+    asks = "open loop"
+    if clients.users is not None:
+        asks = f"up to {clients.most_users} users"
+    elif clients.connections is not None:
+        asks = f"{clients.connections} connections"
+    elif clients.retries:
+        asks = f"{clients.retries} retries"
+    parts = (
+        f"{places} cv {server.cv:.1f}",
+        f"target {ratio:.1f}x of {alone_s:.2g} s",
+        f"start {spec.cold_start.median_s:.0f} s",
+        spec.network.routing.value,
+        asks,
+        f"at most {spec.policy.max_replicas}",
+    )
+    return ", ".join(parts)
+
+
 def perform(job: Job) -> Kept:
     """Perform one run."""
     scenario = scenario_of(job.cell)

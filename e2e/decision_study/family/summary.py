@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -13,6 +13,19 @@ from decision_study.tables import Grid
 
 KEPT = 0.95
 """The promise: this share of the requests in time. All members promise the 95th percentile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Single:
+    """One setting of a peer in all feasible cells."""
+
+    setting: str
+    kept: int
+    """Cells whose promise it keeps."""
+    cost: float
+    """GPU-hours in these cells in sum, over Headroom's."""
+    attainment: float
+    """Mean over cells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +88,7 @@ def cells_of(records: Iterable[Kept], ours: str) -> list[CellResult]:
                     name=name,
                     ours=own[0],
                     yardstick=yardstick(clairvoyant),
-                    ideal=ideal[0] if ideal else None,
+                    ideal=yardstick(ideal),
                 )
             )
     return sorted(found, key=lambda cell: cell.name)
@@ -159,16 +172,33 @@ def _ratio(pairs: Sequence[tuple[Kept | None, Kept | None]]) -> str:
     return f"{sum(hours for hours, _ in known) / below:.2f}" if below > 0 else "-"
 
 
-def worst(cells: Sequence[CellResult], count: int) -> Grid:
-    """Return the feasible cells with the lowest attainment."""
+def settings(found: Sequence[Single]) -> Grid:
+    """Return the settings of peers that keep the most cells, and every peer's best one."""
+    best: dict[str, Single] = {}
+    for single in found:
+        best.setdefault(single.setting.partition("(")[0], single)
+    rows = list(dict.fromkeys([*found[:10], *best.values()]))
+    return Grid(
+        title="Each peer with one setting for all feasible cells",
+        columns=("setting", "cells kept", "attainment %", "GPU-hours over Headroom's"),
+        rows=tuple(
+            (each.setting, str(each.kept), _percent([each.attainment]), f"{each.cost:.2f}")
+            for each in rows
+        ),
+        note="The ten that keep the most cells, then the best one of each peer.",
+    )
+
+
+def worst(cells: Sequence[CellResult], count: int, described: Callable[[str], str]) -> Grid:
+    """Return the feasible cells with the lowest attainment, and what they are."""
     feasible = sorted((c for c in cells if c.feasible), key=lambda cell: cell.ours.attainment)
     return Grid(
         title="The worst feasible cells",
         columns=(
             *("cell", "attainment %", "by hour", "ideal reactive %", "clairvoyant %"),
-            *("cost", "ideal's cost", "flaps/h"),
+            *("cost", "ideal's cost", "flaps/h", "what it is"),
         ),
-        rows=tuple(_worst(cell) for cell in feasible[:count]),
+        rows=tuple((*_worst(cell), described(cell.name)) for cell in feasible[:count]),
     )
 
 

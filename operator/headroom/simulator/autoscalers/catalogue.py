@@ -19,7 +19,7 @@ from headroom.simulator.autoscalers.bounds import Clairvoyant, IdealReactive, Or
 from headroom.simulator.autoscalers.dynamo import Dynamo
 from headroom.simulator.autoscalers.fixed import StaticMean, StaticPeak
 from headroom.simulator.autoscalers.headroom import Headroom
-from headroom.simulator.autoscalers.hpa import HpaLatency, HpaQueue, HpaUtilization
+from headroom.simulator.autoscalers.hpa import HpaLatency, HpaQueue, HpaRequests, HpaUtilization
 from headroom.simulator.autoscalers.keda import Keda
 from headroom.simulator.autoscalers.knative import Knative
 from headroom.simulator.autoscalers.llmd import LlmdSlo
@@ -31,6 +31,7 @@ PEERS: tuple[type[Peer], ...] = (
     HpaUtilization,
     HpaQueue,
     HpaLatency,
+    HpaRequests,
     Keda,
     Knative,
     RayServe,
@@ -154,6 +155,13 @@ GRIDS: Mapping[str, tuple[Setting, ...]] = MappingProxyType(
                 "stabilization_s": (0.0, 60.0, 120.0, 180.0, 600.0, 900.0),
             },
             [{"target_ratio": 0.7, "stabilization_s": 60.0}],
+        ),
+        "hpa-rps": _star(
+            {
+                "target_share": (0.4, 0.5, 0.6, 0.7, 0.9, 1.0),
+                "stabilization_s": (0.0, 60.0, 120.0, 180.0, 600.0, 900.0),
+            },
+            [{"target_share": 0.6, "stabilization_s": 60.0}],
         ),
         "keda": _star(
             {

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscaler v2 on GPU utilization, on the queue and on p95: one metric each.
+"""HorizontalPodAutoscaler v2 on GPU utilization, the queue, p95 or arrivals: one metric each.
 
 Source: kubernetes/kubernetes, pkg/controller/podautoscaler. Sync every 15 s, tolerance 0.1,
 scale-up by at most max(4, 100 %) per 15 s, scale-down after 300 s to the largest recommendation of
@@ -84,22 +84,49 @@ class HpaQueue(Hpa):
     """The service's waiting requests as External metric with an `AverageValue` target.
 
     The query sums over scraped pods; a pod without a scrape adds nothing, and only an empty answer
-    is an error. The default target is one full batch waiting per replica.
+    is an error. The default target is one full batch waiting per replica. With `in_flight` it is
+    waiting and running requests, averaged over the window.
     """
 
     kind: ClassVar[str] = "hpa-queue"
 
     target_batches: float = 1.0
-    """Waiting requests per replica, in batches."""
+    """Waiting requests per replica, in batches; with `in_flight` running ones, too."""
+    in_flight: bool = False
 
     def _propose(self, view: View) -> int | None:
-        waiting = view.metrics.instant(Column.WAITING)
-        if not waiting:
+        queue = queue_of(view, in_flight=self.in_flight, window_s=self.window_s)
+        if queue is None:
             return None
         return from_average(
-            sum(waiting.values()),
+            queue,
             existing=existing_count(view),
             target=self.target_batches * self.places,
+            tolerance=self.tolerance,
+        )
+
+
+@dataclass(kw_only=True)
+class HpaRequests(Hpa):
+    """Arrivals as External metric with an `AverageValue` target: a share of the true capacity.
+
+    The capacity is the highest rate of one replica at which the SLO is met, as measured on the
+    plant: the best that a load test can find.
+    """
+
+    kind: ClassVar[str] = "hpa-rps"
+
+    target_share: float = 0.8
+    """Target rate per replica over its true capacity."""
+
+    def _propose(self, view: View) -> int | None:
+        rates = view.metrics.rate(Column.ARRIVALS, view.now_s, self.window_s)
+        if not rates:
+            return None
+        return from_average(
+            sum(rates.values()),
+            existing=existing_count(view),
+            target=self.target_share * self.truth.capacity_rps,
             tolerance=self.tolerance,
         )
 
@@ -129,3 +156,18 @@ class HpaLatency(Hpa):
             target=self.target_ratio * policy.latency_target_s,
             tolerance=self.tolerance,
         )
+
+
+def queue_of(view: View, *, in_flight: bool, window_s: float) -> float | None:
+    """Return the waiting requests of all scraped pods; None without a scrape.
+
+    With `in_flight` it is the mean over the window of waiting and running ones.
+    """
+    waiting = view.metrics.instant(Column.WAITING)
+    if not waiting:
+        return None
+    if not in_flight:
+        return sum(waiting.values())
+    columns = (Column.WAITING, Column.RUNNING)
+    means = [view.metrics.average(column, view.now_s, window_s) for column in columns]
+    return sum(each[uid] for each in means for uid in waiting if uid in each)

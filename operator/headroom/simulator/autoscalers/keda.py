@@ -19,6 +19,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from headroom.simulator.autoscaler import ScaleRequest, View
+from headroom.simulator.autoscalers.hpa import queue_of
 from headroom.simulator.autoscalers.hpa_controller import (
     DEFAULT_DOWN,
     HpaBehavior,
@@ -28,7 +29,6 @@ from headroom.simulator.autoscalers.hpa_controller import (
     from_value,
 )
 from headroom.simulator.autoscalers.peer import Peer, existing_count, ready_pods
-from headroom.simulator.plant_state import Column
 
 
 class FallbackBehavior(StrEnum):
@@ -62,7 +62,9 @@ class Keda(Peer):
     )
 
     target_batches: float = 1.0
-    """Waiting requests per replica, in batches."""
+    """Waiting requests per replica, in batches; with `in_flight` running ones, too."""
+    in_flight: bool = False
+    """The queue trigger is the mean of waiting and running requests over the window."""
     latency_ratio: float = 1.0
     """p95 trigger, as a ratio of the latency target."""
     window_s: float = 60.0
@@ -100,8 +102,7 @@ class Keda(Peer):
         )
 
     def _queue(self, view: View) -> float | None:
-        waiting = view.metrics.instant(Column.WAITING)
-        return self._known(sum(waiting.values()) if waiting else None)
+        return self._known(queue_of(view, in_flight=self.in_flight, window_s=self.window_s))
 
     def _latency_s(self, view: View) -> float | None:
         ratio = self.policy.latency_percentile

@@ -1,4 +1,4 @@
-"""Knative's pod autoscaler (KPA) on concurrency: a stable and a panic window.
+"""Knative's pod autoscaler (KPA) on concurrency or requests: a stable and a panic window.
 
 Source: knative/serving, pkg/autoscaler/scaling/autoscaler.go and config/core/configmaps/
 autoscaler.yaml: tick 2 s, stable 60 s, panic window 10 % of it, panic threshold 200 %, target
@@ -9,7 +9,8 @@ Choices: the published target of 100 in flight per replica assumes a web server;
 concurrency is its places (containerConcurrency), of which 70 % are the target. A scrape that
 misses pods is scaled to all ready ones, as its scraper does with samples. The windows are in the
 autoscaler, so a restart of the metrics store does not affect them. The activator is not part of
-the plant: requests are not held at zero, and its grace period of 30 s has no effect.
+the plant: requests are not held at zero, and its grace period of 30 s has no effect. With the
+metric `rps` the target is a share of the true capacity of a replica.
 """
 
 from __future__ import annotations
@@ -58,13 +59,16 @@ class Knative(Peer):
     """ceil(concurrency / target) per window, the larger one in panic, never down in panic."""
 
     kind: ClassVar[str] = "knative"
-    may_be_zero: ClassVar[frozenset[str]] = frozenset({"scale_down_delay_s"})
+    may_be_zero: ClassVar[frozenset[str]] = frozenset({"scale_down_delay_s", "rps_share"})
 
     period_s: float = 2.0
     scrape_s: float = 1.0
     concurrency_batches: float = 1.0
     """Requests in flight per replica at 100 %, in batches."""
     target_utilization: float = 0.7
+    rps_share: float = 0.0
+    """Above 0: the metric is requests per second, and this share of a replica's true capacity the
+    target. 0: the metric is concurrency."""
     stable_window_s: float = 60.0
     panic_window_ratio: float = 0.1
     panic_threshold: float = 2.0
@@ -100,18 +104,17 @@ class Knative(Peer):
 
     def _record(self, view: View, ready: int) -> None:
         # Two ticks' worth of seconds hold at least two scrapes, which a rate needs.
-        rates = of_ready(
-            view.metrics.rate(Column.IN_FLIGHT_S, view.now_s, self.period_s + self.scrape_s), view
-        )
-        present = of_ready(view.metrics.instant(Column.IN_FLIGHT_S), view)
+        column = Column.ARRIVALS if self.rps_share else Column.IN_FLIGHT_S
+        rates = of_ready(view.metrics.rate(column, view.now_s, self.period_s + self.scrape_s), view)
+        present = of_ready(view.metrics.instant(column), view)
         fresh = [uid for uid in rates if uid in present]
         if fresh:
-            concurrency = sum(rates[uid] for uid in fresh) / len(fresh) * ready
-            self._stable.record(view.now_s, concurrency)
-            self._panic.record(view.now_s, concurrency)
+            value = sum(rates[uid] for uid in fresh) / len(fresh) * ready
+            self._stable.record(view.now_s, value)
+            self._panic.record(view.now_s, value)
 
     def _scale(self, now_s: float, ready: int, stable: float, panic: float) -> ScaleRequest:
-        target = self.concurrency_batches * self.places * self.target_utilization
+        target = self._target()
         low = math.floor(ready / self.max_scale_down_rate)
         high = math.ceil(self.max_scale_up_rate * ready)
         stable_pods = min(max(round_up(stable / target), low), high)
@@ -125,6 +128,11 @@ class Knative(Peer):
             return ScaleRequest(replicas=self._delay(now_s, stable_pods), reason="Stable")
         self._panic_pods = max(self._panic_pods, stable_pods, panic_pods)
         return ScaleRequest(replicas=self._delay(now_s, self._panic_pods), reason="Panic")
+
+    def _target(self) -> float:
+        if self.rps_share:
+            return self.rps_share * self.truth.capacity_rps
+        return self.concurrency_batches * self.places * self.target_utilization
 
     def _delay(self, now_s: float, wanted: int) -> int:
         if not self.scale_down_delay_s:
