@@ -103,7 +103,7 @@ def test_quick_study_covers_every_workload_and_plant() -> None:
     assert {cell.plant for cell in chosen} == {cell.plant for cell in CELLS}
     assert set(asked.extent.extras) == QUICK_EXTRAS
     jobs = plan.first(asked.extent, options.grids(asked.extent))
-    assert len(jobs) == 16 * (14 * 4 + 4) + len(QUICK_EXTRAS)
+    assert len(jobs) == 16 * (15 * 4 + 4) + len(QUICK_EXTRAS)
 
 
 def test_partial_study_includes_the_bounds() -> None:

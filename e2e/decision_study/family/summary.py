@@ -217,7 +217,7 @@ def _worst(cell: CellResult) -> tuple[str, ...]:
 
 
 def hard(cells: Sequence[CellResult]) -> Grid:
-    """Return one row per hard row: Headroom beside the bounds."""
+    """Return one row per hard row: Headroom and the bounds."""
     return Grid(
         title="Hard rows, after the first hour",
         columns=(

@@ -171,7 +171,7 @@ def _asking(cells: Sequence[CellResult]) -> list[Figure]:
 
 
 def hard_figures(rows: Sequence[CellResult]) -> tuple[Figure, ...]:
-    """Return two figures per hard row: attainment and cost beside the ideal reactive's."""
+    """Return two figures per hard row: attainment and cost against the ideal reactive's."""
     found: list[Figure] = []
     for row in rows:
         if row.ideal is None or row.ideal.gpu_hours <= 0:
