@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from demo.recording import Change, Look, Recording, changes
+from headroom.scaling import DemandKnown
 from load.messages import Window
 
 INK, SOFT, GRID = "#22303c", "#6b7a88", "#e3e8ec"
@@ -30,6 +31,13 @@ BEYOND_TARGET = 3.0
 
 def draw(recording: Recording, path: Path, *, title: str, subtitle: str) -> None:
     """Write the picture as PNG. Needs at least one look and the generator's start."""
+    figure = drawn(recording, title=title, subtitle=subtitle)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
+def drawn(recording: Recording, *, title: str, subtitle: str) -> Figure:
+    """Return the picture."""
     assert recording.started is not None
     figure = Figure(figsize=(11, 10), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
@@ -50,8 +58,7 @@ def draw(recording: Recording, path: Path, *, title: str, subtitle: str) -> None
     grid[-1].set_xlim(0.0, recording.started.duration_s)
     figure.suptitle(title, x=0.01, ha="left", color=INK, fontsize=14, fontweight="bold")
     grid[0].set_title(subtitle, loc="left", color=SOFT, fontsize=9)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    return figure
 
 
 def _load(axes: Axes, recording: Recording, looks: Sequence[Look], times: Sequence[float]) -> None:
@@ -74,7 +81,29 @@ def _load(axes: Axes, recording: Recording, looks: Sequence[Look], times: Sequen
         )
     axes.set_ylabel("requests / s", color=INK)
     axes.set_ylim(0.0, ROOM_FOR_LEGEND * axes.get_ylim()[1])
+    _bounds(axes, looks, times)
     axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=3)
+
+
+def _bounds(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
+    """Mark looks at which arrivals were only a bound of the demand, up to the highest possible."""
+    for known, marker, text in (
+        (DemandKnown.AT_LEAST, "^", "demand is at least this"),
+        (DemandKnown.INCLUDES_RETRIES, "v", "demand is at most this"),
+    ):
+        demands = [look.service.demand for look in looks]
+        seen = [
+            (at, demand)
+            for at, demand in zip(times, demands, strict=True)
+            if demand is not None and demand.known == known
+        ]
+        if not seen:
+            continue
+        rates = [demand.requests_per_second for _, demand in seen]
+        most = [demand.at_most_per_second or demand.requests_per_second for _, demand in seen]
+        at = [time for time, _ in seen]
+        axes.vlines(at, rates, most, color=LOAD, lw=1.0, alpha=0.3)
+        axes.plot(at, rates, color=LOAD, marker=marker, ms=5, mfc="none", ls="", label=text)
 
 
 def _replicas(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:

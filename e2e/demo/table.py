@@ -13,6 +13,7 @@ from rich.text import Text
 
 from demo.checks import percent, seconds_text
 from demo.recording import Look, Recording, arrivals_rps, decisions, recent, utilization
+from demo.views import ServiceView
 from load.outcomes import Outcome
 from load.statistics import merged
 
@@ -40,7 +41,11 @@ def rows(look: Look, recording: Recording) -> list[Row]:
     depth = service.queue_depth or (service.cost.max_batch if service.cost else None)
     lost = merged(second.tally for second in recording.seconds).outcomes[Outcome.LOST]
     return [
-        Row(name="arrivals", now=UNKNOWN if arrivals is None else f"{arrivals:.1f} /s"),
+        Row(
+            name="arrivals",
+            now=UNKNOWN if arrivals is None else f"{arrivals:.1f} /s",
+            bound=_demand(service),
+        ),
         Row(
             name="waiting",
             now=UNKNOWN if look.waiting is None else str(look.waiting),
@@ -67,6 +72,12 @@ def rows(look: Look, recording: Recording) -> list[Row]:
         ),
         Row(name="lost requests", now=str(lost), style=BAD if lost else ""),
     ]
+
+
+def _demand(service: ServiceView) -> str:
+    """Return the demand where arrivals do not show it."""
+    demand = service.demand
+    return f"demand {demand.rate}" if demand is not None and service.demand_is_bound else ""
 
 
 def replicas_text(look: Look) -> str:

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headroom.api.demand_status import DemandStatus
 from headroom.api.durations import Duration
-from headroom.api.status import UNBOUNDED
+from headroom.api.status import UNBOUNDED, Status
 from headroom.api.timestamps import epoch_s
 from headroom.resources.names import SCALER_FIELD_MANAGER
-from headroom.scaling.values import CostModel
+from headroom.scaling.values import CostModel, DemandKnown
 
 Body = Mapping[str, Any]
 
@@ -69,10 +70,16 @@ class ServiceView:
     broken: int
     decision: DecisionView | None
     cost: CostModel | None
+    demand: DemandStatus | None
     conditions: Mapping[str, str]
     """Status by type."""
     messages: Mapping[str, str]
     """Reason and message by type."""
+
+    @property
+    def demand_is_bound(self) -> bool:
+        """Return whether arrivals are only a lower or an upper bound of the demand."""
+        return self.demand is not None and self.demand.known != DemandKnown.EXACT
 
     def is_true(self, condition: str) -> bool:
         """Return whether the condition is there and True."""
@@ -131,6 +138,7 @@ def service(body: Body) -> ServiceView:
         broken=status.get("brokenReplicas", 0),
         decision=_decision(status["decision"]) if "decision" in status else None,
         cost=_cost(status["model"]) if "model" in status else None,
+        demand=Status.read(status).demand,
         conditions={each["type"]: each["status"] for each in conditions},
         messages={
             each["type"]: f"{each.get('reason', '')}: {each.get('message', '')}"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
-from demo import report, table
+from demo import figure, report, table
 from demo.checks import Requirements, evaluate
 from demo.recording import Look, Recording
+from headroom.api.demand_status import DemandStatus
 
 REQUIRED = Requirements(
     gpus=8,
@@ -40,6 +43,41 @@ def test_report_of_a_good_run_has_no_failure_and_a_failed_check_is_marked(
 
 def test_report_without_data_is_failed() -> None:
     assert "FAILED" in shown(Recording())
+
+
+HIDDEN = {
+    "known": "AtLeast",
+    "rate": ">=160/s",
+    "requestsPerSecond": 160.0,
+    "atMostPerSecond": 533.0,
+}
+
+
+def test_table_shows_hidden_demand_as_a_bound(look: Callable[..., Look]) -> None:
+    def bound(seen: Look) -> str:
+        return next(row.bound for row in table.rows(seen, Recording()) if row.name == "arrivals")
+
+    assert bound(look(0, 1, demand=HIDDEN)) == "demand >=160/s"
+    assert bound(look(0, 1, demand=HIDDEN | {"known": "Exact"})) == ""
+    assert bound(look(0, 1)) == ""
+
+
+@pytest.mark.parametrize(
+    ("known", "label"),
+    [
+        ("AtLeast", "demand is at least this"),
+        ("IncludesRetries", "demand is at most this"),
+        ("Exact", None),
+    ],
+)
+def test_picture_marks_arrivals_that_are_a_bound(
+    good_run: Callable[[], Recording], known: str, label: str | None
+) -> None:
+    run = good_run()
+    demand = DemandStatus.model_validate(HIDDEN | {"known": known})
+    run.looks = [replace(one, service=replace(one.service, demand=demand)) for one in run.looks]
+    labels = figure.drawn(run, title="", subtitle="").axes[0].get_legend_handles_labels()[1]
+    assert [each for each in labels if each.startswith("demand")] == ([label] if label else [])
 
 
 def test_table_before_the_first_second_shows_unknown_instead_of_zero(
