@@ -29,6 +29,8 @@ SCORE = Score(
     mean_ready=4.0,
     peak_ready=6,
     peak_waiting=40,
+    peak_unsent=0,
+    tries=1000,
     little_error=1e-12,
 )
 
@@ -39,6 +41,7 @@ def timeline(samples: int = 4, step_s: float = 10.0, **columns: Sequence[float])
         "times_s": [step_s * (index + 1) for index in range(samples)],
         "arrival_rps": [20.0] * samples,
         "waiting": [0.0] * samples,
+        "unsent": [0.0] * samples,
         "p95_s": [0.05] * samples,
         "attainment": [1.0] * samples,
         "desired": [2.0] * samples,

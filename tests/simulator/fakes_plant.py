@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.values import Policy, Routing
-from headroom.simulator import kernel
+from headroom.simulator import client_kernel, kernel
+from headroom.simulator.client_state import (
+    Amount,
+    ClientState,
+    Count,
+    Phase,
+    allocate_clients,
+    enlarged,
+)
 from headroom.simulator.plant import Clients, Network, Server, ServiceSpec, Spread
 from headroom.simulator.plant_state import (
     NONE,
@@ -78,8 +86,10 @@ class Plant:
     duration_s: float = 3600.0
     now_s: float = 0.0
     tables: PlantState = field(init=False)
+    clients: ClientState | None = field(init=False)
 
     def __post_init__(self) -> None:
+        self.clients = allocate_clients(self.spec, self.seed)
         self.tables = with_rows(allocate(self.spec, self.seed, self.duration_s), self.replicas)
         for row in range(self.replicas):
             kernel.admit(self.tables, row, 0.0)
@@ -87,6 +97,13 @@ class Plant:
     def run(self, times_s: Times | list[float], until_s: float = math.inf) -> Plant:
         """Take in these arrivals and run until then, or until everything has ended."""
         times, index = np.asarray(times_s, dtype=np.float64), 0
+        while self.clients is not None:
+            index = client_kernel.advance(self.tables, self.clients, times, index, until_s)
+            if not self.clients.counts[Count.STALLED]:
+                last_s = float(self.clients.amounts[Amount.NOW_S])
+                self.now_s = until_s if math.isfinite(until_s) else last_s
+                return self
+            self.tables, self.clients = enlarged(self.tables, self.clients)
         while True:
             index = kernel.advance(self.tables, times, index, until_s)
             if index == len(times) or times[index] >= until_s:
@@ -126,6 +143,10 @@ class Plant:
     def counter(self, row: int, column: Column) -> float:
         return float(self.tables.counters[row, column])
 
+    def count(self, which: Count) -> int:
+        assert self.clients is not None
+        return int(self.clients.counts[which])
+
     @property
     def rows(self) -> int:
         """Replicas that there is room for; also the row of the central queue."""
@@ -163,7 +184,10 @@ class Plant:
     def check(self) -> None:
         """Raise AssertionError where the tables contradict themselves: requests, lists, heap."""
         p = self.settle().tables
-        assert self.tally(Tally.REQUESTS) == self.ended + self.in_flight
+        if self.clients is None:
+            assert self.tally(Tally.REQUESTS) == self.ended + self.in_flight
+        else:
+            self._check_clients(self.clients)
         for numbers in (p.tally, p.waiting, p.in_flight, p.busy_slots, p.counters, p.latency):
             assert (numbers >= 0).all()
         assert self.little_error < 1e-9
@@ -181,6 +205,38 @@ class Plant:
         count = int(p.numbers[Number.HEAP])
         assert count == len(self._running()) == p.busy_slots.sum()
         assert all(p.heap_s[(place - 1) // 2] <= p.heap_s[place] for place in range(1, count))
+
+    def _check_clients(self, c: ClientState) -> None:
+        """Raise AssertionError where requests, their tries and connections contradict another."""
+        p = self.tables
+        phases = [Phase(value) for value in c.phase]
+        waiting = [r for r, phase in enumerate(phases) if phase >= Phase.UNSENT]
+        assert self.tally(Tally.REQUESTS) == self.ended + len(waiting), "each ends exactly once"
+        assert len(waiting) == self.count(Count.OPEN)
+        sent = {r: int(c.node[r]) for r, phase in enumerate(phases) if phase is Phase.SENT}
+        owned = {int(p.owner[node]): node for node in sent.values()}
+        assert owned == sent, "a try and its request know each other"
+        assert (p.owner != NONE).sum() == len(sent), "what was given up has no owner"
+        assert phases.count(Phase.UNSENT) == self.count(Count.UNSENT)
+        sleeping = phases.count(Phase.THINKING) + phases.count(Phase.BACKING_OFF)
+        assert sleeping == self.count(Count.WAKES)
+        assert len(sent) == self.count(Count.USED)
+        limit, free = self.count(Count.CONNECTIONS), self.count(Count.FREE)
+        assert limit == NONE or len(sent) <= limit
+        assert limit == NONE or not self.count(Count.UNSENT) or len(sent) == limit
+        if self.count(Count.KEPT):
+            held = [int(c.connection[r]) for r in sent]
+            idle = c.idle[: self.count(Count.IDLE)].tolist()
+            closed = c.closed[: self.count(Count.CLOSED)].tolist()
+            assert sorted([*held, *idle, *closed]) == list(range(limit))
+        spare = []
+        while free != NONE:
+            spare.append(free)
+            free = int(c.following[free])
+        others = [r for r, phase in enumerate(phases) if phase is Phase.NOTHING]
+        assert sorted(spare) == [r for r in others if r >= self.count(Count.MOST_USERS)]
+        summed_s = client_kernel.ages_s(c, self.now_s) + float(c.amounts[Amount.LATENCY_S])
+        assert math.isclose(summed_s, c.amounts[Amount.WANTED_S], rel_tol=1e-9, abs_tol=1e-9)
 
     def executions(self) -> list[Execution]:
         """What every slot is executing now."""

@@ -13,6 +13,8 @@ import pytest
 
 from headroom.scaling.values import PodState, Routing
 from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
+from headroom.simulator.capacity import capacity_rps
+from headroom.simulator.closed_loop import closed_loop
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.plant import Clients, Cluster, Server, ServiceSpec
 from headroom.simulator.plant_state import Column
@@ -260,6 +262,97 @@ def test_costly_requests_take_longer_until_fault_ends() -> None:
     assert p95_s[30.0] == pytest.approx(1.0, rel=0.011)
     assert p95_s[50.0] == pytest.approx(1.5, rel=0.011)
     assert p95_s[80.0] == pytest.approx(1.0, rel=0.011)
+
+
+def test_slow_starts_take_longer_until_fault_ends() -> None:
+    # cold starts of 30 s; twice that if they begin from 30 to 70 s: ready at 50, 120 and 110 s
+    outcome = run(
+        Scheduled({20.0: 3, 60.0: 4, 80.0: 5}),
+        every(1.0, 180.0),
+        fault(FaultKind.SLOW_STARTS, duration_s=40.0, factor=2.0),
+        duration_s=180.0,
+    )
+    times_s, ready = outcome.timeline.times_s, outcome.timeline.ready
+    first_s = [float(times_s[ready >= count][0]) for count in (3, 4, 5)]
+    assert first_s == [50.0, 110.0, 120.0]
+    assert outcome.score.starting_gpu_hours == pytest.approx((30 + 60 + 30) / 3600)
+
+
+def limited_run(seed: int = 1, **limits: Any) -> Outcome:
+    """Eight a second want to, six are served: two replicas of 3 a second, later three."""
+    service = spec(
+        server=Server(fixed_s=1 / 3, per_item_s=0.0, cv=0.3),
+        initial=2,
+        target_s=1.0,
+        clients=Clients(**limits),
+    )
+    scaler = Scheduled({60.0: 3})
+    return run(scaler, poisson(8.0, 960) * 0.999, service=service, seed=seed)
+
+
+def test_requests_that_wait_at_clients_are_late_and_hidden() -> None:
+    outcome = limited_run(connections=8)
+    score, timeline = outcome.score, outcome.timeline
+    assert (score.requests, timeline.waiting.max() <= 8, score.peak_waiting <= 8) == (
+        960,
+        True,
+        True,
+    )
+    assert score.peak_unsent == pytest.approx(8 * 90 - 6 * 90, abs=40)
+    assert score.tries < 960
+    assert score.attainment < 0.2
+    assert score.violation_minutes == 2
+    assert score.little_error < 1e-9
+
+
+def test_retries_are_tries_and_not_requests() -> None:
+    score = limited_run(timeout_s=1.5, retries=2, backoff_s=0.5).score
+    assert score.requests == 960
+    assert 1.3 * 960 < score.tries <= 3 * 960
+    assert score.within + score.refused + score.expired + score.failed < score.requests
+    assert score.little_error < 1e-9
+
+
+def test_run_of_users_counts_what_they_ask() -> None:
+    service = spec(
+        target_s=2.0, initial=2, clients=Clients(users=((0.0, 4), (60.0, 8)), think_s=3.0)
+    )
+    scenario = Scenario(name="users", workloads=(closed_loop(service, 120.0),))
+    (outcome,) = simulate(scenario, lambda _: Scheduled(), 1)
+    (again,) = simulate(scenario, lambda _: Scheduled(), 1)
+    assert same(outcome, again)
+    assert outcome.score.requests == pytest.approx(60 * 4 / 4.05 + 60 * 8 / 4.8, rel=0.2)
+    assert outcome.score.tries == outcome.score.requests
+    assert outcome.score.little_error < 1e-9
+
+
+def test_truth_of_users_is_the_demand_of_a_healthy_service() -> None:
+    seen: list[GroundTruth] = []
+
+    def make(truth: GroundTruth) -> Scheduled:
+        seen.append(truth)
+        return Scheduled()
+
+    service = spec(target_s=5.0, clients=Clients(users=((0.0, 4), (60.0, 8)), think_s=3.0))
+    scenario = Scenario(name="users", workloads=(closed_loop(service, 120.0),))
+    simulate(scenario, make, 1)
+    counts = seen[0].arrivals_per_s
+    assert counts[60:].sum() == pytest.approx(2 * counts[:60].sum(), abs=2)
+    assert 60 * 4 / 6.0 < counts[:60].sum() < 60 * 4 / 4.0
+
+
+@pytest.mark.parametrize("routing", [Routing.RANDOM, Routing.STICKY, Routing.CENTRAL])
+def test_capacity_is_measured_with_clients_that_do_not_limit(routing: Routing) -> None:
+    """Neither patience nor a single connection nor retries change what a replica can do."""
+    plain = spec(routing=routing, server=Server(fixed_s=0.1, per_item_s=0.0), target_s=1.0)
+    one = capacity_rps(dataclasses.replace(plain, clients=Clients(connections=1)), 2)
+    limits = Clients(connections=50, timeout_s=0.5, retries=3, max_waiting=1)
+    assert capacity_rps(dataclasses.replace(plain, clients=limits), 2) == one
+    users = Clients(users=3, retries=1)
+    assert capacity_rps(dataclasses.replace(plain, clients=users), 2) == one
+    if routing is not Routing.STICKY:
+        assert capacity_rps(plain, 2) == one
+    assert 0.4 * 10 < one < 10
 
 
 def test_killed_pods_are_replaced() -> None:

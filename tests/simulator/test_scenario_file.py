@@ -172,6 +172,43 @@ def test_scenario_keys_become_their_values() -> None:
     )
 
 
+CLOSED = SMALL.replace(
+    'generator = "constant"\nduration = "10m"\nrps = 100\n',
+    'generator = "users"\nduration = "10m"\n',
+)
+
+
+def test_clients_have_their_connections_users_and_retries() -> None:
+    text = (
+        CLOSED
+        + """
+[service.clients]
+connections = 64
+connection_requests = 100
+connection_idle = "30s"
+users = [{ at = "0s", users = 10 }, { at = "1m", users = 40 }]
+think = "2s"
+retries = 3
+backoff = "200ms"
+retries_marked = true
+"""
+    )
+    (workload,) = parse_scenario(text, "s.toml").workloads
+    assert workload.spec.clients == Clients(
+        connections=64,
+        connection_requests=100,
+        connection_idle_s=30.0,
+        users=((0.0, 10), (60.0, 40)),
+        think_s=2.0,
+        retries=3,
+        backoff_s=0.2,
+        retries_marked=True,
+    )
+    assert workload.arrivals.duration_s == 600.0
+    demand = sum(times.size for times in workload.arrivals.chunks(1))
+    assert demand == pytest.approx((60 * 10 + 540 * 40) / 2.01, rel=0.01)
+
+
 def test_missing_keys_have_defaults_of_the_plant() -> None:
     workload = parse_scenario(SMALL, "small.toml").workloads[0]
     assert workload.spec.policy == Policy(latency_target_s=0.1)
@@ -292,7 +329,7 @@ BAD = {
     "an impossible claim": ("max_batch = 8", "advertised = { max_batch = 4 }", "line 11: service[0].server.advertised: a request must take time; got 0.0"),
     "no kind of arrivals": ('generator = "constant"\n', "", "line 4: service[0].arrivals: names exactly one of trace, recording and generator"),
     "two kinds of arrivals": ('generator = "constant"', 'generator = "constant"\ntrace = "x"', "line 4: service[0].arrivals: names exactly one of"),
-    "an unknown generator": ('"constant"', '"noise"', "the last one of constant, step, ramp, stages, spikes, diurnal, on-off; got {"),
+    "an unknown generator": ('"constant"', '"noise"', "the last one of constant, step, ramp, stages, spikes, diurnal, on-off, users; got {"),
     "a step after the end": ('"constant"\nduration = "10m"\nrps = 100', '"step"\nduration = "10m"\nbefore_rps = 1\nafter_rps = 2\nat = "10m"', "line 9: service[0].arrivals.at: at must lie between 0 s and 600 s; got 600"),
     "a stage without rate": ('"constant"\nduration = "10m"\nrps = 100', '"stages"\nstages = [\n{ duration = "1m", rps = 1 },\n{ duration = "1m" },\n]', "line 6: service[0].arrivals.stages[1].rps: is required"),
     "a trace that is none": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure"', "line 5: service[0].arrivals.trace: trace must be a .csv or .csv.gz file, or one of azfunc2019_all497_60s, "),
@@ -306,7 +343,9 @@ BAD = {
     "a rate of nothing": ("[service.slo]", '[service.scaling]\nscale_up = { rate = { period = "1m" } }\n[service.slo]', "line 13: service[0].scaling.scale_up.rate: must have replicas, percent or both; got neither"),
     "two cold starts": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nphases = [{name = "a", median = "1s"}]\n[service.slo]', "line 12: service[0].cold_start: must have either total or phases; got both"),
     "a spread below 1": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nspread = 0.5\n[service.slo]', "line 14: service[0].cold_start.spread: pulling: spread must be >= 1; got 0.5"),
-    "a fault of another kind": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "flood"\nstart = "1s"\n', "line 15: fault[0].kind: must be 'scrape-loss', 'metrics-restart', 'pod-kill', 'node-loss', 'slow-pods' or 'costly-requests'; got \"flood\""),
+    "connections of none": ('[service.slo]', '[service.clients]\nconnection_requests = 5\n[service.slo]', "line 13: service[0].clients.connection_requests: connection_requests needs connections or users; got neither"),
+    "users beside a rate": ('[service.slo]', '[service.clients]\nusers = 5\n[service.slo]', "line 4: service[0].arrivals: arrivals of users and users of clients need one another; got only one of them"),
+    "a fault of another kind": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "flood"\nstart = "1s"\n', "line 15: fault[0].kind: must be 'scrape-loss', 'metrics-restart', 'pod-kill', 'node-loss', 'slow-pods', 'costly-requests' or 'slow-starts'; got \"flood\""),
     "a share of nothing": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1s"\nshare = 0', "line 17: fault[0].share: a fault's share must lie in (0, 1]; got 0"),
     "a fault after the end": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "10m"', "line 16: fault[0].start: start must be before the load ends at 600 s; got 600 s"),
     "a fault of no service": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1m"\nservice = "x"', "line 17: fault[0].service: service must be one of vision; got x"),

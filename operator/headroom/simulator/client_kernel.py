@@ -309,8 +309,12 @@ def _arrive(p: PlantState, c: ClientState, now_s: float) -> None:
 
 @compiled
 def _may_send(c: ClientState) -> bool:
+    """Return whether there is a connection for the first of the queue, who has not given up."""
     limit = c.counts[Count.CONNECTIONS]
-    return bool(c.counts[Count.UNSENT] > 0 and (limit == NONE or c.counts[Count.USED] < limit))
+    if c.counts[Count.UNSENT] == 0 or (limit != NONE and c.counts[Count.USED] >= limit):
+        return False
+    waited_s = c.amounts[Amount.NOW_S] - c.tried_s[c.counts[Count.UNSENT_HEAD]]
+    return bool(waited_s < c.amounts[Amount.TIMEOUT_S])
 
 
 @compiled

@@ -32,6 +32,12 @@ class UserDemand:
     """Mean time from one request of a user to the next."""
     duration_s: float
 
+    @property
+    def mean_rps(self) -> float:
+        """Requests to expect per second."""
+        edges_s, rates = self.rates()
+        return float((np.diff(edges_s) * rates).sum()) / self.duration_s
+
     def rates(self) -> tuple[Times, Times]:
         """Return the edges of the steps within the duration, [steps + 1], and their rates."""
         kept = [(time_s, users) for time_s, users in self.steps if time_s < self.duration_s]

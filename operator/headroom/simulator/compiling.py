@@ -40,3 +40,12 @@ def compiled(function: _Function) -> _Function:
     (measured: 0.18 against 2.8 million requests per second).
     """
     return cast("_Function", numba.njit(**_OPTIONS)(function))
+
+
+def inlined(function: _Function) -> _Function:
+    """Return the function for compiled ones to contain: for a few that every request passes.
+
+    A call passes every array of the state, which costs up to 10 ns (measured: 173 against 133 ns
+    per request with five functions called or contained).
+    """
+    return cast("_Function", numba.njit(inline="always", **_OPTIONS)(function))

@@ -17,7 +17,14 @@ from headroom.simulator import client_kernel, kernel
 from headroom.simulator.client_state import Count, allocate_clients, enlarged
 from headroom.simulator.event_queue import EventQueue, Priority
 from headroom.simulator.plant import Cluster, ServiceSpec
-from headroom.simulator.plant_state import NONE, Quantity, allocate, with_more_nodes, with_rows
+from headroom.simulator.plant_state import (
+    NONE,
+    Quantity,
+    Tally,
+    allocate,
+    with_more_nodes,
+    with_rows,
+)
 
 _DRAIN_CHECK_S = 1.0
 
@@ -114,6 +121,7 @@ class Fleet:
         self.tables = allocate(spec, seed, duration_s)
         self.clients = allocate_clients(spec, seed)
         """None: every request is sent when it arrives, and once."""
+        self._start_factor = 1.0
         self.gpu_s = 0.0
         """GPU-seconds of pods that have ended."""
         self.starting_s = 0.0
@@ -201,6 +209,20 @@ class Fleet:
         """Multiply the time of all later executions."""
         self.tables.quantities[Quantity.COST_FACTOR] *= factor
 
+    def slow_starts(self, factor: float) -> None:
+        """Multiply the time of all cold starts that are drawn from now on."""
+        self._start_factor *= factor
+
+    def unsent(self) -> int:
+        """Return the requests that clients want to send and have no connection for."""
+        return 0 if self.clients is None else int(self.clients.counts[Count.UNSENT])
+
+    def sent(self) -> int:
+        """Return the tries that clients have sent, retries included."""
+        if self.clients is None:
+            return int(self.tables.tally[Tally.REQUESTS])
+        return int(self.clients.counts[Count.TRIES])
+
     def in_flight(self) -> int:
         """Return all requests in the system."""
         return int(self.tables.in_flight.sum())
@@ -217,7 +239,7 @@ class Fleet:
 
     def draw_start_s(self) -> float:
         """Draw the duration of one cold start."""
-        return float(
+        return self._start_factor * float(
             sum(
                 phase.median_s * math.exp(math.log(phase.spread) * self._random.standard_normal())
                 for phase in self.spec.cold_start.phases

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from headroom.simulator.compiling import compiled
+from headroom.simulator.compiling import compiled, inlined
 from headroom.simulator.heap import pop, push
 from headroom.simulator.plant_state import (
     ANSWERED,
@@ -156,7 +156,7 @@ def purge(p: PlantState, row: int, now_s: float) -> None:
             _end(p, node, now_s, Tally.CANCELLED)
 
 
-@compiled
+@inlined
 def _execution_s(p: PlantState, row: int, size: int) -> float:
     seconds = (
         (p.quantities[Quantity.FIXED_S] + p.quantities[Quantity.PER_ITEM_S] * size)
@@ -199,7 +199,7 @@ def _start(p: PlantState, row: int, now_s: float) -> None:
         p.numbers[Number.HEAP] += 1
 
 
-@compiled
+@inlined
 def _enqueue(p: PlantState, row: int, node: int, now_s: float) -> None:
     _touch(p, row, now_s)
     p.following[node] = NONE
@@ -227,7 +227,7 @@ def _least(p: PlantState) -> int:
     return best
 
 
-@compiled
+@inlined
 def route(p: PlantState) -> int:
     """Return the row that the next request goes to; there is at least one."""
     ready, routing = p.numbers[Number.READY], p.numbers[Number.ROUTING]
@@ -252,7 +252,7 @@ def route(p: PlantState) -> int:
     return _least(p)
 
 
-@compiled
+@inlined
 def hand_out(p: PlantState, now_s: float) -> None:
     """Move requests from the central queue to replicas with room."""
     central = len(p.head) - 1
@@ -290,7 +290,7 @@ def _arrive(p: PlantState, time_s: float) -> None:
     deliver(p, node, len(p.head) - 1 if central else route(p), time_s)
 
 
-@compiled
+@inlined
 def deliver(p: PlantState, node: int, row: int, time_s: float) -> None:
     """Hand a request to a replica, or to the central queue, which may refuse it."""
     central = p.numbers[Number.ROUTING] == CENTRAL

@@ -17,7 +17,10 @@ def _none() -> Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """The figures of one run. A lost, late or refused request is a miss."""
+    """The figures of one run. A lost, late or refused request is a miss.
+
+    A request counts once, however often it is tried: an answer to a retry is late.
+    """
 
     requests: int
     within: int
@@ -46,6 +49,10 @@ class Score:
     mean_ready: float
     peak_ready: int
     peak_waiting: int
+    peak_unsent: int
+    """Most requests that waited at clients for a connection: what servers cannot see."""
+    tries: int
+    """Requests that servers got: retries included, those that were never sent not."""
     little_error: float
     """|L - lambda W| / L over the run: Little's law, an identity unless the plant is wrong."""
 
@@ -61,7 +68,11 @@ class Timeline:
 
     times_s: Series
     arrival_rps: Series
+    """Requests that clients want answered, retries not included."""
     waiting: Series
+    """At the replicas."""
+    unsent: Series
+    """Waiting at clients for a connection."""
     p95_s: Series
     """p95 latency in each sample's interval; nan without answers, inf where it is unanswered."""
     attainment: Series

@@ -98,6 +98,7 @@ class _Samples:
                 now_s,
                 (requests - self.last_requests) / seconds,
                 float(tables.waiting.sum()),
+                float(fleet.unsent()),
                 p95_s,
                 within / ended if ended else math.nan,
                 fleet.desired,
@@ -111,18 +112,19 @@ class _Samples:
         self.last_s, self.last_requests = now_s, requests
 
     def timeline(self) -> Timeline:
-        columns = np.array(self.rows, dtype=np.float64).reshape(-1, 10).T
+        columns = np.array(self.rows, dtype=np.float64).reshape(-1, 11).T
         return Timeline(
             times_s=columns[0],
             arrival_rps=columns[1],
             waiting=columns[2],
-            p95_s=columns[3],
-            attainment=columns[4],
-            desired=columns[5],
-            ready=columns[6],
-            warming=columns[7],
-            unschedulable=columns[8],
-            draining=columns[9],
+            unsent=columns[3],
+            p95_s=columns[4],
+            attainment=columns[5],
+            desired=columns[6],
+            ready=columns[7],
+            warming=columns[8],
+            unschedulable=columns[9],
+            draining=columns[10],
         )
 
 
@@ -280,6 +282,9 @@ class _Run:
                 case FaultKind.COSTLY_REQUESTS:
                     fleet.make_costly(fault.factor)
                     ending = lambda _: fleet.make_costly(1 / fault.factor)  # noqa: E731
+                case FaultKind.SLOW_STARTS:
+                    fleet.slow_starts(fault.factor)
+                    ending = lambda _: fleet.slow_starts(1 / fault.factor)  # noqa: E731
             if ending is not None and math.isfinite(fault.end_s):
                 events.at(fault.end_s, Priority.FAULTS, ending)
 

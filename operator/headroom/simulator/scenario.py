@@ -30,6 +30,8 @@ class FaultKind(StrEnum):
     """A share of the ready pods takes `factor` times as long until the fault ends."""
     COSTLY_REQUESTS = "costly-requests"
     """Every request costs `factor` times as much until the fault ends."""
+    SLOW_STARTS = "slow-starts"
+    """Cold starts of pods that are created until the fault ends take `factor` times as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

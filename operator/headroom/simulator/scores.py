@@ -77,6 +77,8 @@ def score(
         mean_ready=float(np.mean(timeline.ready)) if len(timeline.ready) else 0.0,
         peak_ready=int(np.max(timeline.ready, initial=0)),
         peak_waiting=int(np.max(timeline.waiting, initial=0)),
+        peak_unsent=int(np.max(timeline.unsent, initial=0)),
+        tries=fleet.sent(),
         little_error=_little_error(fleet, end_s),
     )
 

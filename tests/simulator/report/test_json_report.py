@@ -58,7 +58,7 @@ def test_json_report_has_only_finite_numbers() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "complaint"),
     [
-        ('"headroom.simulation/2"', '"headroom.simulation/9"', "format must be"),
+        ('"headroom.simulation/3"', '"headroom.simulation/9"', "format must be"),
         ('"seed": 1', '"seed": 1.5', r"outcomes\[0\].seed must be a whole number; got 1.5"),
         ('"p99_s": "inf"', '"p99_s": "many"', r"score.p99_s must be a number, null or"),
         ('"waiting": [0, 0]', '"waiting": [0]', r"timeline: all arrays must have one length"),

@@ -1,6 +1,6 @@
 """Outcomes as JSON and back. The keys are stable; the same outcomes give the same bytes.
 
-    format     "headroom.simulation/2"; a change of meaning changes the number
+    format     "headroom.simulation/3"; a change of meaning changes the number
     summaries  one object per scenario, service and autoscaler over its seeds: scenario, service,
                autoscaler, target_s, percentile, seeds, on_front, and {mean, half_width} of each
                figure (half_width: 95 % interval of the mean, null with one seed)
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 D = TypeVar("D", bound="DataclassInstance")
 
-FORMAT = "headroom.simulation/2"
+FORMAT = "headroom.simulation/3"
 _INFINITE = "inf"
 
 
@@ -78,7 +78,10 @@ def _plain(value: Any) -> Any:
     match value:
         case np.ndarray():
             # Whole numbers lose their ".0": half of a timeline is counts.
-            return [int(each) if each.is_integer() else _plain(each) for each in value.tolist()]
+            return [
+                int(each) if each.is_integer() else _plain(each)
+                for each in value.astype(float).tolist()
+            ]
         case np.generic():
             return _plain(value.item())
         case tuple():
@@ -157,6 +160,7 @@ _PARSERS: Mapping[str, Callable[[object, str], Any]] = {
     "float": _number,
     "str": _text,
     "Series": _series,
+    "Counts": lambda raw, where: _series(raw, where).astype(np.int64),
     "Score": lambda raw, where: _parsed(Score, raw, where),
     "Timeline": _timeline,
     "tuple[Move, ...]": _moves,

@@ -39,6 +39,10 @@ class Summary:
     operations: Estimate
     flaps: Estimate
     recover_s: Estimate
+    peak_unsent: Estimate
+    """Most requests that waited at clients for a connection."""
+    tries: Estimate
+    """Requests that servers got, for each that clients wanted answered."""
     on_front: bool
     """No other autoscaler is better in misses or GPU-hours and no worse in the other.
 
@@ -119,6 +123,8 @@ def _of(
         operations=over_seeds(lambda score: score.operations),
         flaps=over_seeds(lambda score: score.flaps),
         recover_s=over_seeds(lambda score: score.recover_s),
+        peak_unsent=over_seeds(lambda score: score.peak_unsent),
+        tries=over_seeds(lambda score: score.tries / max(1, score.requests)),
         on_front=on_front,
     )
 

@@ -29,6 +29,11 @@ _COLUMNS: tuple[tuple[str, _Cell], ...] = (
     ("flaps", lambda row: _count(row.flaps)),
     ("recover", lambda row: number_format.duration(row.recover_s.mean)),
 )
+_AT_CLIENTS: tuple[tuple[str, _Cell], ...] = (
+    ("unsent\nat most", lambda row: _count(row.peak_unsent)),
+    ("tries per\nrequest", lambda row: f"{row.tries.mean:.2f}"),
+)
+"""Only in tables of clients that wait or try again."""
 _SPARED = (
     *("opera-\ntions", "wasted\nstarting", "recover", "p99"),
     *("violation\nminutes", "flaps", "p95", "x clair-\nvoyant"),
@@ -40,6 +45,10 @@ LEGEND = (
     "clairvoyant, which knows all arrivals and pays for cold starts.\nWasted starting: GPU-hours "
     "before ready. Recover: longest run of violation minutes."
 )
+CLIENTS = (
+    " A request counts once, from the moment at which its client wants to send it; an answer to a "
+    "retry is late. Unsent: waiting at clients for a connection, unseen by servers."
+)
 INTERVAL = " ± is the 95 % interval of the mean over seeds (Student's t)."
 
 
@@ -49,7 +58,13 @@ def tables(summaries: Sequence[Summary]) -> RenderableType:
     for _, rows in groupby(summaries, key=lambda row: (row.scenario, row.service)):
         parts += [_Fitting(list(rows)), Text()]
     several = any(len(row.seeds) > 1 for row in summaries)
-    return Group(*parts, Text(LEGEND + (INTERVAL if several else ""), style="dim"))
+    legend = LEGEND + (CLIENTS if _at_clients(summaries) else "") + (INTERVAL if several else "")
+    return Group(*parts, Text(legend, style="dim"))
+
+
+def _at_clients(rows: Sequence[Summary]) -> bool:
+    """Return whether clients had more to do than to send each request once."""
+    return any(row.peak_unsent.mean > 0 or row.tries.mean > 1 for row in rows)
 
 
 @dataclass(frozen=True)
@@ -86,7 +101,8 @@ def _table(rows: Sequence[Summary], left_out: Collection[str]) -> Table:
     )
     table.add_column("", width=1)
     table.add_column("autoscaler", overflow="fold", min_width=16, max_width=40)
-    columns = [(name, cell) for name, cell in _COLUMNS if name not in left_out]
+    known = _COLUMNS + (_AT_CLIENTS if _at_clients(rows) else ())
+    columns = [(name, cell) for name, cell in known if name not in left_out]
     for name, _ in columns:
         table.add_column(name, justify="right", no_wrap=True, vertical="top")
     for row in rows:

@@ -66,7 +66,7 @@ def frame(outcomes: Sequence[Outcome]) -> Frame:
         replicas=max(
             (max(_highest(_stacked(c)[-1]), _highest(c.desired)) for c in timelines), default=0.0
         ),
-        waiting=max((_highest(timeline.waiting) for timeline in timelines), default=0.0),
+        waiting=max((_highest(_queued(timeline)) for timeline in timelines), default=0.0),
     )
 
 
@@ -85,6 +85,7 @@ def figure(outcome: Outcome, within: Frame, identity: str) -> Markup:
     target = number_format.seconds(outcome.target_s)
     title = f"p{100 * outcome.percentile:g}, {unit} (target {target})"
     scale = " (logarithmic)" if waiting.warp is math.log1p else ""
+    hidden = ", those at clients included" if _highest(timeline.unsent) else ""
     return tag(
         "svg",
         _panel(_LOAD, "arrivals, requests per second", load, time),
@@ -92,8 +93,8 @@ def figure(outcome: Outcome, within: Frame, identity: str) -> Markup:
         _panel(_REPLICAS, "replicas", replicas, time),
         _replicas(timeline, time, replicas, identity),
         _moves(outcome, time),
-        _panel(_WAITING, f"waiting, requests{scale}", waiting, time),
-        _line(timeline.times_s, timeline.waiting, time, waiting, "waiting"),
+        _panel(_WAITING, f"waiting, requests{hidden}{scale}", waiting, time),
+        _line(timeline.times_s, _queued(timeline), time, waiting, "waiting"),
         _panel(_TAIL, title, tail, time),
         _tail(outcome, time, tail, identity),
         _clock(time),
@@ -102,6 +103,11 @@ def figure(outcome: Outcome, within: Frame, identity: str) -> Markup:
         role="img",
         aria_label=f"Timeline of {outcome.autoscaler}: arrivals, replicas, waiting, latency",
     )
+
+
+def _queued(timeline: Timeline) -> Series:
+    """Return the requests that wait, at replicas and at clients."""
+    return timeline.waiting + timeline.unsent
 
 
 def readings(timeline: Timeline) -> str:
@@ -114,7 +120,7 @@ def readings(timeline: Timeline) -> str:
     data: dict[str, list[float | None]] = {
         "t": [round(value, 1) for value in decimate.last(timeline.times_s, BUCKETS).tolist()],
         "load": [_short(value) for value in decimate.most(timeline.arrival_rps, BUCKETS).tolist()],
-        "waiting": [_short(value) for value in decimate.most(timeline.waiting, BUCKETS).tolist()],
+        "waiting": [_short(value) for value in decimate.most(_queued(timeline), BUCKETS).tolist()],
         "p95_ms": worst_ms,
     }
     for name in ("desired", *STATES):

@@ -66,6 +66,8 @@ def _timeline(
         f"{score.mean_ready:.1f} ready on average and {score.peak_ready} at most, "
         f"{axes.compact(score.peak_waiting)} waiting at most"
     )
+    if score.peak_unsent:
+        quiet += f" at replicas, {axes.compact(score.peak_unsent)} at clients"
     readings = timeline_figure.readings(outcome.timeline)
     return tag(
         "article",

@@ -218,7 +218,20 @@ class OnOffTable(Kind):
         return OnOffArrivals(stream=stream, **_without_generator(self))
 
 
-GENERATORS = ("constant", "step", "ramp", "stages", "spikes", "diurnal", "on-off")
+class UsersLoadTable(Kind):
+    """The users of the service's clients, who send when they have thought."""
+
+    generator: Literal["users"]
+    duration: Span
+
+    def value(self, stream: str, library: Library) -> Arrivals:
+        """Return an empty stream; the service, once known, has the demand of its users."""
+        return PoissonArrivals(
+            profile=shapes.constant(duration_s=self.duration.seconds, rps=0.0), stream=stream
+        )
+
+
+GENERATORS = ("constant", "step", "ramp", "stages", "spikes", "diurnal", "on-off", "users")
 
 
 def _without_generator(table: Table) -> dict[str, Any]:
@@ -247,7 +260,8 @@ ArrivalsTable = Annotated[
     | Annotated[StagesTable, Tag(f"{TAG}stages")]
     | Annotated[SpikesTable, Tag(f"{TAG}spikes")]
     | Annotated[DiurnalTable, Tag(f"{TAG}diurnal")]
-    | Annotated[OnOffTable, Tag(f"{TAG}on-off")],
+    | Annotated[OnOffTable, Tag(f"{TAG}on-off")]
+    | Annotated[UsersLoadTable, Tag(f"{TAG}users")],
     Discriminator(
         _kind,
         custom_error_type="rule",

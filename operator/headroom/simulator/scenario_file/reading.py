@@ -7,7 +7,8 @@
     [service.arrivals]         trace, recording or generator; start, duration, scale or mean_rps
     [service.server]           fixed, per_item, max_batch, slots, cv, spread; advertised = {...}
     [service.network]          routing, connections, in_flight_cap
-    [service.clients]          timeout, deadline, max_waiting
+    [service.clients]          timeout, deadline, max_waiting, connections, connection_requests,
+                               connection_idle, users, think, retries, backoff, retries_marked
     [service.slo]              target, percentile, queue_depth, utilization_ceiling
     [service.scaling]          min_replicas, max_replicas, initial_replicas, priority
     [service.scaling.scale_up] stabilization, rate = {period, replicas, percent}; and scale_down
@@ -32,9 +33,15 @@ from headroom.api.durations import Duration
 from headroom.api.values import Within
 from headroom.scaling.values import Policy
 from headroom.simulator.arrivals.recording import RecordedService
+from headroom.simulator.closed_loop import closed_loop
 from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec
 from headroom.simulator.scenario import Fault, Scenario, Workload
-from headroom.simulator.scenario_file.arrivals_tables import ArrivalsTable, Library, RecordingTable
+from headroom.simulator.scenario_file.arrivals_tables import (
+    ArrivalsTable,
+    Library,
+    RecordingTable,
+    UsersLoadTable,
+)
 from headroom.simulator.scenario_file.library import Files
 from headroom.simulator.scenario_file.problems import (
     Problem,
@@ -195,7 +202,13 @@ def _workload(
             advertised=claimed,
             **given,
         )
-    return Workload(spec=spec, arrivals=arrivals)
+    looped = isinstance(service.arrivals, UsersLoadTable)
+    if looped != (clients.users is not None):
+        rule = "arrivals of users and users of clients need one another; got only one of them"
+        raise Problem((*at, "arrivals"), rule)
+    return (
+        closed_loop(spec, arrivals.duration_s) if looped else Workload(spec=spec, arrivals=arrivals)
+    )
 
 
 def _server(

@@ -130,12 +130,30 @@ class NetworkTable(Table):
         return Network(**fields)
 
 
+Count = Annotated[int, Field(ge=0, le=MANY)]
+
+
+class UsersTable(Table):
+    """A step of the users of a closed loop."""
+
+    at: Time
+    users: Count
+
+
 class ClientsTable(Table):
-    """How long clients wait, and how many requests may be queued."""
+    """How clients send and wait, and how many requests may be queued."""
 
     timeout: Time | None = None
     deadline: Time | None = None
     max_waiting: Annotated[int, Field(le=MANY)] | None = None
+    connections: Annotated[int, Field(le=MANY)] | None = None
+    connection_requests: Annotated[int, Field(le=MANY)] | None = None
+    connection_idle: Time | None = None
+    users: Count | Annotated[list[UsersTable], Field(min_length=1, max_length=1000)] | None = None
+    think: Time | None = None
+    retries: int | None = None
+    backoff: Time | None = None
+    retries_marked: bool | None = None
 
     def value(self) -> Clients:
         """Return the clients.
@@ -143,7 +161,10 @@ class ClientsTable(Table):
         Raises:
             ValueError: they are invalid.
         """
-        return Clients(**self.given())
+        fields = self.given()
+        if isinstance(self.users, list):
+            fields["users"] = tuple((step.at.seconds, step.users) for step in self.users)
+        return Clients(**fields)
 
 
 class SloTable(Table):
