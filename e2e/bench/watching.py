@@ -69,6 +69,8 @@ def watching(node: Node, kind: str, namespace: str, *paths: str) -> Iterator[Wat
         process.kill()
         process.wait()
         reader.join()
+        assert process.stdout is not None
+        process.stdout.close()
 
 
 def _read(process: subprocess.Popen[str], watch: Watch) -> None:

@@ -22,13 +22,20 @@ from load.traces import TraceError, load
 from load.users import Users
 
 NOT_STARTED, NOT_ALL_RIGHT = 2, 1
+try:
+    import uvloop
+except ImportError:  # not in the image
+    _LOOP = None
+else:
+    _LOOP = uvloop.new_event_loop
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Return 0 if every request got its right answer, 1 if not, 2 if nothing could be sent."""
     options = _parser().parse_args(argv)
     try:
-        return asyncio.run(_send(options, _load(options)))
+        with asyncio.Runner(loop_factory=_LOOP) as runner:
+            return runner.run(_send(options, _load(options)))
     except (TraceError, ReplayError, ValueError, aiohttp.ClientError, TimeoutError) as error:
         print(f"nothing was sent: {error or type(error).__name__}", file=sys.stderr)
         return NOT_STARTED

@@ -150,7 +150,7 @@ class Client:
     def _judged(self, number: int, status: int, answer: bytes) -> Ending:
         outcome = of_status(status)
         if outcome is not Outcome.OK:
-            return Ending(outcome, f"status {status}")
+            return Ending(outcome, f"status {status}{_reason(answer)}")
         try:
             right = is_right(number, self._row_size, json.loads(answer))
         except ValueError:
@@ -188,6 +188,18 @@ async def _note_reuse(
 def _answer_began(error: aiohttp.ClientError) -> bool:
     """Return whether a response had begun when the connection closed: the error then holds it."""
     return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
+
+
+def _reason(answer: bytes) -> str:
+    """Return who refused and why, where the answer says it in `reason`."""
+    try:
+        said = json.loads(answer)
+    except ValueError:
+        return ""
+    match said:
+        case {"reason": str(reason)}:
+            return f" ({reason[:DETAIL_LENGTH]})"
+    return ""
 
 
 def _ended(outcome: Outcome, error: BaseException) -> Ending:
