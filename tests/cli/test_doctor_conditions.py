@@ -52,3 +52,30 @@ def test_limit_is_warning_only_while_slo_is_missed() -> None:
         ("AboveTarget", Severity.PROBLEM),
         ("AtMaxReplicas", Severity.WARNING),
     ]
+
+
+HIDDEN = saying("DemandVisible", "False", "HiddenDemand")
+RETRIES = saying("DemandVisible", "False", "RetriesCounted")
+PINNED = saying("ScalingEffective", "False", "ConnectionsPinned")
+DOWNSTREAM = saying("ScalingEffective", "False", "DownstreamLimit")
+IDLE = saying("ScalingEffective", "False", "SLOInfeasible")
+
+
+@pytest.mark.parametrize(
+    ("condition", "mode", "severity", "remedy"),
+    [
+        (HIDDEN, "Service", Severity.NOTE, "nothing to do: replicas are added"),
+        (RETRIES, "Service", Severity.WARNING, "exponential backoff and jitter, under a retry"),
+        (PINNED, "Service", Severity.WARNING, "set spec.routing.mode to Gateway"),
+        (PINNED, "Gateway", Severity.WARNING, "use the Service of the gateway"),
+        (DOWNSTREAM, "Service", Severity.WARNING, "spec.scaling.maxReplicas can be lowered"),
+        (IDLE, "Service", Severity.PROBLEM, "raise spec.slo.latency.target"),
+    ],
+    ids=lambda value: value["reason"] if isinstance(value, dict) else None,
+)
+def test_demand_and_obstacles_have_remedies(
+    condition: dict[str, str], mode: str, severity: Severity, remedy: str
+) -> None:
+    (found,) = examined(conditioned(condition, spec__routing={"mode": mode}))
+    assert found.severity is severity
+    assert remedy in found.remedy

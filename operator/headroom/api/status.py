@@ -169,7 +169,8 @@ class SloStatus(Value):
     late_share: float | None = None
     """Share of the last hour's requests that missed the latency target."""
     margin: float | None = None
-    """Learned factor on arrivals: above 1 where bursts made requests late."""
+    """Learned factor on the replicas that carry the arrivals: above 1 where bursts made requests
+    late."""
 
     @property
     def sentence(self) -> str:

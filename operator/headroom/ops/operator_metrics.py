@@ -165,7 +165,7 @@ _MEASURED = {
     "headroom_service_demand_per_second": "Requests per second that the rules use; a bound of "
     "what clients want to send, unless demand is known to be exact.",
     "headroom_service_demand_at_most_per_second": "Upper bound of hidden demand.",
-    "headroom_service_margin_ratio": "Learned factor on arrivals; 1 without need.",
+    "headroom_service_margin_ratio": "Learned factor on the replicas that carry the arrivals.",
     "headroom_service_late_requests_ratio": "Share of the last hour's requests that were late.",
     "headroom_service_requests_waiting": "Requests queued, without those in a batch.",
     "headroom_service_latency_seconds": "Measured percentile; +Inf where too many requests missed.",

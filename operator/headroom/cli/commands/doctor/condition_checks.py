@@ -104,6 +104,11 @@ REMEDIES: dict[StatusReason, str] = {
     _R.NO_ACTIVATOR: "check the pods of headroom-activator, or set spec.scaling.minReplicas to 1",
     _R.ROUTING_UPDATE_FAILED: "change what the API server rejects; the write is repeated",
 }
+BEHIND_GATEWAY: dict[StatusReason, str] = {
+    _R.CONNECTIONS_PINNED: "let all clients use the Service of the gateway (see RoutingReady): "
+    "connections that bypass it stay with the replicas that accepted them",
+}
+"""Remedies that differ where spec.routing.mode is Gateway already."""
 _UNKNOWN_REASON = "follow the message, and read the operator's log"
 
 
@@ -163,7 +168,9 @@ def _remedy(one: Manifest, status: Status, reason: StatusReason | None) -> str:
     if reason is None:
         return _UNKNOWN_REASON
     namespace = one["metadata"]["namespace"]
-    return REMEDIES.get(reason, _UNKNOWN_REASON).format(
+    routed = (one["spec"].get("routing") or {}).get("mode") == "Gateway"
+    remedies = REMEDIES | BEHIND_GATEWAY if routed else REMEDIES
+    return remedies.get(reason, _UNKNOWN_REASON).format(
         name=resource(one),
         service=one["metadata"]["name"],
         namespace=namespace,
