@@ -131,7 +131,7 @@ def test_cost_change_takes_its_ratio_from_the_latest_batches() -> None:
 def test_recent_batches_have_a_half_life_of_20_s() -> None:
     before = CostLearner(speeds=ReplicaSpeeds(recent={"a": (40.0, 8.0, 8.4)}))
     learnt = before.observe(ran((10.0, 1.0, 0.21)), 20.0, TRUE)
-    assert learnt.speeds.together == pytest.approx((30.0, 6.1, 6.3))
+    assert learnt.speeds.together() == pytest.approx((30.0, 6.1, 6.3))
 
 
 @pytest.mark.parametrize(("factor", "counts"), [(19.9, True), (20.1, False)])

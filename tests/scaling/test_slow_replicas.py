@@ -212,26 +212,31 @@ def test_change_of_all_replicas_is_a_cost_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "cv", "changed"),
+    ("factor", "count", "cv", "changed"),
     [
-        (9.0, 0.0, False),  # too few
-        (10.0, 0.0, True),
-        (99.0, 1.0, False),  # too few for what varies by its mean
-        (101.0, 1.0, True),
-        (25.0, 0.49, True),  # 100 x 0.24
+        (1.8, 9.0, 0.0, False),  # too few
+        (1.8, 10.0, 0.0, True),
+        (1.8, 99.0, 1.0, False),  # too few for what varies by its mean
+        (1.8, 101.0, 1.0, True),
+        (1.8, 25.0, 0.3, True),  # 100 x 0.09
+        (4.0, 1.0, 0.0, False),
+        (4.0, 2.0, 0.0, True),  # far beyond what chance explains
+        (4.0, 25.0, 1.0, False),  # at least 4 x exp(-5 x 0.198) = 1.49 times as long
+        (4.0, 26.0, 1.0, True),
     ],
 )
 def test_change_of_one_replica_needs_enough_executions(
-    count: float, cv: float, changed: bool
+    factor: float, count: float, cv: float, changed: bool
 ) -> None:
     known = dict.fromkeys("abc", (10000.0, 10000.0, 10000.0, 2100.0, 2100.0))
     speeds = ReplicaSpeeds(sums=known)
-    executed = [BatchStats(one, count, 1.0, 0.21 * (4.0 if one == "b" else 1.0)) for one in "abc"]
+    took_s = {"a": 0.21, "b": 0.21 * factor, "c": 0.21}
+    executed = [BatchStats(one, count, 1.0, took_s[one]) for one in "abc"]
     updated = speeds.observe(executed, TRUE, 0.0, cv)
     assert (updated.sums["b"][0] < 1e4) is changed
     assert updated.sums["a"][0] > 1e4
     if changed:
-        assert updated.factors["b"] == pytest.approx(4.0, rel=0.2)
+        assert updated.factors["b"] == pytest.approx(factor, rel=0.2)
 
 
 @pytest.mark.parametrize(

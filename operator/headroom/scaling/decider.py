@@ -1,6 +1,7 @@
 """Decides the number of replicas: (policy, state, observation) -> (decision, state), in steps.
 
     learn       windows, cost and cold starts take in the samples
+    leave out   replicas that are far slower than the others or fail, and are replaced
     forecast    estimate the arrivals at the time when a new replica would be ready
     recommend   each rule says how many replicas it needs
     correct     compare measured with modelled latency where nothing else explains the difference
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headroom.scaling import evidence, learning
+from headroom.scaling import evidence, learning, replacing
 from headroom.scaling.cost.cost_learning import claim_of
 from headroom.scaling.explanation import explain
 from headroom.scaling.latency_model import corrected_target_s, tail_of
@@ -49,7 +50,13 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     if routing_transition is not state.routing_transition:
         state = replace(state, routing_transition=routing_transition, correction=correction)
     routing, correction_factor = routing_transition.effective_routing(policy.routing, correction)
-    ready = [pod.uid for pod in observation.pods if pod.state is PodState.READY]
+    state, left_out = replacing.observe(policy, state, signals, observation)
+    serving = replacing.serving(counts, left_out)
+    ready = [
+        pod.uid
+        for pod in observation.pods
+        if pod.state is PodState.READY and pod.uid not in left_out
+    ]
     tail = tail_of(policy, cost, routing, state.learner.speeds, ready)
 
     target_s = corrected_target_s(policy, tail, correction_factor)
@@ -59,22 +66,27 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         risked, state, demand.signals, now_s, demand.at_most_rps
     )
     backlogs = learning.backlogs_of(policy, state, tail, ready)
-    results = evaluate_rules(
+    rules = evaluate_rules(
         risked,
         expected,
         demand.signals,
         tail,
-        counts,
+        serving,
         target_s,
         backlogs,
         hidden=demand.recommendation,
         margin=state.margin,
     )
+    results = replacing.with_surge(policy, state, rules, left_out)
     measured = tail
     if routing is not policy.routing:
         measured = tail_of(policy, cost, policy.routing, state.learner.speeds, ready)
-    state = learning.correct(policy, state, signals, measured, counts, results, now_s)
-    state = evidence.learn_from_outcomes(policy, state, signals, demand, counts, results, now_s)
+    disturbed = replacing.is_disturbed(state, now_s)
+    if not disturbed:
+        state = learning.correct(policy, state, signals, measured, serving, results, now_s)
+    state = evidence.learn_from_outcomes(
+        policy, state, signals, demand, serving, results, now_s, disturbed=disturbed
+    )
     state = learning.remember(policy, state, signals, results, now_s)
     limit_input = LimitInput(
         policy=policy,
@@ -94,6 +106,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         margin=state.margin.replicas(max(1, results.carries)) / max(1, results.carries),
         late_share=state.budget.late_share,
     )
+    decision, state = replacing.step(policy, state, observation, rules, tail, decision)
     changed = not state.changes or state.changes[-1][1] != observation.current
     own = replicas if decision.alone == replicas else observation.current
     changes = (*state.changes, (now_s, observation.current)) if changed else state.changes

@@ -148,10 +148,17 @@ def learn_from_outcomes(
     counts: ReplicaCounts,
     results: RuleResults,
     now_s: float,
+    *,
+    disturbed: bool = False,
 ) -> State:
-    """Count this tick's misses; move the margin and the risk level."""
+    """Count this tick's misses; move the margin and the risk level.
+
+    While `disturbed` by a replica that is replaced, they say nothing about the others.
+    """
     elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
-    since_s = _steady_since_s(state, signals, estimate, counts, results, now_s)
+    since_s = None
+    if not disturbed:
+        since_s = _steady_since_s(state, signals, estimate, counts, results, now_s)
     steady = since_s is not None and now_s - max(since_s, state.ready_since_s) >= STEADY_S
     outcomes = Outcomes.of(state.windows, policy.latency_target_s)
     budget = state.budget.observe(outcomes, elapsed_s, steady=steady)

@@ -32,7 +32,8 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     """Take in the samples; samples of pods that are not ready yet never enter the cost."""
     windows = state.windows.absorb(observation)
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
-    learner = state.learner.observe(windows.executed(), elapsed_s, state.cost)
+    doubted = state.replacer.doubted
+    learner = state.learner.observe(windows.executed(), elapsed_s, state.cost, doubted)
     learner = learner.only(windows.last.keys())
     starts = state.cold_starts.observe(
         observation.pods,

@@ -24,6 +24,7 @@ from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.promise.error_budget import ErrorBudget
 from headroom.scaling.promise.margin import Margin
 from headroom.scaling.promise.risk import Risk
+from headroom.scaling.replacement.replacer import Replacer
 from headroom.scaling.routing_transition import RoutingTransition
 from headroom.scaling.values import CostModel
 from headroom.scaling.windows.sliding_windows import Windows
@@ -71,6 +72,8 @@ class State:
     """Replicas of the last decision."""
     changes: tuple[tuple[float, int], ...] = ()
     """(time, requested replicas) at each change, oldest first; used by the rate limits."""
+    replacer: Replacer = field(default_factory=Replacer)
+    """Evidence against single replicas, and the replacement in progress."""
 
     @classmethod
     def initial(cls) -> State:

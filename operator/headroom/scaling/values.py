@@ -161,6 +161,8 @@ class Policy:
     """Of several services that need the last accelerators, the highest priority goes first."""
     warmup_timeout_s: float = 600.0
     """A pod that warms up for longer is late, whatever was measured before."""
+    replacement_objection: str = ""
+    """Why slow or failing replicas are not replaced; empty: they are."""
     tuning: Tuning = field(default_factory=Tuning)
     """Constants of the decision; users do not set them."""
 
@@ -380,6 +382,51 @@ class ReplicaCounts:
     terminating: int = 0
 
 
+class Defect(StrEnum):
+    """What is wrong with a ready replica, compared with the others."""
+
+    SLOW = "Slow"
+    """It takes far longer for the same batches."""
+    FAILING = "Failing"
+    """It takes requests and answers none, or only with errors, while the others answer theirs."""
+
+
+class ReplacementStep(StrEnum):
+    """What happens to a replica that is slow or fails."""
+
+    KEPT = "Kept"
+    """Nothing: it is only named."""
+    SURGE = "Surge"
+    """One more replica is started first."""
+    DELETE = "Delete"
+    """The pod must be deleted now; its workload creates another."""
+    START = "Start"
+    """The pod is gone, and another one is starting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A ready replica that is far slower than the others or fails, and what happens to it."""
+
+    pod: str
+    """The pod's UID."""
+    defect: Defect
+    step: ReplacementStep
+    factor: float | None
+    """How many times as long as the others it takes; None where it answers nothing."""
+    since_s: float
+    """When it was first suspected."""
+    detail: str
+    """What is wrong: takes 10.2x as long as the others."""
+    action: str
+    """What happens, or why nothing does."""
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the pod must be deleted now."""
+        return self.step is ReplacementStep.DELETE
+
+
 class DemandKnown(StrEnum):
     """How the counted arrival rate relates to what clients want."""
 
@@ -457,6 +504,8 @@ class Decision:
     """The learned factor on arrivals: what the service's bursts need (`promise/`)."""
     late_share: float | None = None
     """Share of the last hour's requests that missed the target; None before any ended."""
+    replacement: Replacement | None = None
+    """The replica that is slow or fails, the worst if there are several; None if none is."""
 
     @property
     def alone(self) -> int:

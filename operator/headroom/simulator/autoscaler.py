@@ -37,6 +37,8 @@ class ScaleRequest:
     replicas: int
     reason: str = ""
     message: str = ""
+    replace: str | None = None
+    """UID of a pod to delete; its workload creates another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -199,6 +199,13 @@ class Fleet:
             self._gone(replica, now_s)
         self._reconcile(now_s)
 
+    def replace(self, uid: str, now_s: float) -> None:
+        """Drain and delete a ready pod; the Deployment creates another, at its usual speed."""
+        for replica in self.in_state(PodState.READY):
+            if replica.uid == uid:
+                self._remove(replica, now_s)
+        self._reconcile(now_s)
+
     def slow(self, victims: Iterable[Replica], factor: float) -> None:
         """Multiply the time of all later executions of these pods by `factor`."""
         for replica in victims:

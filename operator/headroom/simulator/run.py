@@ -239,6 +239,8 @@ class _Run:
                 )
             )
             fleet.scale(replicas, now_s)
+        if wish.replace is not None:
+            fleet.replace(wish.replace, now_s)
 
     def _scrape(self, now_s: float) -> None:
         answering = observing.answering(self.fleet, self._silences, self.seed)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from headroom.scaling.cost.change_detection import KEPT, detect_change
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import NOTHING, SUMS, Sums, line, plus
-from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
+from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, outlying
 from headroom.scaling.values import CostModel, PodSample
 from headroom.scaling.windows.sliding_windows import BatchStats
 
@@ -79,9 +79,11 @@ class CostLearner:
         intervals: Iterable[BatchStats],
         elapsed_s: float,
         expected: CostModel | None = None,
+        doubted: AbstractSet[str] = frozenset(),
     ) -> CostLearner:
         """Return the learner with one interval of each replica added.
 
+        Of `doubted` replicas, which may have to be replaced, only the speed is learned.
         Intervals that take OUTLIER_FACTOR times as long as `expected` are ignored. If the recent
         batches contradict `expected` by more than chance, the past is scaled to them and nearly
         forgotten: the cost of every request has changed, also for sizes that were not observed
@@ -93,11 +95,16 @@ class CostLearner:
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
         if expected is None:
             return replace(self, bins=_with(self.bins, usual, fade, {}))
-        variation = self.variation.observe(usual, expected, fade, self.speeds.factors)
+        every, factors = usual, self.speeds.factors
+        known_cv = self.variation.cv if self.variation.known else None
+        doubted |= outlying(every, expected, factors, known_cv)
+        if doubted:
+            usual = [one for one in every if one.replica not in doubted]
+        variation = self.variation.observe(usual, expected, fade, factors)
         known_cv = variation.cv if variation.known else None
-        speeds = self.speeds.observe(usual, expected, elapsed_s, known_cv)
+        speeds = self.speeds.observe(every, expected, elapsed_s, known_cv)
         chance_cv = expected.cv if variation.known else max(1.0, expected.cv)
-        bins, ratio = self.bins, detect_change(speeds.together, chance_cv)
+        bins, ratio = self.bins, detect_change(speeds.together(doubted), chance_cv)
         if ratio is not None:
             ratio = _latest_ratio(usual, expected, speeds.factors) or ratio
             bins = {number: _rescaled(sums, ratio) for number, sums in bins.items()}

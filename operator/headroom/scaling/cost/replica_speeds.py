@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from statistics import median_low
 
-from headroom.scaling.cost.change_detection import KEPT, RATIO, Recent, detect_change
+from headroom.scaling.cost.change_detection import DEVIATIONS, KEPT, RATIO, Recent, detect_change
 from headroom.scaling.cost.line_fit import NOTHING, Sums, line
 from headroom.scaling.values import CostModel
 from headroom.scaling.windows.sliding_windows import BatchStats
@@ -32,6 +32,12 @@ LEAST_DIFFERENCE, LEAST_DEVIATIONS = 0.05, 4.0
 FEWEST_OF_ONE = 100.0
 """Times cv squared: the mean of fewer executions of one replica is too skewed to detect a change.
 One lognormal execution of cv 1 in ten thousand takes 16 times as long as usual."""
+FAR, FAR_FOR_CERTAIN, FEWEST_FAR = 2.0, 1.5, 1.5
+"""A replica that takes at least this many times as long as the others has changed, also after few
+executions, if the lower bound of the ratio is at least the second. Worked: cv 0.1 and 2 executions:
+twice as long is at least 2 x exp(-0.35) = 1.4 times, 3 times as long at least 2.1."""
+DOUBT_DEVIATIONS = 3.0
+"""Fewer suffice to keep the executions of one tick out of the cost."""
 _STEP = math.log(1.05)
 _ROUNDING = 1e-9
 _NONE: Recent = (0.0, 0.0, 0.0)
@@ -92,15 +98,16 @@ class ReplicaSpeeds:
             means[replica] *= ratio
         return ReplicaSpeeds(sums=sums, recent=recent, factors=_beyond_chance(means, sums, cv))
 
-    @property
-    def together(self) -> Recent:
-        """The recent executions of all replicas, with the seconds that their factors predict."""
-        if not self.factors:
+    def together(self, doubted: AbstractSet[str] = frozenset()) -> Recent:
+        """Return the recent executions of all replicas, with the seconds that factors predict."""
+        if not self.factors and not doubted:
             columns = zip(_NONE, *self.recent.values(), strict=True)
             batches, seconds, usual_s = (float(sum(column)) for column in columns)
             return batches, seconds, usual_s
         count = took_s = expected_s = 0.0
         for one, (batches, seconds, usual_s) in self.recent.items():
+            if one in doubted:
+                continue
             count, took_s = count + batches, took_s + seconds
             expected_s += self.factors.get(one, 1.0) * usual_s
         return count, took_s, expected_s
@@ -159,20 +166,61 @@ def _changed(
     fewest = FEWEST_OF_ONE * cv * cv
     ratios = {
         one: took_s / (means[one] * usual_s)
-        for one, (count, took_s, usual_s) in recent.items()
-        if usual_s > 0 and count >= fewest
+        for one, (_, took_s, usual_s) in recent.items()
+        if usual_s > 0
     }
     if len(ratios) < 2:
         return {}
-    common, changed = median_low(ratios.values()), {}
+    usual = [ratio for one, ratio in ratios.items() if recent[one][0] >= fewest]
+    common, changed = median_low(usual or ratios.values()), {}
     least, most = common / RATIO, common * RATIO
     for one, ratio in ratios.items():
-        if not least <= ratio <= most:
-            count, took_s, usual_s = recent[one]
+        if least <= ratio <= most:
+            continue
+        count, took_s, usual_s = recent[one]
+        found = None
+        if count >= fewest and len(usual) > 1:
             found = detect_change((count, took_s, common * means[one] * usual_s), cv)
-            if found is not None:
-                changed[one] = found
+        if found is None and count >= FEWEST_FAR and _is_far(ratio / common, count, cv):
+            found = ratio / common
+        if found is not None:
+            changed[one] = found
     return changed
+
+
+def _is_far(ratio: float, count: float, cv: float, deviations: float = DEVIATIONS) -> bool:
+    """Whether so few executions suffice to say that a replica has become far slower."""
+    if ratio < FAR:
+        return False
+    return ratio * math.exp(-deviations * math.sqrt(math.log1p(cv * cv / count))) >= FAR_FOR_CERTAIN
+
+
+def outlying(
+    intervals: Sequence[BatchStats],
+    expected: CostModel,
+    factors: Mapping[str, float],
+    cv: float | None,
+) -> frozenset[str]:
+    """Return the replicas whose latest executions were far slower than those of the others.
+
+    They have probably become slow, which is not known yet: one batch that takes ten times as long,
+    of a size that no other replica formed, would tilt the line of all.
+    """
+    if cv is None or len(intervals) < 2:
+        return frozenset()
+    fixed_s, per_item_s = expected.fixed_s, expected.per_item_s
+    ratios = [
+        mean_s / (factors.get(replica, 1.0) * (fixed_s + per_item_s * size))
+        for replica, _, size, mean_s in intervals
+    ]
+    common = median_low(ratios)
+    if max(ratios) < FAR * common:
+        return frozenset()
+    return frozenset(
+        one.replica
+        for one, ratio in zip(intervals, ratios, strict=True)
+        if _is_far(ratio / common, one.batches, cv, DOUBT_DEVIATIONS)
+    )
 
 
 def _rescaled(sums: Sums, ratio: float, kept: float = KEPT) -> Sums:

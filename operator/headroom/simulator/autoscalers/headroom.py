@@ -73,8 +73,12 @@ class Headroom(Peer):
         )
         decided = decide(self.decided, self.state, observation)
         decision, self.state = apply_post_rules(self.decided, self.state, decided)
+        replacement = decision.replacement
         return ScaleRequest(
-            replicas=decision.replicas, reason=decision.reason.value, message=decision.message
+            replicas=decision.replicas,
+            reason=decision.reason.value,
+            message=decision.message,
+            replace=replacement.pod if replacement is not None and replacement.deletes else None,
         )
 
     def restart(self) -> None:
