@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from fakes_replicas import TRUE, Replicas
 from headroom.scaling.replacement.budget import LONG_S, SHORT_S, Budget
+from headroom.scaling.replica_defect import Defect, ReplacementStep
 from headroom.scaling.values import (
     Allocation,
-    Defect,
     Policy,
-    ReplacementStep,
     Routing,
 )
 
@@ -84,7 +83,7 @@ def test_most_replicas_slow_is_a_cost_change(factors: tuple[float, ...]) -> None
 
 
 def test_all_replicas_failing_are_kept() -> None:
-    fleet = settled(policy=policy())
+    fleet = settled(policy=policy(max_replicas=5))
     for one in fleet.replicas:
         one.fails = True
     fleet.run(300)

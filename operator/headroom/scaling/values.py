@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headroom.scaling.replica_defect import Replacement
 from headroom.scaling.tuning import Tuning
 
 
@@ -380,51 +381,6 @@ class ReplicaCounts:
     unschedulable: int = 0
     broken: int = 0
     terminating: int = 0
-
-
-class Defect(StrEnum):
-    """What is wrong with a ready replica, compared with the others."""
-
-    SLOW = "Slow"
-    """It takes far longer for the same batches."""
-    FAILING = "Failing"
-    """It takes requests and answers none, or only with errors, while the others answer theirs."""
-
-
-class ReplacementStep(StrEnum):
-    """What happens to a replica that is slow or fails."""
-
-    KEPT = "Kept"
-    """Nothing: it is only named."""
-    SURGE = "Surge"
-    """One more replica is started first."""
-    DELETE = "Delete"
-    """The pod must be deleted now; its workload creates another."""
-    START = "Start"
-    """The pod is gone, and another one is starting."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
-    """A ready replica that is far slower than the others or fails, and what happens to it."""
-
-    pod: str
-    """The pod's UID."""
-    defect: Defect
-    step: ReplacementStep
-    factor: float | None
-    """How many times as long as the others it takes; None where it answers nothing."""
-    since_s: float
-    """When it was first suspected."""
-    detail: str
-    """What is wrong: takes 10.2x as long as the others."""
-    action: str
-    """What happens, or why nothing does."""
-
-    @property
-    def deletes(self) -> bool:
-        """Whether the pod must be deleted now."""
-        return self.step is ReplacementStep.DELETE
 
 
 class DemandKnown(StrEnum):

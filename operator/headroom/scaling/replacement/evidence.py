@@ -15,7 +15,8 @@ from headroom.scaling.replacement.rounds import (
     RoundStart,
     Verdict,
 )
-from headroom.scaling.values import CostModel, Defect, Pod, Policy
+from headroom.scaling.replica_defect import Defect
+from headroom.scaling.values import CostModel, Pod, Policy
 from headroom.scaling.windows.sliding_windows import Windows
 
 FEWEST_ROUNDS = 3

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from headroom.scaling.replacement.budget import Budget
 from headroom.scaling.replacement.evidence import Evidence, Suspicion
-from headroom.scaling.values import Defect, Policy, Replacement, ReplacementStep
+from headroom.scaling.replica_defect import Defect, Replacement, ReplacementStep
+from headroom.scaling.values import Policy
 
 PATIENCE_S = 180.0
 """How long a replica is left out of the model before the evidence suffices."""

@@ -9,7 +9,8 @@ from statistics import median_low
 
 import numpy as np
 
-from headroom.scaling.values import CostModel, Defect
+from headroom.scaling.replica_defect import Defect
+from headroom.scaling.values import CostModel
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_ITEMS,
