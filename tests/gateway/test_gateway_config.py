@@ -111,9 +111,10 @@ def changed(before: Snapshot, after: Snapshot) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("cost", "target_s", "most"),
     [
-        pytest.param((0.15, 0.06, 4), 1.5, 31, id="what is answered within two targets"),
+        pytest.param((0.15, 0.06, 4), 1.5, 12, id="full batches that end in time"),
         pytest.param((0.15, 0.06, 4), 0.1, 8, id="never below two batches"),
-        pytest.param((0.30, 0.0, 1), 2.0, 14, id="no batching: 2 x 2 s / 0.3 s"),
+        pytest.param((0.30, 0.0, 1), 2.0, 6, id="no batching: 1.9 s / 0.3 s"),
+        pytest.param((0.02, 0.01, 8), 0.25, 16, id="2.4 batches are two"),
     ],
 )
 def test_in_flight_limit_per_replica(

@@ -1,8 +1,8 @@
 """In-flight bounds as Envoy runtime values, so that a new bound does not rebuild a cluster.
 
-A bound below twice the batch size makes replicas settle at half batches. Above that, requests that
-cannot be answered in time need not wait: the gateway rejects requests beyond twice the number that
-a replica answers within the target.
+A bound below twice the batch size makes replicas settle at half batches. Above that, the gateway
+rejects what the replicas cannot answer within the target. Replicas answer in order of arrival, so
+one batch too many that waits makes every request late for as long as the load exceeds the capacity.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from headroom.scaling.values import CostModel
 LAYER = "in-flight"
 GATEWAYS = "headroom.gateways"
 BATCHES = 2
-LATE_BY = 2.0
-"""Multiple of the target after which an answer is useless."""
+IN_TIME = 0.95
+"""Share of the target in which the batches of the bound end; the rest is for their variation."""
 
 
 def in_flight_per_replica(cost: CostModel, target_s: float) -> int:
     """Return the in-flight limit of one replica.
 
-    Example: batches of 4 in 0.39 s, target 1.5 s: 4 / 0.39 x 2 x 1.5 = 30.8, so 31; with a target
+    Example: batches of 4 in 0.39 s, target 1.5 s: 3 batches end within 1.43 s, so 12; with a target
     of 0.1 s twice the batch, 8.
     """
-    in_time = math.ceil(cost.full_batch_rps * LATE_BY * target_s)
-    return max(busy_per_replica(cost), in_time)
+    batches = math.floor(IN_TIME * target_s / cost.batch_s(cost.max_batch))
+    return max(busy_per_replica(cost), cost.slots * cost.max_batch * batches)
 
 
 def busy_per_replica(cost: CostModel) -> int:
