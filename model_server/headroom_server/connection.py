@@ -14,11 +14,13 @@ STATE_KEY = "connection"
 class Connection:
     """Shared by all requests of one connection; HTTP/1.1 serves them one after the other."""
 
-    __slots__ = ("answer", "on_lost", "retire_at_s")
+    __slots__ = ("answer", "client", "on_lost", "retire_at_s")
 
-    def __init__(self, retire_at_s: float = float("inf")) -> None:
+    def __init__(self, retire_at_s: float = float("inf"), client: str = "") -> None:
         self.retire_at_s = retire_at_s
         """The first response after this time, on the loop's clock, closes the connection."""
+        self.client = client
+        """The client's address."""
         self.on_lost: Callable[[], None] | None = None
         """Called when the client disconnects while a response is pending."""
         self.answer: Callable[[bytes, bytes, bool], bool] | None = None

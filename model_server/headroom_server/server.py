@@ -27,6 +27,7 @@ from headroom_server.settings import Settings
 from headroom_server.web.app import Application
 from headroom_server.web.direct import Direct
 from headroom_server.web.http_protocol import BoundedProtocol, HttpOptions
+from headroom_server.web.receiving import Shares
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -84,6 +85,7 @@ async def serve(
     application = Application(
         models,
         max_body_bytes=settings.max_body_bytes,
+        max_receiving_bytes=settings.max_receiving_bytes,
         store=store,
         explicit=settings.model_control == "explicit",
     )
@@ -99,7 +101,14 @@ async def serve(
     except OSError as error:
         log.error("cannot listen on HEADROOM_GRPC_PORT=%d: %s", settings.grpc_port, error)
         return 2
-    server = Server(_config(traced, direct, settings))
+    options = HttpOptions(
+        settings.connection_max_age_s,
+        settings.receive_timeout_s,
+        direct,
+        receiving=application.receiving,
+        connections=Shares(settings.max_connections),
+    )
+    server = Server(_config(traced, options, settings))
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
@@ -214,8 +223,7 @@ async def _watch(models: Models) -> None:
         models.watch()
 
 
-def _config(application: ASGIApp, direct: Direct | None, settings: Settings) -> uvicorn.Config:
-    options = HttpOptions(settings.connection_max_age_s, settings.receive_timeout_s, direct)
+def _config(application: ASGIApp, options: HttpOptions, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         http=partial(BoundedProtocol, options),  # type: ignore[arg-type]  # it is only called

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from headroom_server.web.http_protocol import MAX_HEAD_BYTES
+from headroom_server.web.http_protocol import MAX_HEAD_BYTES, MAX_HEADERS, MAX_PIPELINED
 from server_process import Server, serving
 
 pytestmark = pytest.mark.clock
@@ -60,18 +60,20 @@ async def clients(server: Server, count: int) -> AsyncIterator[list[Client]]:
 async def test_requests_are_bounded_in_bytes_and_in_time() -> None:
     async with serving(RECEIVE_TIMEOUT_S=0.6, CONNECTION_IDLE_S=1) as server:
         await server.ready()
-        async with clients(server, 6) as crowd:
-            silent, half_head, half_body, endless_head, endless_url, patient = crowd
+        async with clients(server, 7) as crowd:
+            silent, half_head, half_body, endless_head, endless_url, many_headers, patient = crowd
             await half_head.send(GET)
             await half_body.send(HEAD + b"\r\n" + BODY[:5])
             # send no byte beyond the limit: closed with unread bytes, the kernel sends a reset,
             # which may overtake the refusal
             await endless_head.send((GET + b"a: b\r\n" * 15_000)[: MAX_HEAD_BYTES + 1])
+            await many_headers.send(GET + b"a: b\r\n" * MAX_HEADERS + b"\r\n")
             await endless_url.send(b"GET /".ljust(MAX_HEAD_BYTES + 1, b"u"))
             await patient.send(HEAD + b"expect: 100-continue\r\n\r\n")
 
             assert (await endless_head.closed()).startswith(b"HTTP/1.1 431 ")
             assert (await endless_url.closed()).startswith(b"HTTP/1.1 431 ")
+            assert (await many_headers.closed()).startswith(b"HTTP/1.1 431 ")
             for slow in (half_head, half_body):
                 reply = await slow.closed()
                 assert reply.startswith(b"HTTP/1.1 408 ")
@@ -111,6 +113,98 @@ async def test_invalid_http_is_answered_in_order() -> None:
             chunks = HEAD.replace(b"content-length: 25", b"transfer-encoding: chunked")
             await broken.send(chunks + b"\r\n5\r\nabcde\r\nZ\r\n")
             assert (await broken.closed()).startswith(b"HTTP/1.1 400 ")
+
+
+TARGETS = [b"CONNECT a:1", b"GET http://[", b"GET http://a:99999999/"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+async def test_target_that_cannot_be_parsed_is_answered_in_order(target: bytes) -> None:
+    bad = target + b" HTTP/1.1\r\nhost: x\r\n\r\n"
+    async with serving() as server:
+        await server.ready()
+        async with clients(server, 4) as (first, behind, later, pipelined):
+            await first.send(bad)
+            assert (await first.closed()).startswith(b"HTTP/1.1 400 ")
+
+            await behind.send(HEAD + b"\r\n" + BODY + bad)
+            assert (await behind.answer()).endswith(b'{"predictions":[10.0]}')
+            assert (await behind.closed()).startswith(b"HTTP/1.1 400 ")
+
+            await later.send(HEAD + b"\r\n" + BODY)
+            assert (await later.answer()).endswith(b'{"predictions":[10.0]}')
+            await later.send(bad)
+            assert (await later.closed()).startswith(b"HTTP/1.1 400 ")
+
+            await pipelined.send((HEAD + b"\r\n" + BODY) * 3 + bad)
+            assert [(await pipelined.answer())[9:12] for _ in range(4)] == [b"200"] * 3 + [b"400"]
+        server.process.send_signal(signal.SIGTERM)
+        _, log = await asyncio.wait_for(server.process.communicate(), 10)
+        assert b"Traceback" not in log
+
+
+async def test_pipelined_requests_are_bounded() -> None:
+    async with serving() as server:
+        await server.ready()
+        async with clients(server, 1) as (eager,):
+            await eager.send((HEAD + b"\r\n" + BODY) * 200)
+            said = await eager.closed()
+            assert said.count(b"HTTP/1.1 200 ") == MAX_PIPELINED + 1
+            assert said.count(b"HTTP/1.1 429 ") == 1
+            assert said.endswith(b'requests may wait on a connection; got more"}')
+
+
+async def test_client_that_leaves_pipelined_requests_causes_no_traceback() -> None:
+    async with serving(EMULATED_FIXED_COST_S=0.2) as server:
+        await server.ready()
+        async with clients(server, 5) as crowd:
+            for one in crowd:
+                await one.send((HEAD + b"\r\n" + BODY) * 20)
+            await asyncio.sleep(0.3)
+        await asyncio.sleep(0.5)
+        server.process.send_signal(signal.SIGTERM)
+        _, log = await asyncio.wait_for(server.process.communicate(), 10)
+        assert b"Traceback" not in log
+
+
+async def test_connections_of_one_client_are_bounded() -> None:
+    async with serving(MAX_CONNECTIONS=8) as server:
+        await server.ready()
+        await asyncio.sleep(0.1)  # the probe's connection is gone
+        async with clients(server, 6) as crowd:
+            await asyncio.sleep(0.1)
+            for one in crowd[:4]:
+                await one.send(GET + b"\r\n")
+                assert (await one.answer()).endswith(b'{"live":true}')
+            for one in crowd[4:]:
+                reply = await one.closed()
+                assert reply.startswith(b"HTTP/1.1 503 ")
+                assert b"retry-after: 1" in reply
+        async with clients(server, 1) as (next_one,):
+            await next_one.send(GET + b"\r\n")
+            assert (await next_one.answer()).endswith(b'{"live":true}')
+
+
+async def test_bytes_that_arrive_are_bounded_in_sum() -> None:
+    """A model of strings takes bodies of any length; 64 KiB of 128 may be of one client."""
+    part = (
+        b"POST /v1/models/m:predict HTTP/1.1\r\nhost: x\r\ncontent-length: 30000\r\n\r\n"
+        + b" " * 29_000
+    )
+    async with serving(MAX_RECEIVING_BYTES=128 * 1024, MAX_BODY_BYTES=30_000) as server:
+        await server.ready()
+        async with clients(server, 4) as crowd:
+            for one in crowd[:2]:
+                await one.send(part)
+            await asyncio.sleep(0.2)
+            await crowd[2].send(part)
+            reply = await crowd[2].closed()
+            assert reply.startswith(b"HTTP/1.1 429 ")
+            assert b"retry-after: 1" in reply
+            await crowd[0].leave()
+            await asyncio.sleep(0.2)
+            await crowd[3].send(part + b" " * 1000)
+            assert b"is not JSON" in await crowd[3].answer()
 
 
 async def test_drain_serves_arriving_heads_and_cuts_slow_clients() -> None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from headroom_server.errors import InvalidRequestError, RefusedError
+from headroom_server.protocols.body_bounds import BodyBounds
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.typed_json import TypedJsonCodec
 from headroom_server.runtime.runner import Runner
@@ -18,6 +19,7 @@ class ModelCodecs:
 
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
+        self.bounds = BodyBounds(contract.signature, contract.max_items)
         self.typed = TypedJsonCodec(contract)
 
 

@@ -18,6 +18,7 @@ from headroom_server.web.failures import failure_of
 from headroom_server.web.inference import Inference
 from headroom_server.web.middleware import InferenceMiddleware
 from headroom_server.web.openapi import paths_of
+from headroom_server.web.receiving import Shares, receiving_bytes
 from headroom_server.web.routes import add_routes
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Application(FastAPI):
         models: Models,
         *,
         max_body_bytes: int,
+        max_receiving_bytes: int | None = None,
         store: ModelStore | None = None,
         explicit: bool = False,
     ) -> None:
@@ -49,7 +51,10 @@ class Application(FastAPI):
             telemetry={"tracing": False, "metrics": False, "logs": False},
         )
         self._models = models
-        self._inference = Inference(models, max_body_bytes)
+        self.receiving = Shares(
+            receiving_bytes(max_body_bytes) if max_receiving_bytes is None else max_receiving_bytes
+        )
+        self._inference = Inference(models, max_body_bytes, self.receiving)
         self._closing = ClosePolicy(models)
         described = list(self.router.routes)
         add_routes(self, models)

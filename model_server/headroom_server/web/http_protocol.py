@@ -12,6 +12,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+import httptools
 import orjson
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
@@ -20,12 +21,21 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from headroom_server.connection import STATE_KEY, Connection
+from headroom_server.errors import QueueFullError
 from headroom_server.web.direct import Direct, Exchange
 from headroom_server.web.inference import CLOSE_LINE
 from headroom_server.web.known_heads import Head, KnownHeads
+from headroom_server.web.receiving import Receipt, Shares, receiving_bytes
 
 MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers. The first read (up to 256 KiB) is parsed before it is counted."""
+MAX_HEADERS = 256
+"""A header of 6 bytes takes 135 in memory."""
+MAX_PIPELINED = 32
+"""Requests that wait behind the one that is being answered: one read can have thousands, which take
+5 kB each."""
+
+AGAIN_LINE = dict.fromkeys((429, 503), b"retry-after: 1\r\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,10 @@ class HttpOptions:
     direct: Direct | None = None
     """Serves inference without ASGI where it can; None: every request goes through ASGI."""
     known_heads: KnownHeads = field(default_factory=KnownHeads)
+    receiving: Shares = field(default_factory=lambda: Shares(receiving_bytes(0)))
+    """Bytes that are arriving."""
+    connections: Shares = field(default_factory=lambda: Shares(2048))
+    """Open connections."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -56,6 +70,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _receive_timer: asyncio.TimerHandle | None = None
     _exchange: Exchange | None = None
     """The request being received, if it bypasses ASGI."""
+    _running: RequestResponseCycle | None = None
+    """The last request that ASGI has begun to serve."""
     _last_head: Head | None = None
     """The head of the last request that bypassed ASGI."""
     _rejection: tuple[int, str] | None = None
@@ -69,16 +85,28 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         age_s = self._options.max_age_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter
-        self._connection = Connection(self.loop.time() + age_s)
+        client = self.client[0] if self.client else ""
+        self._connection = Connection(self.loop.time() + age_s, client)
+        self._receipt = Receipt(self._options.receiving, client)
         self._connection.answer = self._answer
         self.app_state = {**self.app_state, STATE_KEY: self._connection}
         self._idle_since_s = self.loop.time()
         self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
+        admitted = self._options.connections.fits(client, 1)
+        self._options.connections.take(client, 1)
+        if not admitted:
+            self._refuse(503, "this replica has too many connections, or too many of this client")
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self.pipeline.clear()
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True  # uvicorn marks the last request, which may wait
+            self._running.message_event.set()
         self._idle_timer.cancel()
         self._stop_receive_timer()
+        self._receipt.close()
+        self._options.connections.give_back(self._connection.client, 1)
         self._connection.lost()
         self._connection.answer = None
 
@@ -100,26 +128,41 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._start_receive_timer()
             if self._head_open:
                 self._head_bytes += len(data)
-                if self._head_bytes > MAX_HEAD_BYTES:
-                    self._reject(431, f"headers must have at most {MAX_HEAD_BYTES} bytes; got more")
+                self._check_head(self._head_bytes)
+            if self._head_open or self._exchange is not None:
+                try:
+                    self._receipt.grow(len(data))
+                except QueueFullError as error:
+                    self._reject(429, error.message)
 
     def on_message_begin(self) -> None:
         # uvicorn also builds the ASGI scope here; on_headers_complete does if ASGI is needed
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self._reject(
+                429, f"at most {MAX_PIPELINED} requests may wait on a connection; got more"
+            )
+            raise httptools.HttpParserError  # ends the parsing of this read
         self.url, self.headers, self.expect_100_continue = b"", [], False
         self._receiving = self._head_open = True
         self._head_bytes = 0
 
     def on_headers_complete(self) -> None:
-        self._head_open = False
+        # the head is open until its request exists: a target that cannot be parsed raises
+        if len(self.headers) > MAX_HEADERS // 4 and not self._check_head(
+            len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        ):
+            raise httptools.HttpParserError
         self._exchange = exchange = self._direct_exchange()
         if exchange is not None:
             self.cycle = exchange  # type: ignore[assignment]
+            self._head_open = False
             return
         url, headers, expects = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expects
         self.headers += headers  # the list that the scope holds
         super().on_headers_complete()
+        self._head_open = False
 
     def on_body(self, body: bytes) -> None:
         if self._exchange is None:
@@ -165,6 +208,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _answer(self, head: bytes, body: bytes, close: bool) -> bool:
         # replaces uvicorn's two sends by one write, without checking our own headers
         cycle = self._running
+        assert cycle is not None
         if self.flow.write_paused or cycle.response_started:
             return False
         self._write(cycle, head, body, close)
@@ -235,6 +279,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._receive_timer is not None:
             self._receive_timer.cancel()
             self._receive_timer = None
+            self._receipt.close()
 
     def _on_receive_timeout(self) -> None:
         self._receive_timer = None
@@ -247,6 +292,17 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             timeout_s = self._options.receive_timeout_s
             self._refuse(408, f"the request must be complete within {timeout_s:g} s")
+
+    def _check_head(self, size: int) -> bool:
+        """Refuse a head that is too large; return whether it is not."""
+        if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
+            self._reject(
+                431,
+                f"headers must have at most {MAX_HEAD_BYTES} bytes, and be at most {MAX_HEADERS}",
+            )
+            self.headers = []  # megabytes, which the next garbage collection would find
+            return False
+        return True
 
     def _reject(self, status: int, message: str) -> None:
         """Refuse the last request, once every request before it has its response."""
@@ -265,8 +321,9 @@ class BoundedProtocol(HttpToolsProtocol):
         begun = self._receiving and not self._head_open
         if not (begun and self.cycle.response_started):
             self.transport.write(
-                b"%scontent-type: application/json\r\ncontent-length: %d\r\n"
-                b"connection: close\r\n\r\n%s" % (STATUS_LINE[status], len(body), body)
+                b"%scontent-type: application/json\r\ncontent-length: %d\r\n%s"
+                b"connection: close\r\n\r\n%s"
+                % (STATUS_LINE[status], len(body), AGAIN_LINE.get(status, b""), body)
             )
         self.transport.close()
         if begun:  # the application waits for a body that is never completed

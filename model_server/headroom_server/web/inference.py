@@ -26,6 +26,7 @@ from headroom_server.protocols import open_inference
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ModelCodecs, ServedModel
 from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
+from headroom_server.web.receiving import Receipt, Shares
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
@@ -108,6 +109,18 @@ class Target(NamedTuple):
     typed: bool
     """Typed JSON; else the Open Inference Protocol."""
 
+    def ready(self) -> ModelCodecs:
+        """Return the model's encodings.
+
+        Raises:
+            RefusedError: the model is not loaded; already counted.
+        """
+        codecs = self.served.codecs
+        if codecs is None:
+            self.served.runner.refuse_unready()
+        assert codecs is not None
+        return codecs
+
     def read(self, headers: dict[bytes, bytes], body: bytes) -> ParsedRequest:
         """Parse a request; its headers are in lower case.
 
@@ -115,10 +128,7 @@ class Target(NamedTuple):
             InvalidRequestError: invalid input.
             RefusedError: the model is not loaded; already counted.
         """
-        codecs = self.served.codecs
-        if codecs is None:
-            self.served.runner.refuse_unready()
-        assert codecs is not None
+        codecs = self.ready()
         try:
             return (_read_typed if self.typed else _read_tensors)(
                 self.served, codecs, headers, body
@@ -130,9 +140,10 @@ class Target(NamedTuple):
 class Inference:
     """Finds the model of a path, and answers over ASGI."""
 
-    def __init__(self, models: Models, max_body_bytes: int) -> None:
+    def __init__(self, models: Models, max_body_bytes: int, receiving: Shares) -> None:
         self._models = models
         self.max_body_bytes = max_body_bytes
+        self.receiving = receiving
 
     def find(self, path: str) -> Target | None:
         """Return a path's target; None if the path is not for inference.
@@ -157,16 +168,20 @@ class Inference:
             return None
         runner = target.served.runner
         arrived_s, headers = runner.clock(), dict(scope["headers"])
+        connection = connection_of(scope)
+        receipt = Receipt(self.receiving, connection.client)
         try:
-            parsed = target.read(headers, await read_body(headers, receive, self.max_body_bytes))
+            limit = target.ready().bounds.limit(self.max_body_bytes)
+            body = await read_body(headers, receive, limit, receipt)
+            parsed = target.read(headers, body)
+            del body  # its numbers wait without it
         except InvalidRequestError as error:
             target.served.blame(error)
             raise
+        finally:
+            receipt.close()
         outputs = await runner.infer(
-            parsed.work,
-            arrived_s=arrived_s,
-            options=parsed.options,
-            connection=connection_of(scope),
+            parsed.work, arrived_s=arrived_s, options=parsed.options, connection=connection
         )
         return parsed.render(outputs)
 
@@ -174,10 +189,10 @@ class Inference:
 def _read_tensors(
     served: ServedModel, codecs: ModelCodecs, headers: dict[bytes, bytes], body: bytes
 ) -> ParsedRequest:
-    head_bytes = headers.get(HEAD_LENGTH)
-    parsed = open_inference.parse(
-        codecs.contract, body, None if head_bytes is None else _head_bytes(head_bytes)
-    )
+    sent = headers.get(HEAD_LENGTH)
+    head_bytes = None if sent is None else _head_bytes(sent)
+    codecs.bounds.check(body, head_bytes)
+    parsed = open_inference.parse(codecs.contract, body, head_bytes)
     classes = served.runner.limits.classes
     options = parse_request_options(headers, classes, deadline_s=parsed.timeout_s)
     return ParsedRequest(parsed.work, options, partial(_write_tensors, served, parsed))
@@ -192,6 +207,7 @@ def _write_tensors(
 def _read_typed(
     served: ServedModel, codecs: ModelCodecs, headers: dict[bytes, bytes], body: bytes
 ) -> ParsedRequest:
+    codecs.bounds.check(body)
     work = codecs.typed.parse(body)
     options = parse_request_options(headers, served.runner.limits.classes)
     return ParsedRequest(work, options, partial(_write_typed, codecs, work))
@@ -201,25 +217,35 @@ def _write_typed(codecs: ModelCodecs, work: Work, outputs: Outputs) -> Answer:
     return Answer(codecs.typed.render(work, outputs))
 
 
-async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -> bytes:
+async def read_body(
+    headers: dict[bytes, bytes], receive: Receive, limit: int, receipt: Receipt | None = None
+) -> bytes:
     """Read the whole body.
 
     Raises:
+        QueueFullError: more than the receipt grants; checked by the declared length at first.
         TooLargeError: as soon as it exceeds `limit` bytes.
         DisconnectedError: the client disconnected before it was complete.
     """
     declared = int(headers.get(b"content-length", b"0"))
     if declared > limit:
         raise TooLargeError(f"the body must have at most {limit} bytes; got {declared}")
+    if receipt is not None:
+        receipt.check(declared)
     message = await receive()
     body: bytes = message.get("body", b"")
     if message.get("more_body", False):
-        chunks, size = [body], len(body)
-        while message.get("more_body", False) and size <= limit:
+        # one array: a list of small chunks takes 40 bytes more for each
+        whole = bytearray()
+        while True:
+            chunk = message.get("body", b"")
+            if receipt is not None:
+                receipt.grow(len(chunk))
+            whole += chunk
+            if not message.get("more_body", False) or len(whole) > limit:
+                break
             message = await receive()
-            chunks.append(message.get("body", b""))
-            size += len(chunks[-1])
-        body = b"".join(chunks)
+        body = bytes(whole)
     if message["type"] == "http.disconnect":
         raise DisconnectedError
     if len(body) > limit:

@@ -1,0 +1,71 @@
+"""PURE. Bounds on a request's body that follow from the model: looked at before it is parsed.
+
+A parser builds an object for each value: `[]` has 2 bytes in a body, and 64 in memory. So a large
+body is refused by its length before it is received, and by the number of its values and of its
+lists, objects and fields before it is parsed. Numbers take at most some 50 bytes of memory each
+while they are parsed; a body within these bounds takes at most `MOST_COST` times its length.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from headroom_server.errors import TooLargeError
+from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
+
+UNCHECKED_BYTES = 64 * 1024
+"""Smaller bodies are parsed as they are: they cost at most 8 MiB."""
+NUMBER_BYTES = 64
+"""Of one number in JSON with its separator and indentation: 24 digits, 40 spaces."""
+MOST_COST = 16
+"""Bytes of memory per byte of a body while it is parsed."""
+_OTHER = 4096
+"""Values, and lists, objects and fields, of everything that is no tensor's data."""
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+
+
+class BodyBounds:
+    """What a model's largest request can have."""
+
+    def __init__(self, signature: Signature, max_items: int) -> None:
+        length = signature.lengths[-1] if signature.lengths else 0
+        elements = max_items * sum(spec.elements_at(length) for spec in signature.inputs)
+        lists = max_items * sum(_lists(spec, length) for spec in signature.inputs)
+        self.max_values = elements + _OTHER
+        self.max_parts = lists + 2 * max_items * (1 + len(signature.inputs)) + _OTHER
+        has_strings = any(spec.is_strings for spec in signature.inputs)
+        self.max_bytes = None if has_strings else UNCHECKED_BYTES + NUMBER_BYTES * elements
+        """Of a whole body; None if its strings may have any length."""
+
+    def limit(self, max_body_bytes: int) -> int:
+        """Return the most bytes that a body may have, given the server's own limit."""
+        return max_body_bytes if self.max_bytes is None else min(max_body_bytes, self.max_bytes)
+
+    def check(self, body: bytes, head_bytes: int | None = None) -> None:
+        """Check the values of a body, or of its first `head_bytes`, before they are parsed.
+
+        Raises:
+            TooLargeError: if the model's largest request has fewer.
+        """
+        if len(body) <= UNCHECKED_BYTES:
+            return
+        if head_bytes is not None:
+            body = body[:head_bytes]
+        if not self._fits(body) and not self._fits(_STRING.sub(b"", body)):
+            raise TooLargeError(
+                f"the body must have at most {self.max_values} values and {self.max_parts} lists, "
+                "objects and fields, those of the largest batch; got more"
+            )
+
+    def _fits(self, body: bytes) -> bool:
+        return (
+            body.count(b",") <= self.max_values
+            and body.count(b"[") + body.count(b"{") + body.count(b":") <= self.max_parts
+        )
+
+
+def _lists(spec: TensorSpec, length: int) -> int:
+    """Return the lists of one item's data, nested in full: one per row of its last dimension."""
+    sizes = [length if size == DYNAMIC else size for size in spec.shape]
+    return sum(math.prod(sizes[:depth]) for depth in range(len(sizes)))

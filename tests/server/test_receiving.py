@@ -1,0 +1,53 @@
+"""Arriving bytes and connections: a bound for all clients, and a share for each."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom_server.errors import QueueFullError
+from headroom_server.web.receiving import Receipt, Shares, receiving_bytes
+
+MIB = 1 << 20
+
+
+def taken(shares: Shares, client: str) -> int:
+    """Let a client take what it can; return how much."""
+    count = 0
+    while shares.fits(client, 1):
+        shares.take(client, 1)
+        count += 1
+    return count
+
+
+def test_clients_share_the_bound_and_a_new_one_finds_room() -> None:
+    shares = Shares(1024)
+    assert [taken(shares, client) for client in "abc"] == [512, 256, 128]
+    for _ in range(512):
+        shares.give_back("a", 1)
+    assert taken(shares, "d") == 320
+    assert shares.held == 256 + 128 + 320
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 300)), max_size=60))
+def test_sum_stays_within_the_bound(asked: list[tuple[str, int]]) -> None:
+    shares = Shares(1000)
+    receipts = []
+    for client, size in asked:
+        receipts.append(Receipt(shares, client))
+        if shares.fits(client, size):
+            receipts[-1].grow(size)
+        else:
+            with pytest.raises(QueueFullError, match="at most 1000 bytes together"):
+                receipts[-1].grow(size)
+        assert 0 <= shares.held <= 1000
+    for receipt in receipts:
+        receipt.close()
+    assert shares.held == 0
+    assert shares.fits("e", 1000)
+
+
+def test_one_client_may_send_two_of_the_largest_bodies() -> None:
+    assert receiving_bytes(8 * MIB) == 32 * MIB
+    assert receiving_bytes(64 * MIB) == 256 * MIB
