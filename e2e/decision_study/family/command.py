@@ -30,7 +30,7 @@ from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.report.write import write_atomically
 
 FOLDER = Path(__file__).parents[3] / ".decision_study"
-RUNS = FOLDER / "family.jsonl"
+RUNS = "family.jsonl"
 HARD = "hard"
 ASKS = (members.ALONE, *asking.KINDS)
 WIDTH_WITHOUT_TERMINAL = 200
@@ -45,7 +45,7 @@ BOUNDS: tuple[Job, ...] = (
 HELD, FAILED = 0, 1
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], folder: Path = FOLDER, record: Path = looks.RECORD) -> int:
     """Run what is missing, print the tables; 0 if every figure holds, else 1."""
     given = _parser().parse_args(argv)
     console = Console(highlight=False)
@@ -55,16 +55,21 @@ def main(argv: Sequence[str]) -> int:
     ours = Job(cell="", autoscaler=OURS, knobs=tuple(sorted(given.headroom_knobs)))
     jobs = _jobs(names, ours, given.peers)
     if given.report_only:
-        done = kept.current(kept.load(RUNS), jobs)
+        done = kept.current(kept.load(folder / RUNS), jobs)
     else:
-        done = performing.complete(jobs, RUNS, workers=given.jobs, console=console)
+        done = performing.complete(jobs, folder / RUNS, workers=given.jobs, console=console)
     if given.set == JUDGE and given.look is None:
         console.print("The results of judge are kept and not shown; --look REASON shows them.")
         return HELD
     if given.set == JUDGE:
-        times = looks.note(looks.RECORD, given.look, names)
-        console.print(f"Look {times} at judge, recorded in {looks.RECORD.name}.")
-    return _report(list(done.values()), ours.setting, given, console)
+        times = looks.note(record, given.look, names)
+        console.print(f"Look {times} at judge, recorded in {record.name}.")
+    figures, grids = _judged(list(done.values()), ours.setting, given)
+    shown: list[RenderableType] = [tables.for_terminal(grid) for grid in grids]
+    for each in (*shown, table(f"What was promised, on {given.set}", figures)):
+        console.print(each)
+    _write(folder / f"family-{given.set}.md", figures, grids)
+    return HELD if all_hold(figures) else FAILED
 
 
 def _jobs(names: Sequence[str], ours: Job, with_peers: int) -> list[Job]:
@@ -79,23 +84,19 @@ def _jobs(names: Sequence[str], ours: Job, with_peers: int) -> list[Job]:
     return found
 
 
-def _report(records: Sequence[Kept], ours: str, given: argparse.Namespace, console: Console) -> int:
-    """Print the tables and the figures and write them as Markdown."""
+def _judged(
+    records: Sequence[Kept], ours: str, given: argparse.Namespace
+) -> tuple[tuple[Figure, ...], list[Grid]]:
+    """Return the figures and the tables of these runs."""
     cells = summary.cells_of(records, ours)
-    rivals = verdicts.rivals_of(records, OURS)
     if given.set == HARD:
-        figures, grids = verdicts.hard_figures(cells), [summary.hard(cells)]
-    else:
-        figures = verdicts.figures(cells, rivals)
-        grids = [summary.classes(cells), summary.asking(cells)]
-        if rivals:
-            grids.append(summary.settings(verdicts.singles(cells, rivals)))
-        grids.append(summary.worst(cells, given.worst, performing.description_of))
-    shown: list[RenderableType] = [tables.for_terminal(grid) for grid in grids]
-    for each in (*shown, table(f"What was promised, on {given.set}", figures)):
-        console.print(each)
-    _write(FOLDER / f"family-{given.set}.md", figures, grids)
-    return HELD if all_hold(figures) else FAILED
+        return verdicts.hard_figures(cells), [summary.hard(cells)]
+    rivals = verdicts.rivals_of(records, OURS)
+    grids = [summary.classes(cells), summary.asking(cells)]
+    if rivals:
+        grids.append(summary.settings(verdicts.singles(cells, rivals)))
+    grids.append(summary.worst(cells, given.worst, performing.description_of))
+    return verdicts.figures(cells, rivals), grids
 
 
 def _write(path: Path, figures: Sequence[Figure], grids: Sequence[Grid]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.simulator.autoscalers.hpa import HpaLatency, HpaQueue, HpaUtilization
+from headroom.simulator.autoscalers.hpa import HpaLatency, HpaQueue, HpaRequests, HpaUtilization
 from headroom.simulator.autoscalers.keda import FallbackBehavior, Keda
 from simulator.autoscalers.fakes_view import Flow, World, truth
 
@@ -55,6 +55,37 @@ def test_utilization_holds_without_any_metric() -> None:
 def test_queue(world: World, waiting: float, expected: int) -> None:
     peer = HpaQueue(truth=truth())
     assert world.run(15, Flow(waiting=waiting)).ask(peer).replicas == expected
+
+
+@pytest.mark.parametrize(
+    ("rps", "expected"),
+    [
+        pytest.param(150.0, 4, id="450 / (0.8 x 150) = 3.75"),
+        pytest.param(130.0, 3, id="390 / 360 = 1.083 is within the tolerance"),
+        pytest.param(0.0, 3, id="down is stabilized"),
+    ],
+)
+def test_requests_against_a_share_of_the_true_capacity(rps: float, expected: int) -> None:
+    peer = HpaRequests(truth=truth(capacity_rps=150.0))
+    assert World.of(3).run(60, Flow(rps=rps)).ask(peer).replicas == expected
+
+
+def test_requests_without_two_scrapes_are_an_error() -> None:
+    peer = HpaRequests(truth=truth())
+    assert World.of(3).ask(peer).reason == "FailedGetMetrics"
+
+
+def test_queue_with_requests_in_flight_is_their_mean_over_the_window() -> None:
+    peer, world = HpaQueue(truth=truth(), in_flight=True), World.of(3)
+    world.run(60, Flow(running=8, waiting=2)).run(15, Flow(running=8, waiting=10))
+    # means of the five samples of a minute, the last of them 18: (4 x 10 + 18) / 5 = 11.6
+    assert world.ask(peer).replicas == 5  # 3 x 11.6 / 8 = 4.35
+
+
+def test_keda_with_requests_in_flight_counts_running_ones() -> None:
+    world = World.of(3).run(60, Flow(running=12))
+    assert world.ask(Keda(truth=truth(latency_ratio=0.5))).replicas == 3
+    assert world.ask(Keda(truth=truth(latency_ratio=0.5), in_flight=True)).replicas == 5
 
 
 def test_queue_without_answer_is_an_error_not_zero() -> None:

@@ -44,6 +44,12 @@ def test_knative_stable_count_of_one_pod(in_flight: float, expected: int) -> Non
     assert ticks(World.of(1), peer, 64, Flow(running=in_flight)).replicas == expected
 
 
+def test_knative_on_requests_per_second_uses_a_share_of_the_capacity() -> None:
+    peer = Knative(truth=truth(capacity_rps=150.0), rps_share=0.5)
+    world = World.of(1).run(10, Flow(rps=200), every_s=1)
+    assert world.ask(peer).replicas == 3  # 200 / 75 = 2.67
+
+
 def test_knative_counts_queued_requests() -> None:
     wish = ticks(World.of(1), Knative(truth=truth()), 64, Flow(running=6, waiting=24))
     assert wish.replicas == 6
