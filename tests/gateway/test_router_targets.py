@@ -46,7 +46,7 @@ class World(RoutedWorld):
         owner = _reference(self.child("ReplicaSet", replica_set))
         self.cluster.put(ready_pod(name, address, labels=LABELS, ownerReferences=[owner]))
 
-    def mode(self, mode: str, **routing: Any) -> None:
+    def mode(self, mode: str, target: dict[str, str] | None = None, **routing: Any) -> None:
         """Apply the InferenceService with this mode."""
         self.generation += 1
         one = body(
@@ -54,7 +54,7 @@ class World(RoutedWorld):
             metadata__generation=self.generation,
             metadata__resourceVersion=str(100 + self.generation),
             spec__runtime={"profile": "vllm", "maxBatchSize": 8, "port": 8080},
-            spec__targetRef={"name": "llm"},
+            spec__targetRef=target or {"name": "llm"},
             spec__routing={"mode": mode, **routing},
         )
         self.see(one)
@@ -162,6 +162,24 @@ def test_recreated_target_with_another_selector_is_followed() -> None:
         world.cluster.put(ready_pod("c", "10.0.0.3", labels=labels, ownerReferences=[owner]))
         await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.3:8080"])
         await becomes(lambda: world.child("Service", "llm-gateway")["spec"]["selector"] == labels)
+
+    play(story)
+
+
+def test_kind_with_a_scale_is_followed_through_its_chain_of_controllers() -> None:
+    async def story(world: World) -> None:
+        group = world._put("example.com/v1", "Group", "own", spec={"replicas": 1})
+        group["scale"] = {"selector": "app=own"}
+        below = world._put("apps/v1", "StatefulSet", "own-0", ownerReferences=[_reference(group)])
+        labels = {"app": "own"}
+        owned = [_reference(below)]
+        world.cluster.put(ready_pod("a", "10.0.0.1", labels=labels, ownerReferences=owned))
+        world.cluster.put(ready_pod("b", "10.0.0.2", labels=labels))
+        target = {"apiVersion": "example.com/v1", "kind": "Group", "name": "own"}
+        world.mode("Gateway", target=target)
+        world.lead()
+        await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.1:8080"])
+        await becomes(lambda: _selector(world, "llm-gateway") == labels)
 
     play(story)
 
