@@ -137,3 +137,12 @@ def test_page_with_too_many_timelines_says_how_many_are_missing() -> None:
 
 def test_page_without_outcomes_is_empty() -> None:
     assert any("0 scenarios" in data for _, data in opened([]).texts)
+
+
+def test_page_shows_what_waits_at_clients_with_what_waits_at_replicas() -> None:
+    waits = timeline(waiting=[1.0, 8.0, 8.0, 8.0], unsent=[0.0, 70.0, 692.0, 0.0])
+    text = page([outcome(timeline_=waits, peak_waiting=8, peak_unsent=692)])
+    assert "waiting, requests, those at clients included" in text
+    assert "8 waiting at most at replicas, 692 at clients" in text
+    assert '"waiting":[1,78,700,8]' in text.replace(" ", "")
+    assert "at clients" not in page([outcome()])

@@ -37,6 +37,17 @@ def test_terminal_table_of_several_seeds_shows_intervals() -> None:
     assert any("Student" in line for line in lines)
 
 
+def test_terminal_table_shows_what_waits_and_is_retried_at_clients() -> None:
+    lines = shown([outcome(peak_unsent=1234, tries=1500), outcome("clairvoyant")])
+    row = next(line for line in lines if "headroom" in line)
+    assert row.split()[-2:] == ["1234", "1.50"]
+    assert any("unsent" in line for line in lines)
+    assert not any("unsent" in line for line in shown([outcome()]))
+    narrow = shown([outcome(peak_unsent=1234, tries=1500)], 80)
+    assert max(map(len, narrow)) <= 80
+    assert any("1234" in line for line in narrow)
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_terminal_table_on_narrow_terminal_drops_whole_columns(width: int) -> None:
     seeds = [outcome(seed=1, gpu_hours=4.0), outcome(seed=2, gpu_hours=4.2)]

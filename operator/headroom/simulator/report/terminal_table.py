@@ -36,7 +36,8 @@ _AT_CLIENTS: tuple[tuple[str, _Cell], ...] = (
 """Only in tables of clients that wait or try again."""
 _SPARED = (
     *("opera-\ntions", "wasted\nstarting", "recover", "p99"),
-    *("violation\nminutes", "flaps", "p95", "x clair-\nvoyant"),
+    *("tries per\nrequest", "violation\nminutes", "flaps", "p95", "unsent\nat most"),
+    "x clair-\nvoyant",
 )
 """Columns that a narrow terminal leaves out, in this order."""
 LEGEND = (
@@ -76,16 +77,20 @@ class _Fitting:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table, and the names of columns left out."""
         unbound = options.update(max_width=10_000)
-        for count in range(len(_SPARED) + 1):
-            table = _table(self.rows, _SPARED[:count])
+        known = [name for name, _ in _columns(self.rows)]
+        spared = [name for name in _SPARED if name in known]
+        for count in range(len(spared) + 1):
+            table = _table(self.rows, spared[:count])
             if Measurement.get(console, unbound, table).maximum <= options.max_width:
                 break
         yield table
         if count:
-            names = ", ".join(
-                name.replace("-\n", "").replace("\n", " ") for name in _SPARED[:count]
-            )
+            names = ", ".join(name.replace("-\n", "").replace("\n", " ") for name in spared[:count])
             yield Text(f"No room for {names}: widen the terminal, or see --html.", style="dim")
+
+
+def _columns(rows: Sequence[Summary]) -> tuple[tuple[str, _Cell], ...]:
+    return _COLUMNS + (_AT_CLIENTS if _at_clients(rows) else ())
 
 
 def _table(rows: Sequence[Summary], left_out: Collection[str]) -> Table:
@@ -101,8 +106,7 @@ def _table(rows: Sequence[Summary], left_out: Collection[str]) -> Table:
     )
     table.add_column("", width=1)
     table.add_column("autoscaler", overflow="fold", min_width=16, max_width=40)
-    known = _COLUMNS + (_AT_CLIENTS if _at_clients(rows) else ())
-    columns = [(name, cell) for name, cell in known if name not in left_out]
+    columns = [(name, cell) for name, cell in _columns(rows) if name not in left_out]
     for name, _ in columns:
         table.add_column(name, justify="right", no_wrap=True, vertical="top")
     for row in rows:
