@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,20 @@ async def test_request_refused_by_a_replica_is_retried(
     held.tell(started[0])
     answered = await asyncio.gather(*asked)
     assert {one.status for one in answered} == {200}
+
+
+async def test_bytes_behind_a_held_request_count_towards_its_bound(held: Stage) -> None:
+    await held.opened(max_body_bytes=100_000)
+    reader, writer = await asyncio.open_connection("127.0.0.1", held.port)
+    try:
+        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        await held.held(1)
+        writer.write(bytes(1_000_000))
+        async with asyncio.timeout(10):
+            with suppress(ConnectionResetError):  # closed with unread bytes: reset or 413
+                assert (await reader.read()).startswith(b"HTTP/1.1 413 ")
+    finally:
+        writer.close()
 
 
 async def test_refusal_by_deadline_or_bound_has_retry_after(

@@ -65,7 +65,7 @@ def test_request_is_held_only_if_a_replica_can_be_warm_in_time(
 
 
 def test_bounds_on_count_and_bytes_refuse_with_retry_after() -> None:
-    bounds = Bounds(requests=3, requests_per_service=2, body_bytes=1000)
+    bounds = Bounds(requests=5, requests_per_service=2, body_bytes=1700)
     buffer = RequestBuffer(bounds)
     buffer.serve([of(cold_start_s=9.0), of(key="vision/bert")])
     first, second = admitted(buffer, 0.0), admitted(buffer, 0.0)
@@ -73,7 +73,9 @@ def test_bounds_on_count_and_bytes_refuse_with_retry_after() -> None:
     assert isinstance(third, Refusal)
     assert (third.status, third.why, third.retry_after_s) == (429, RefusalReason.TOO_MANY, 8)
     assert isinstance(buffer.admit("vision/bert", 1.0, None), HeldRequest)
-    assert isinstance(buffer.admit("vision/bert", 1.0, None), Refusal)  # three in all
+    assert isinstance(
+        buffer.admit("vision/bert", 1.0, None), Refusal
+    )  # three of five for one namespace
     assert buffer.grow(first, 600, 1.0) is None
     large = buffer.grow(second, 600, 1.0)
     assert large is not None
@@ -81,6 +83,27 @@ def test_bounds_on_count_and_bytes_refuse_with_retry_after() -> None:
     buffer.done(first)
     assert buffer.grow(second, 600, 1.0) is None
     assert (buffer.requests, buffer.body_bytes) == (2, 600)
+
+
+def test_one_namespace_leaves_room_for_another() -> None:
+    """Sixteen bodies of 16 MiB for a service that never starts, and 4096 requests without one."""
+    buffer = RequestBuffer(Bounds())
+    buffer.serve(
+        [of(key=f"hostile/{name}", max_body_bytes=16 << 20) for name in "abc"]
+        + [of(max_body_bytes=16 << 20)]
+    )
+    grown = [
+        buffer.grow(held, 16 << 20, 0.0)
+        for _ in range(16)
+        if isinstance(held := buffer.admit("hostile/a", 0.0, None), HeldRequest)
+    ]
+    assert grown.count(None) == 8
+    for key in ("hostile/b", "hostile/c"):
+        for _ in range(2048):
+            buffer.admit(key, 0.0, None)
+    assert buffer.requests == 2048
+    stranger = admitted(buffer, 1.0)
+    assert buffer.grow(stranger, 16 << 20, 1.0) is None
 
 
 def test_body_above_the_service_bound_is_refused_with_413() -> None:

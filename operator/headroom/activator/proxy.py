@@ -217,7 +217,7 @@ class HoldingProxy:
         self._buffer.complete(held)
         begun = False
         while True:
-            outcome = await self._wait_for_dispatch(connection, self.dispatcher.wait(held))
+            outcome = await self._wait_for_dispatch(held, connection)
             if isinstance(outcome, Refusal):
                 return outcome
             held_s = loop.time() - held.arrived_s
@@ -232,10 +232,12 @@ class HoldingProxy:
             begun = begun or passed is _Attempt.BROKEN_OFF
             self._buffer.put_back(held, loop.time())
 
-    async def _wait_for_dispatch(
-        self, connection: HeldConnection, turn: asyncio.Future[Outcome]
-    ) -> Outcome:
-        """Wait for the dispatch; raise ConnectionResetError if the client disconnects first."""
+    async def _wait_for_dispatch(self, held: HeldRequest, connection: HeldConnection) -> Outcome:
+        """Wait for the dispatch; raise ConnectionResetError if the client disconnects first.
+
+        Bytes behind the request, which a pipelining client sends, count towards its size.
+        """
+        turn = self.dispatcher.wait(held)
         more = asyncio.create_task(connection.reader.read(PIECE))
         try:
             while True:
@@ -245,6 +247,10 @@ class HoldingProxy:
                     return turn.result()
                 if not more.result():
                     raise ConnectionResetError("the client disconnected")
+                loop = asyncio.get_running_loop()
+                refusal = self._buffer.grow(held, len(more.result()), loop.time())
+                if refusal is not None:
+                    return refusal
                 connection.incoming.rest += more.result()
                 more = asyncio.create_task(connection.reader.read(PIECE))
         finally:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count, takewhile
 
+from headroom.fair_share import FairShare
 from headroom.gateway.activator_messages import Served
 from headroom.gateway.values import Endpoint
 
@@ -54,7 +55,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Upper bounds on held requests."""
+    """Upper bounds on held requests; of those in all a namespace may hold as much as is free."""
 
     requests: int = 4096
     requests_per_service: int = 2048
@@ -144,8 +145,8 @@ class RequestBuffer:
         self._numbers = count()
         self.arrived: dict[str, int] = {}
         """Requests that arrived for each service, including refused ones."""
-        self._requests = 0
-        self._bytes = 0
+        self._requests = FairShare(bounds.requests)
+        self._bytes = FairShare(bounds.body_bytes)
         self._leaving = False
 
     def serve(self, services: Iterable[Served]) -> None:
@@ -189,7 +190,8 @@ class RequestBuffer:
                 line, now_s, 503, RefusalReason.LEAVING, "this activator is shutting down"
             )
         bounds = self._bounds
-        if self._requests >= bounds.requests or line.held >= bounds.requests_per_service:
+        own = line.held >= bounds.requests_per_service
+        if own or not self._requests.fits(namespace_of(key), 1):
             message = "too many held requests while no replica is warm"
             return self._refusal(line, now_s, 429, RefusalReason.TOO_MANY, message)
         within_s = line.served.timeout_s if timeout_s is None else timeout_s
@@ -207,7 +209,7 @@ class RequestBuffer:
             not_before_s=math.inf,  # until its body has arrived
         )
         line.waiting.append(held)
-        self._requests += 1
+        self._requests.take(namespace_of(key), 1)
         return held
 
     def grow(self, held: HeldRequest, size: int, now_s: float) -> Refusal | None:
@@ -217,11 +219,11 @@ class RequestBuffer:
             most = line.served.max_body_bytes
             message = f"the body must be at most {most} bytes (routing.maxBodyBytes)"
             return Refusal(status=413, why=RefusalReason.TOO_LARGE, message=message)
-        if self._bytes + size > self._bounds.body_bytes:
+        if not self._bytes.fits(namespace_of(held.key), size):
             message = "too many held bytes while no replica is warm"
             return self._refusal(line, now_s, 429, RefusalReason.TOO_MANY, message)
         held.size += size
-        self._bytes += size
+        self._bytes.take(namespace_of(held.key), size)
         return None
 
     def complete(self, held: HeldRequest) -> None:
@@ -266,8 +268,8 @@ class RequestBuffer:
         elif line is not None and held in line.waiting:
             line.waiting.remove(held)
         held.at = None
-        self._requests -= 1
-        self._bytes -= held.size
+        self._requests.give_back(namespace_of(held.key), 1)
+        self._bytes.give_back(namespace_of(held.key), held.size)
         held.size = 0
 
     def held(self) -> dict[str, int]:
@@ -277,12 +279,12 @@ class RequestBuffer:
     @property
     def requests(self) -> int:
         """Number of held requests of all services."""
-        return self._requests
+        return self._requests.held
 
     @property
     def body_bytes(self) -> int:
         """Bytes of all held requests."""
-        return self._bytes
+        return self._bytes.held
 
     def _expired(self, line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Refusal]]:
         over = [one for one in line.waiting if self._leaving or now_s >= one.until_s]
@@ -303,6 +305,11 @@ class RequestBuffer:
     ) -> Refusal:
         again_s = max(1, math.ceil(line.warm_in_s(now_s)))
         return Refusal(status=status, why=why, message=message, retry_after_s=again_s)
+
+
+def namespace_of(key: str) -> str:
+    """Return the namespace of a service's key, the owner of a share of the bounds."""
+    return key.partition("/")[0]
 
 
 def _granted(line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Endpoint]]:

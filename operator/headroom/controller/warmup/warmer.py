@@ -19,13 +19,14 @@ from headroom.controller.warmup.gate import GatedPod, GateReason
 from headroom.controller.warmup.ports import Requester, Response
 from headroom.controller.warmup.progress import Fault, Progress, Terms
 from headroom.controller.warmup.request import Inputs, UnknownRequest, WarmupRequest, request_of
+from headroom.controller.warmup.slots import FairSlots
 from headroom.errors import ClusterError, Conflict, NotFound, RequestFailed
 from headroom.resources.names import FIELD_MANAGER
 
 _log = logging.getLogger(__name__)
 
 AT_ONCE = 256
-"""Requests under way over all pods, one per pod."""
+"""Requests under way over all pods, one per pod; a namespace has at most half of them."""
 LONGEST_REQUEST_S = 120.0
 LATE_REQUEST_S = 30.0
 """A request that is sent when the time is up may still find the pod cold."""
@@ -69,7 +70,7 @@ class Warmer:
         self._cluster = cluster
         self._clock = clock
         self._on_warm = on_warm
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = FairSlots(AT_ONCE)
         self._under_way: dict[str, _UnderWay] = {}
         self._opened: dict[str, tuple[str, float]] = {}
         """The containers for which a pod's gate was opened here, and when, for as long as a tick
@@ -159,7 +160,7 @@ class Warmer:
             if request is None or one.pod.on_host_network or due_s > 0.0:
                 await _pause(one, min(due_s, SEEN_AGAIN_S) if due_s > 0.0 else SEEN_AGAIN_S)
             else:
-                async with self._slots:
+                async with self._slots.slot(one.pod.namespace):
                     request, progress = await self._ask(one, request, progress)
 
     async def _ask(

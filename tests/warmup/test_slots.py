@@ -1,0 +1,102 @@
+"""Slots for warm-up requests: shared by namespaces, none lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom.controller.warmup.slots import FairSlots
+from headroom.fair_share import FairShare
+
+
+class Pods:
+    """Pods that hold a slot until they are let go."""
+
+    def __init__(self, most: int) -> None:
+        self.slots = FairSlots(most)
+        self.held: dict[str, int] = {}
+        self._tasks: list[tuple[str, asyncio.Task[None], asyncio.Event]] = []
+
+    async def ask(self, owner: str, count: int = 1) -> None:
+        for _ in range(count):
+            let_go = asyncio.Event()
+            self._tasks.append((owner, asyncio.create_task(self._hold(owner, let_go)), let_go))
+        await self.settle()
+
+    async def let_go(self, owner: str) -> None:
+        for name, _, event in self._tasks:
+            if name == owner:
+                event.set()
+        await self.settle()
+
+    async def cancel(self, at: int) -> None:
+        if self._tasks:
+            self._tasks[at % len(self._tasks)][1].cancel()
+        await self.settle()
+
+    async def settle(self) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def _hold(self, owner: str, let_go: asyncio.Event) -> None:
+        async with self.slots.slot(owner):
+            self.held[owner] = self.held.get(owner, 0) + 1
+            try:
+                await let_go.wait()
+            finally:
+                self.held[owner] -= 1
+
+
+async def test_silent_pods_of_one_namespace_leave_slots_to_others() -> None:
+    pods = Pods(256)
+    await pods.ask("hostile", 1000)
+    assert pods.held == {"hostile": 128}
+    await pods.ask("victim", 16)
+    assert pods.held["victim"] == 16
+
+
+async def test_slots_of_a_namespace_that_ends_are_granted_to_those_that_wait() -> None:
+    pods = Pods(12)
+    await pods.ask("a", 10)
+    await pods.ask("b", 10)
+    assert pods.held == {"a": 6, "b": 3}
+    await pods.let_go("a")
+    assert pods.held == {"a": 0, "b": 6}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(("ask", "go", "cancel")), st.integers(0, 5)), max_size=40)
+)
+def test_no_slot_is_lost_or_granted_twice(steps: list[tuple[str, int]]) -> None:
+    async def story() -> None:
+        pods = Pods(6)
+        for step, number in steps:
+            owner = "abcdef"[number]
+            if step == "ask":
+                await pods.ask(owner, 3)
+            elif step == "go":
+                await pods.let_go(owner)
+            else:
+                await pods.cancel(number * 7)
+            assert sum(pods.held.values()) <= 6
+        for owner in "abcdef":
+            await pods.let_go(owner)
+        assert sum(pods.held.values()) == 0
+        await pods.ask("g", 9)
+        assert pods.held["g"] == 3
+
+    asyncio.run(story())
+
+
+def test_share_of_n_owners_is_one_of_n_plus_one() -> None:
+    share = FairShare(100)
+    for _ in range(100):
+        for owner in "abcd":
+            if share.fits(owner, 1):
+                share.take(owner, 1)
+    assert [share.held_by(owner) for owner in "abcd"] == [20] * 4
+    share.give_back("a", 20)
+    assert (share.held, share.held_by("a")) == (60, 0)
