@@ -1,4 +1,4 @@
-"""Golden figures of Headroom and its peers in twelve short scenarios, to the last digit.
+"""Golden figures of Headroom and its peers in thirteen short scenarios, to the last digit.
 
     python -m decision_study.golden             compare; exits with 1 if any figure differs
     python -m decision_study.golden --record    record the figures of this tree
@@ -7,7 +7,7 @@ The figures guard the versions in `versions.py`: a change of code that leaves th
 as a rename, leaves recorded runs valid. A change that moves a figure must raise a version first;
 `--record` refuses otherwise. Each scenario runs under Headroom and five of the other autoscalers,
 in turn, so that each of these runs in at least three. `inputs` and `constants` are recorded next to
-the figures, because twelve scenarios do not reach every cell and every constant.
+the figures, because thirteen scenarios do not reach every cell and every constant.
 """
 
 from __future__ import annotations
