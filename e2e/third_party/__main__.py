@@ -31,7 +31,7 @@ DONE, FAILED = 0, 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure what is asked for, and return the exit status."""
+    """Measure the requested parts, and return the exit status."""
     options = _parser().parse_args(argv)
     console = Console(highlight=False)
     try:

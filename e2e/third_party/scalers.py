@@ -1,4 +1,4 @@
-"""What scales the Deployment: Headroom, KEDA, a HorizontalPodAutoscaler, or nobody."""
+"""What scales the Deployment: Headroom, KEDA, a HorizontalPodAutoscaler, or nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Scaler(Protocol):
 
 @dataclass(frozen=True)
 class Static:
-    """Nobody scales it."""
+    """Nothing scales it."""
 
     replicas: int = 4
 

@@ -1,7 +1,7 @@
-"""A model server of somebody else: batches, sleeps as long as a device would compute, counts.
+"""A model server of a third party: batches, sleeps as long as a device would compute, counts.
 
 It runs from a ConfigMap in any Python image, and needs nothing but Python. A batch of b requests
-takes FIXED_COST_S + b PER_ITEM_COST_S; its queue has no bound and refuses nobody; before it listens
+takes FIXED_COST_S + b PER_ITEM_COST_S; its queue has no bound; before it listens
 it loads for LOAD_S. Connections are kept alive until the client closes them, unless
 CONNECTION_REQUESTS says after how many requests the server does.
 """
@@ -92,7 +92,7 @@ class Device:
         return done
 
     async def run(self) -> None:
-        """Execute batches for ever."""
+        """Execute batches indefinitely."""
         overslept_s = 0.0
         while True:
             await self._some.wait()
@@ -176,7 +176,7 @@ class Server:
 
 
 async def main() -> None:
-    """Load, then serve until told to end."""
+    """Load, then serve until a signal to end."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, ended.set)

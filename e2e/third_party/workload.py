@@ -1,4 +1,4 @@
-"""An existing Deployment of somebody else's server, and the InferenceService that adopts it.
+"""An existing Deployment of a third party's server, and the InferenceService that adopts it.
 
 The server's script is a ConfigMap, its image any with Python.
 """

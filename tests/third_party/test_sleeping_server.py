@@ -1,4 +1,4 @@
-"""The somebody else's server of the step: batches, counts, connections."""
+"""The third-party server of the step: batches, counts, connections."""
 
 from __future__ import annotations
 
