@@ -457,7 +457,7 @@ class Decision:
     """What more replicas cannot change; None if nothing of the kind is seen."""
     obstacle_detail: str = ""
     margin: float = 1.0
-    """The learned factor on arrivals: what the service's bursts need (`promise/`)."""
+    """The learned factor on the replicas that carry the arrivals: what bursts need (`promise/`)."""
     late_share: float | None = None
     """Share of the last hour's requests that missed the target; None before any ended."""
     replacement: Replacement | None = None

@@ -142,9 +142,9 @@ def _last_hour(history: History | None, last: Evaluation | None, now_s: float) -
         if series[state].size and (series[state] > 0).any()
     ]
     if (series["bound"] > 0).any():
-        legend.append(tag("span", f"{fmt.AT_LEAST} demand is at least the arrivals"))
+        legend.append(tag("span", "\N{UP ARROWHEAD} demand is at least the arrivals"))
     if (series["bound"] < 0).any():
-        legend.append(tag("span", f"{fmt.AT_MOST} arrivals include retries"))
+        legend.append(tag("span", "\N{DOWN ARROWHEAD} arrivals include retries"))
     legend += [
         tag("span", "\N{BLACK UP-POINTING TRIANGLE} more replicas"),
         tag("span", "\N{WHITE DOWN-POINTING TRIANGLE} fewer replicas"),
