@@ -31,12 +31,11 @@ def _replicas(quotient: float) -> int:
     return max(0, math.ceil(quotient - _ROUNDING))
 
 
-def _format_rate(expected_rps: float, now_rps: float | None, *, periodic: bool) -> str:
+def _format_rate(expected_rps: float, now_rps: float | None, occasion: str) -> str:
     """Return the expected arrivals as text, with the present ones if they differ."""
     if now_rps is None or abs(expected_rps - now_rps) <= 0.01 * now_rps:
         return f"{expected_rps:.3g}/s"
-    at_what = " at a periodic peak" if periodic else ""
-    return f"{expected_rps:.3g}/s expected{at_what} ({now_rps:.3g}/s now)"
+    return f"{expected_rps:.3g}/s expected{occasion} ({now_rps:.3g}/s now)"
 
 
 def _format_target(policy: Policy, target_s: float) -> str:
@@ -59,12 +58,12 @@ def for_latency(
     target_s: float,
     *,
     now_rps: float | None = None,
-    periodic: bool = False,
+    occasion: str = "",
 ) -> Recommendation | None:
     """N_slo: replicas that keep the latency percentile (p95) in its target; None if infeasible.
 
-    `arrival_rps` is the expected rate, `now_rps` the present one, `periodic` whether a periodic
-    peak is expected; `target_s` is the target over the learned correction.
+    `arrival_rps` is the expected rate, `now_rps` the present one, `occasion` what
+    determines the expected one; `target_s` is the target over the learned correction.
     """
     margin = policy.tuning.arrival_margin * policy.capacity_factor
     replicas = tail.replicas_for(arrival_rps, target_s, margin)
@@ -74,7 +73,7 @@ def for_latency(
     return Recommendation(
         rule=Reason.LATENCY_MODEL,
         replicas=replicas,
-        detail=_format_rate(arrival_rps, now_rps, periodic=periodic)
+        detail=_format_rate(arrival_rps, now_rps, occasion)
         + (f" x {margin:.3g}" if margin != 1 else "")
         + f" over {capacity_rps:.3g}/s per replica with {_format_target(policy, target_s)}",
     )
@@ -86,14 +85,14 @@ def for_utilization(
     arrival_rps: float,
     *,
     now_rps: float | None = None,
-    periodic: bool = False,
+    occasion: str = "",
 ) -> Recommendation:
     """N_util: arrivals over the throughput with full batches stay below the ceiling."""
     ceiling = policy.utilization_ceiling / policy.capacity_factor
     return Recommendation(
         rule=Reason.UTILIZATION_CEILING,
         replicas=_replicas(arrival_rps / (ceiling * cost.full_batch_rps)),
-        detail=_format_rate(arrival_rps, now_rps, periodic=periodic)
+        detail=_format_rate(arrival_rps, now_rps, occasion)
         + f" over {ceiling:.3g} x {cost.full_batch_rps:.3g}/s per replica",
     )
 

@@ -92,10 +92,10 @@ def _by_arrivals(
     later = expected.later
     return {
         Component.LATENCY: recommenders.for_latency(
-            policy, tail, later.for_latency_rps, target_s, now_rps=rate_rps, periodic=later.periodic
+            policy, tail, later.for_latency_rps, target_s, now_rps=rate_rps, occasion=later.occasion
         ),
         Component.CEILING: recommenders.for_utilization(
-            policy, tail.cost, later.for_ceiling_rps, now_rps=rate_rps, periodic=later.periodic
+            policy, tail.cost, later.for_ceiling_rps, now_rps=rate_rps, occasion=later.occasion
         ),
         Component.BURST: recommenders.for_burst(policy, tail, expected.burst_rps, target_s),
     }

@@ -42,6 +42,8 @@ class Component(StrEnum):
     """Learning from the last hour what follows rates like the present one."""
     PERIODIC_PEAKS = "periodic-peaks"
     """Part of the forecast: peaks at regular times."""
+    TREND = "trend"
+    """Part of the forecast: a rise without precedent goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

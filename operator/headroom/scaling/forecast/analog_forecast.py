@@ -3,8 +3,9 @@
 An instant counts as an analog as far as its rate and slope resemble the present ones: a Gaussian
 weight in the distance of their logarithms (kernel estimate of a conditional distribution, Nadaraya
 1964 and Watson 1964). The rate that followed it, over its own rate, is one possible future. A
-constant rate is one more, with the weight of a minute at the same rate: with little history nothing
-changes; if the rate has been here for minutes before, what followed decides.
+constant rate, or a significant rise that goes on, is one more, with the weight of a minute at the
+same rate: with little history it counts; if the rate has been here for minutes before, what
+followed decides. So a load that always returns to its level is not extrapolated.
 """
 
 from __future__ import annotations
@@ -21,34 +22,40 @@ from headroom.scaling.tuning import SLACK_S
 WIDTH, DEVIATIONS = 0.1, 4.0
 """Of the kernel: 10 %, or this many Poisson deviations of the requests in a window."""
 STAYING = 6.0
-"""Weight of a constant rate, in steps."""
+"""Weight of the future without analogs, in steps."""
 _NOTHING_RPS = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FutureRatios:
-    """For each past instant the rate that followed over its own rate; sorted, with 1 among them."""
+    """For each past instant the rate that followed over its own rate; sorted."""
 
     ratios: Vector
-    """[instants + 1], ascending."""
+    """[instants], ascending."""
     order: NDArray[np.int16]
-    """[instants + 1]: the instant of each ratio; the last index means a constant rate."""
+    """[instants]: the instant of each ratio."""
 
     @classmethod
     def of(cls, after_rps: Vector, before_rps: Vector) -> FutureRatios:
         """Return the ratios of rates [instants] to the rates before them [at least instants]."""
         before = np.maximum(before_rps[: len(after_rps)], _NOTHING_RPS)
-        ratios: Vector = np.append(after_rps / before, np.float32(1.0))
+        ratios: Vector = after_rps / before
         order = np.argsort(ratios, kind="stable").astype(np.int16)
         return cls(ratios=ratios[order], order=order)
 
-    def quantile(self, weights: Vector, share: float) -> float:
+    def quantile(self, weights: Vector, share: float, usual: float = 1.0) -> float:
         """Return the ratio that `share` of the weight does not exceed.
 
-        `weights` [at least instants] are those of the instants, oldest first.
+        `weights` [at least instants] are those of the instants, oldest first; `usual` is the ratio
+        without any, with the weight `STAYING`.
         """
-        mass = np.append(weights[: len(self.order) - 1], np.float32(STAYING))[self.order].cumsum()
-        return float(self.ratios[mass.searchsorted(share * mass[-1])])
+        mass = weights[self.order].cumsum()
+        due = share * (float(mass[-1]) + STAYING)
+        below = int(self.ratios.searchsorted(usual))
+        if below and mass[below - 1] >= due:
+            return float(self.ratios[mass.searchsorted(due)])
+        index = int(mass.searchsorted(due - STAYING))
+        return usual if index < below or index == len(mass) else float(self.ratios[index])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

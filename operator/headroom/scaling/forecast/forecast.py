@@ -1,9 +1,9 @@
 """Forecasts the arrivals for the time when a replica requested now could serve.
 
 Learned from the last hour of this service, again after each restart. Without analogs it is the
-present rate. A load that returns to its former level is not followed: neither upwards, for a peak
-that ends before a replica has started, nor downwards, for a dip. A periodic peak is expected before
-it comes.
+present rate, or what a significant rise leads to. A load that returns to its former level is not
+followed: neither upwards, for a peak that ends before a replica has started, nor downwards, for a
+dip. A periodic peak is expected before it comes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from headroom.scaling.forecast.analog_forecast import AnalogForecast
 from headroom.scaling.forecast.bursts import Burst, Bursts
 from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
-from headroom.scaling.forecast.rate_history import WINDOW_S, Vector
+from headroom.scaling.forecast.rate_history import WINDOW_S, StableRate, Vector
+from headroom.scaling.forecast.trend import Trend, rising
 from headroom.scaling.tuning import SLACK_S, Component, Tuning
 from headroom.scaling.values import Policy
 
@@ -30,8 +31,8 @@ class Rates:
     for_latency_rps: float
     """The higher of that and the rate of the stable window: for latency, which noise raises as
     well."""
-    periodic: bool = False
-    """Whether a periodic peak determines the rates."""
+    occasion: str = ""
+    """What determines the rates, for people, if it is neither the present rate nor an analog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,20 +54,26 @@ class Forecast:
     analogs: AnalogForecast = field(default_factory=AnalogForecast)
     bursts: Bursts = field(default_factory=Bursts)
     peaks: PeriodicPeaks = field(default_factory=PeriodicPeaks)
+    trend: Trend | None = None
+    """None unless the rate rises."""
 
     def observe(
         self, policy: Policy, now_s: float, rate_rps: float, burst_rps: float | None, start_s: float
     ) -> Forecast:
         """Return the forecast with this tick's fresh rates added."""
         analogs, bursts = self.analogs.observe(now_s, rate_rps, start_s), self.bursts
-        stands_out = burst_rps is not None and burst_rps > rate_rps > 0
-        if burst_rps is not None and stands_out:
+        if burst_rps is not None and not burst_rps > rate_rps > 0:
+            burst_rps = None
+        if burst_rps is not None:
             burst = Burst(time_s=now_s, rate_rps=rate_rps, burst_rps=burst_rps)
             bursts = bursts.observe(burst, min(policy.burst_windows_s, default=policy.tick_s))
-        peaks = self.peaks.observe(now_s, rate_rps, stands_out, policy.stable_window_s)
+        peaks = self.peaks.observe(now_s, rate_rps, burst_rps, policy.stable_window_s)
         if (analogs, bursts, peaks) == (self.analogs, self.bursts, self.peaks):
             return self
-        return Forecast(analogs=analogs, bursts=bursts, peaks=peaks)
+        trend = self.trend
+        if analogs is not self.analogs:
+            trend = rising(analogs.history) if policy.tuning.has(Component.TREND) else None
+        return Forecast(analogs=analogs, bursts=bursts, peaks=peaks, trend=trend)
 
     def expected(
         self, policy: Policy, now_s: float, rate_rps: float, burst_rps: float | None, start_s: float
@@ -74,44 +81,78 @@ class Forecast:
         """Return what to expect after these rates."""
         tuning, past = policy.tuning, self.analogs
         if not tuning.has(Component.FORECAST):
-            now = Rates(for_ceiling_rps=rate_rps, for_latency_rps=rate_rps)
+            now = _plain(rate_rps)
             return Expected(later=now, most=now, burst_rps=burst_rps)
-        peak_later_rps = peak_most_rps = 0.0
+        later, most = _plain(rate_rps), _plain(rate_rps)
+        if rate_rps > 0 and past.later is not None:
+            stable = past.history.stable_rate(now_s, rate_rps)
+            weights = past.weights(stable.rate_rps, policy.stable_window_s)
+            later = self._later(tuning, now_s + start_s + WINDOW_S, rate_rps, stable, weights)
+            most = self._most(tuning, now_s + start_s + SLACK_S, rate_rps, stable, weights)
+            burst_rps = self._rest_of_burst(tuning, now_s, rate_rps, burst_rps, start_s)
         if tuning.has(Component.PERIODIC_PEAKS):
-            peak_later_rps = self.peaks.expected_rps(now_s, start_s)
-            peak_most_rps = self.peaks.expected_rps(now_s, start_s + SLACK_S)
-        if rate_rps <= 0 or past.later is None:
-            return Expected(
-                later=_rates(rate_rps, rate_rps, peak_later_rps),
-                most=_rates(rate_rps, rate_rps, peak_most_rps),
-                burst_rps=burst_rps,
-            )
-        stable = past.history.stable_rate(now_s, rate_rps)
+            later = _at_least(later, self.peaks.expected_rps(now_s, start_s))
+            most = _at_least(most, self.peaks.expected_rps(now_s, start_s + SLACK_S))
+        return Expected(later=later, most=most, burst_rps=burst_rps)
+
+    def _later(
+        self, tuning: Tuning, then_s: float, rate_rps: float, stable: StableRate, weights: Vector
+    ) -> Rates:
+        past, rise = self.analogs.later, self._rise(then_s, stable)
+        ratio = past.quantile(weights, tuning.expected_share, rise) if past else rise
+        return self._rates(ratio, rise, rate_rps, stable)
+
+    def _most(
+        self, tuning: Tuning, then_s: float, rate_rps: float, stable: StableRate, weights: Vector
+    ) -> Rates:
+        past, rise = self.analogs.most, self._rise(then_s, stable)
+        ratio = past.quantile(weights, tuning.kept_share, rise) if past else rise
+        return self._rates(max(1.0, ratio), rise, rate_rps, stable)
+
+    def _rise(self, then_s: float, stable: StableRate) -> float:
+        """Return the rate then over the present one if no past instant was like the present."""
+        if self.trend is None:
+            return 1.0
+        return max(1.0, self.trend.expected_rps(then_s) / stable.rate_rps)
+
+    def _rates(self, ratio: float, rise: float, rate_rps: float, stable: StableRate) -> Rates:
         certain_rps = stable.rate_rps + stable.error_rps
-        later, most = self._ratios(tuning, past.weights(stable.rate_rps, policy.stable_window_s))
-        if burst_rps is not None and burst_rps > rate_rps:
-            burst = Burst(time_s=now_s, rate_rps=rate_rps, burst_rps=burst_rps)
-            left = self.bursts.remaining_share(
-                burst, past.history, start_s + WINDOW_S, tuning.expected_share
-            )
-            burst_rps = rate_rps + left * (burst_rps - rate_rps)
-        return Expected(
-            later=_rates(later * certain_rps, later * rate_rps, peak_later_rps),
-            most=_rates(most * certain_rps, most * rate_rps, peak_most_rps),
-            burst_rps=burst_rps,
+        return Rates(
+            for_ceiling_rps=ratio * certain_rps,
+            for_latency_rps=ratio * max(certain_rps, rate_rps),
+            occasion=f" as the rise of the last {self.trend.seen_s:g} s goes on"
+            if self.trend and ratio == rise > 1
+            else "",
         )
 
-    def _ratios(self, tuning: Tuning, weights: Vector) -> tuple[float, float]:
-        """Return the expected rate over the present one: later, and at most."""
-        past = self.analogs
-        later = past.later.quantile(weights, tuning.expected_share) if past.later else 1.0
-        most = past.most.quantile(weights, tuning.kept_share) if past.most else 1.0
-        return later, max(1.0, most)
+    def _rest_of_burst(
+        self,
+        tuning: Tuning,
+        now_s: float,
+        rate_rps: float,
+        burst_rps: float | None,
+        start_s: float,
+    ) -> float | None:
+        if burst_rps is None or burst_rps <= rate_rps:
+            return burst_rps
+        burst = Burst(time_s=now_s, rate_rps=rate_rps, burst_rps=burst_rps)
+        left = self.bursts.remaining_share(
+            burst, self.analogs.history, start_s + WINDOW_S, tuning.expected_share
+        )
+        return rate_rps + left * (burst_rps - rate_rps)
 
 
-def _rates(stable_rps: float, windowed_rps: float, peak_rps: float) -> Rates:
-    periodic = peak_rps > max(stable_rps, windowed_rps)
-    stable_rps = max(stable_rps, peak_rps)
+def _plain(rate_rps: float) -> Rates:
+    return Rates(for_ceiling_rps=rate_rps, for_latency_rps=rate_rps)
+
+
+def _at_least(rates: Rates, peak_rps: float) -> Rates:
+    """Return the rates, or those of a periodic peak where it is higher."""
+    if peak_rps <= rates.for_ceiling_rps:
+        return rates
+    occasion = rates.occasion if peak_rps <= rates.for_latency_rps else " at a periodic peak"
     return Rates(
-        for_ceiling_rps=stable_rps, for_latency_rps=max(stable_rps, windowed_rps), periodic=periodic
+        for_ceiling_rps=peak_rps,
+        for_latency_rps=max(rates.for_latency_rps, peak_rps),
+        occasion=occasion,
     )

@@ -1,26 +1,36 @@
 """Detects peaks at regular times, such as cron jobs, and predicts the next one.
 
 Timers start much of real load: 29 % of the functions in Shahrad et al. 2020 (Serverless in the
-Wild). A peak shorter than a cold start is lost unless replicas wait for it. Three peaks at equal
-distances are a timer if peaks at random times would hardly form such a series; the next one is
-expected one distance after the latest. If it does not come, the series ends.
+Wild). A peak shorter than a cold start is lost unless replicas wait for it. Peaks at equal
+distances are a timer if peaks at random times would hardly form such a series: three that are
+punctual, five whose distances vary by a seventh. How early or late the next one may be follows from
+how early or late the earlier ones were. If it does not come, the series ends.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 LEAST_DISTANCE_S = 120.0
 """Between two peaks."""
 LONGEST_S = 600.0
 """A longer rise is the new load, not a peak."""
 KEPT = 64
-TOLERANCE_S, TOLERANCE = 10.0, 0.01
-"""How far from its time a peak may come: 10 s, or 1 % of the distance."""
+PUNCTUAL, LOOSE = 0.01, 0.14
+"""How far from its time a peak may come, in distances, for a series of punctual peaks and of
+others. Peaks 7 % early or late on a regular grid have distances that differ by up to 14 %."""
+LEAST_TOLERANCE_S = 10.0
 SHORTEST_SERIES = 3
+LONGEST_SERIES = 12
+"""Older peaks say nothing about how punctual the next one is."""
 MOST_BY_CHANCE = 0.05
 """A series counts if this many peaks at random times had fewer such series on average."""
+USUAL_SHARE = 0.8
+"""Quantile of the earlier peaks for which replicas wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +41,28 @@ class Peak:
     before_rps: float
     peak_rps: float
     """The largest rate of the stable window during the peak."""
+    burst_rps: float = 0.0
+    """The largest rate of a burst window."""
     over: bool = False
+    short: bool = False
+    """Whether it was over before it had filled the stable window twice."""
 
-    def update(self, now_s: float, rate_rps: float, window_s: float) -> Peak:
+    def update(self, now_s: float, rate_rps: float, burst_rps: float, window_s: float) -> Peak:
         """Return the peak with this instant added, or marked as over."""
         peak_rps, length_s = max(self.peak_rps, rate_rps), now_s - self.began_s
+        burst_rps = max(self.burst_rps, burst_rps)
         fallen = length_s > 2 * window_s and rate_rps < (self.before_rps + peak_rps) / 2
         if fallen or length_s > LONGEST_S:
-            return replace(self, peak_rps=peak_rps, over=True)
-        return self if peak_rps == self.peak_rps else replace(self, peak_rps=peak_rps)
+            short = length_s < 2.5 * window_s
+            return replace(self, peak_rps=peak_rps, burst_rps=burst_rps, over=True, short=short)
+        if (peak_rps, burst_rps) == (self.peak_rps, self.burst_rps):
+            return self
+        return replace(self, peak_rps=peak_rps, burst_rps=burst_rps)
+
+    @property
+    def size_rps(self) -> float:
+        """The rate that replicas must carry: a short peak never fills the stable window."""
+        return max(self.peak_rps, self.burst_rps) if self.short else self.peak_rps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +74,10 @@ class ExpectedPeak:
     """How early or late it may be."""
     rate_rps: float
 
+    def is_met_by(self, peak: Peak) -> bool:
+        """Whether this peak is the expected one."""
+        return abs(peak.began_s - self.at_s) <= self.tolerance_s
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodicPeaks:
@@ -60,20 +87,27 @@ class PeriodicPeaks:
     expected: tuple[ExpectedPeak, ...] = ()
 
     def observe(
-        self, now_s: float, rate_rps: float, stands_out: bool, window_s: float
+        self, now_s: float, rate_rps: float, burst_rps: float | None, window_s: float
     ) -> PeriodicPeaks:
-        """Return the record with this instant's rate (of a window this long) added."""
+        """Return the record with this instant's rate (of a window this long) added.
+
+        `burst_rps`: the rate of a short window that stands out; None if none does.
+        """
         latest = self.peaks[-1] if self.peaks else None
         if latest is not None and not latest.over:
-            going = latest.update(now_s, rate_rps, window_s)
+            going = latest.update(now_s, rate_rps, burst_rps or 0.0, window_s)
             if going is latest:
                 return self
             peaks = (*self.peaks[:-1], going)
-            expected = (*self._open(now_s), *next_peak(peaks)) if going.over else self.expected
-            return PeriodicPeaks(peaks=peaks, expected=expected)
-        if not stands_out or (latest is not None and now_s - latest.began_s < LEAST_DISTANCE_S):
+            if not going.over:
+                return PeriodicPeaks(peaks=peaks, expected=self.expected)
+            others = (one for one in self._open(now_s) if not one.is_met_by(going))
+            return PeriodicPeaks(peaks=peaks, expected=(*others, *next_peak(peaks)))
+        if burst_rps is None or (
+            latest is not None and now_s - latest.began_s < LEAST_DISTANCE_S
+        ):
             return self
-        new = Peak(began_s=now_s, before_rps=rate_rps, peak_rps=rate_rps)
+        new = Peak(began_s=now_s, before_rps=rate_rps, peak_rps=rate_rps, burst_rps=burst_rps)
         return replace(self, peaks=(*self.peaks[1 - KEPT :], new))
 
     def _open(self, now_s: float) -> Iterable[ExpectedPeak]:
@@ -96,36 +130,77 @@ class PeriodicPeaks:
 def next_peak(peaks: Sequence[Peak]) -> tuple[ExpectedPeak, ...]:
     """Return the next peak, if the latest one ends a series that is unlikely by chance.
 
-    Of n peaks at random times in the T seconds before the latest, one is within the tolerance of a
-    given instant with probability q = 2 tolerance n / T. So p distances that fit twice into T give
-    p q^(k - 2) series of k by chance. Worked: two peaks 20 and 40 minutes before, at 12 s: q =
-    0.02, p = 1. The shortest distance that passes counts.
+    A punctual series counts before any other; the shortest distance that passes counts.
     """
-    latest, before = peaks[-1], peaks[:-1]
-    if len(before) < SHORTEST_SERIES - 1:
-        return ()
-    watched_s = latest.began_s - before[0].began_s
-    distances_s = [latest.began_s - one.began_s for one in reversed(before)]
-    fitting = sum(2 * distance_s <= watched_s + TOLERANCE_S for distance_s in distances_s)
-    for distance_s in distances_s:
-        tolerance_s = max(TOLERANCE_S, TOLERANCE * distance_s)
-        series = _series(peaks, distance_s, tolerance_s)
-        meeting = min(1.0, 2 * tolerance_s * len(before) / watched_s)
-        by_chance = fitting * meeting ** (len(series) - 2)
-        if len(series) >= SHORTEST_SERIES and by_chance < MOST_BY_CHANCE:
-            rates_rps = sorted(peak.peak_rps for peak in series)
-            usual_rps = rates_rps[len(rates_rps) // 2]
-            at_s = latest.began_s + distance_s
-            return (ExpectedPeak(at_s=at_s, tolerance_s=tolerance_s, rate_rps=usual_rps),)
+    for share in (PUNCTUAL, LOOSE):
+        for latest in reversed(peaks[:-1]):
+            distance_s = peaks[-1].began_s - latest.began_s
+            series = _series(peaks, distance_s, share)
+            if len(series) >= SHORTEST_SERIES and _by_chance(peaks, series, share) < MOST_BY_CHANCE:
+                return (_following(series, share),)
     return ()
 
 
-def _series(peaks: Sequence[Peak], distance_s: float, tolerance_s: float) -> list[Peak]:
-    """Return the latest peak and those one distance before each other, newest first."""
+def _tolerance_s(distance_s: float, share: float) -> float:
+    return max(LEAST_TOLERANCE_S, share * distance_s)
+
+
+def _series(peaks: Sequence[Peak], distance_s: float, share: float) -> list[Peak]:
+    """Return the latest peak and those one distance before each other, newest first.
+
+    The distance is the mean of those found so far: that of two peaks alone is known badly.
+    """
     series = [peaks[-1]]
-    while True:
+    while len(series) < LONGEST_SERIES:
         due_s = series[-1].began_s - distance_s
-        near = [peak for peak in peaks if abs(peak.began_s - due_s) <= tolerance_s]
-        if not near:
+        nearest = min(peaks, key=lambda peak: abs(peak.began_s - due_s))
+        if abs(nearest.began_s - due_s) > _tolerance_s(distance_s, share):
             return series
-        series.append(min(near, key=lambda peak: abs(peak.began_s - due_s)))
+        series.append(nearest)
+        distance_s = (peaks[-1].began_s - nearest.began_s) / (len(series) - 1)
+    return series
+
+
+def _by_chance(peaks: Sequence[Peak], series: Sequence[Peak], share: float) -> float:
+    """Return how many series as long as this one peaks at random times would have on average.
+
+    Of n peaks at random times in the T seconds before the latest, one is within the tolerance of a
+    given instant with probability q = 2 tolerance n / T. So p distances that fit twice into T give
+    p q^(k - 2) series of k by chance. Worked: two peaks 20 and 40 minutes before, at 12 s: q =
+    0.02, p = 1. Five peaks 10 minutes apart, at 84 s: q = 0.28, p = 2, 0.044 series.
+    """
+    latest_s, number = peaks[-1].began_s, len(peaks) - 1
+    watched_s = latest_s - peaks[0].began_s
+    tolerance_s = _tolerance_s(_distance_s(series), share)
+    fitting = sum(2 * (latest_s - one.began_s) <= watched_s + tolerance_s for one in peaks[:-1])
+    meeting = min(1.0, 2 * tolerance_s * number / watched_s)
+    return float(fitting * meeting ** (len(series) - 2))
+
+
+def _distance_s(series: Sequence[Peak]) -> float:
+    return (series[0].began_s - series[-1].began_s) / (len(series) - 1)
+
+
+def _following(series: Sequence[Peak], share: float) -> ExpectedPeak:
+    """Return the peak that follows the series (newest first).
+
+    Either one distance after the latest, or where the line through all of them leads: a timer that
+    starts late keeps its next time, a loop with a pause does not. The better one for the earlier
+    peaks counts, and its largest error becomes the tolerance: of k earlier ones the next exceeds
+    the largest with probability 1 / (k + 1), and less with a margin of 2 / k.
+    """
+    rates_rps = sorted(peak.size_rps for peak in series)
+    rate_rps = rates_rps[math.ceil(USUAL_SHARE * len(rates_rps)) - 1]
+    distance_s = _distance_s(series)
+    at_s, tolerance_s = series[0].began_s + distance_s, _tolerance_s(distance_s, share)
+    if share == LOOSE:
+        times_s = np.array([peak.began_s for peak in reversed(series)])
+        pause_error_s = float(np.abs(np.diff(times_s) - distance_s).max())
+        places = np.arange(len(times_s))
+        slope_s, first_s = np.polyfit(places, times_s, 1)
+        timer_error_s = float(np.abs(times_s - first_s - slope_s * places).max())
+        if timer_error_s < pause_error_s:
+            at_s = float(first_s + slope_s * len(times_s))
+        error_s = min(timer_error_s, pause_error_s) * (1 + 2 / len(series))
+        tolerance_s = min(tolerance_s, max(_tolerance_s(distance_s, PUNCTUAL), error_s))
+    return ExpectedPeak(at_s=at_s, tolerance_s=tolerance_s, rate_rps=rate_rps)
