@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -22,8 +24,10 @@ def series(*began_s: float, peak_rps: float = 30.0) -> tuple[Peak, ...]:
     [
         ((600.0, 1800.0), None),  # one distance says nothing
         ((600.0, 1800.0, 3000.0), 4200.0),
-        ((600.0, 1800.0, 3011.0), 4222.0),  # 11 s of 1211 s: within 1 %
+        ((600.0, 1800.0, 3011.0), 4216.5),  # 11 s of 1211 s: within 1 %
         ((600.0, 1800.0, 3030.0), None),
+        ((600.0, 1180.0, 1820.0, 2390.0), None),  # four that are not punctual may be chance
+        ((600.0, 1180.0, 1820.0, 2390.0, 3000.0), 3600.0),  # on the line through all
         ((600.0, 1800.0, 3000.0, 3700.0), None),  # the latest belongs to no series
         ((600.0, 1800.0, 3000.0, 3700.0, 4200.0), 5400.0),  # one between that belongs to none
         ((0.0, 300.0, 600.0, 900.0), 1200.0),  # and not twice 300 s
@@ -35,9 +39,34 @@ def test_three_peaks_at_equal_distances_are_a_series(
     assert [peak.at_s for peak in next_peak(series(*began_s))] == ([] if due_s is None else [due_s])
 
 
-def test_next_peak_has_the_median_height() -> None:
-    seen = (*series(600.0, peak_rps=90.0), *series(1800.0, 3000.0))
-    assert next_peak(seen) == (ExpectedPeak(at_s=4200.0, tolerance_s=12.0, rate_rps=30.0),)
+def test_next_peak_has_the_height_of_the_upper_fifth() -> None:
+    few = (*series(600.0, peak_rps=90.0), *series(1800.0, 3000.0))
+    assert next_peak(few) == (ExpectedPeak(at_s=4200.0, tolerance_s=12.0, rate_rps=90.0),)
+    (more,) = next_peak((*few, *series(4200.0, 5400.0)))  # one of five
+    assert more.rate_rps == 30.0
+
+
+def test_short_peak_has_the_height_of_its_bursts() -> None:
+    short = replace(series(600.0)[0], burst_rps=75.0, short=True)
+    assert short.size_rps == 75.0
+    assert replace(short, short=False).size_rps == 30.0
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_next_peak_is_awaited_as_long_as_the_earlier_ones_were_late(loop: bool) -> None:
+    """A timer of ten minutes whose peaks start up to 40 s late or early, or a loop of as much."""
+    rng = np.random.default_rng(3)
+    met, waited_s = 0, []
+    for _ in range(100):
+        late_s = rng.uniform(-40.0, 40.0, 13)
+        times_s = 600.0 * np.arange(1, 14) + (np.cumsum(late_s) if loop else late_s)
+        found = next_peak(series(*times_s[:12].tolist()))
+        if found:
+            met += found[0].is_met_by(series(float(times_s[12]))[0])
+            waited_s.append(2 * found[0].tolerance_s)
+    assert len(waited_s) >= 70
+    assert met >= 0.9 * len(waited_s)
+    assert float(np.mean(waited_s)) <= 150.0
 
 
 def test_peaks_at_random_times_are_seldom_a_series() -> None:
@@ -54,7 +83,7 @@ def seen(rate_rps: float, *, from_s: float, to_s: float, peaks: PeriodicPeaks) -
     """A rate that stands out for its first ten seconds where it is above 20/s."""
     for now_s in np.arange(from_s, to_s, 2.0).tolist():
         stands_out = rate_rps > 20.0 and now_s < from_s + 10.0
-        peaks = peaks.observe(now_s, rate_rps, stands_out, 30.0)
+        peaks = peaks.observe(now_s, rate_rps, rate_rps if stands_out else None, 30.0)
     return peaks
 
 
@@ -105,7 +134,7 @@ def test_periodic_peak_of_an_idle_service_is_expected() -> None:
         peaks=series(600.0, 1800.0, 3000.0), expected=next_peak(series(600.0, 1800.0, 3000.0))
     )
     found = Forecast(peaks=peaks).expected(policy(), 4100.0, 0.0, None, 180.0)
-    peak = Rates(for_ceiling_rps=30.0, for_latency_rps=30.0, periodic=True)
+    peak = Rates(for_ceiling_rps=30.0, for_latency_rps=30.0, occasion=" at a periodic peak")
     assert (found.later, found.most) == (peak, peak)
     early = Forecast(peaks=peaks).expected(policy(), 3980.0, 0.0, None, 180.0)
     assert (early.later, early.most) == (Rates(for_ceiling_rps=0.0, for_latency_rps=0.0), peak)

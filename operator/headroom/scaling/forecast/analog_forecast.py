@@ -49,13 +49,14 @@ class FutureRatios:
         `weights` [at least instants] are those of the instants, oldest first; `usual` is the ratio
         without any, with the weight `STAYING`.
         """
-        mass = weights[self.order].cumsum()
+        mass = np.append(np.float32(0.0), weights[self.order].cumsum())
         due = share * (float(mass[-1]) + STAYING)
-        below = int(self.ratios.searchsorted(usual))
-        if below and mass[below - 1] >= due:
-            return float(self.ratios[mass.searchsorted(due)])
-        index = int(mass.searchsorted(due - STAYING))
-        return usual if index < below or index == len(mass) else float(self.ratios[index])
+        below = float(mass[self.ratios.searchsorted(usual)])
+        if below < due <= below + STAYING:
+            return usual
+        if due > below:
+            due -= STAYING
+        return float(self.ratios[min(len(self.ratios), int(mass.searchsorted(due))) - 1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -3,7 +3,7 @@
 Timers start much of real load: 29 % of the functions in Shahrad et al. 2020 (Serverless in the
 Wild). A peak shorter than a cold start is lost unless replicas wait for it. Peaks at equal
 distances are a timer if peaks at random times would hardly form such a series: three that are
-punctual, five whose distances vary by a seventh. How early or late the next one may be follows from
+punctual, five whose distances vary by a sixth. How early or late the next one may be follows from
 how early or late the earlier ones were. If it does not come, the series ends.
 """
 
@@ -20,15 +20,18 @@ LEAST_DISTANCE_S = 120.0
 LONGEST_S = 600.0
 """A longer rise is the new load, not a peak."""
 KEPT = 64
-PUNCTUAL, LOOSE = 0.01, 0.14
+PUNCTUAL, LOOSE = 0.01, 0.16
 """How far from its time a peak may come, in distances, for a series of punctual peaks and of
-others. Peaks 7 % early or late on a regular grid have distances that differ by up to 14 %."""
+others. Peaks 7 % early or late on a regular grid have distances that differ by up to 14 %, of
+which the mean is not known exactly."""
 LEAST_TOLERANCE_S = 10.0
 SHORTEST_SERIES = 3
 LONGEST_SERIES = 12
 """Older peaks say nothing about how punctual the next one is."""
-MOST_BY_CHANCE = 0.05
+MOST_BY_CHANCE = 0.1
 """A series counts if this many peaks at random times had fewer such series on average."""
+UNKNOWN = 5.0
+"""Over the number of peaks: margin of the largest error. Worked: five peaks, twice."""
 USUAL_SHARE = 0.8
 """Quantile of the earlier peaks for which replicas wait."""
 
@@ -130,9 +133,10 @@ class PeriodicPeaks:
 def next_peak(peaks: Sequence[Peak]) -> tuple[ExpectedPeak, ...]:
     """Return the next peak, if the latest one ends a series that is unlikely by chance.
 
-    A punctual series counts before any other; the shortest distance that passes counts.
+    The longer series, whose peaks need not be punctual, counts first: among peaks near a grid,
+    some are punctual by chance. The shortest distance that passes counts.
     """
-    for share in (PUNCTUAL, LOOSE):
+    for share in (LOOSE, PUNCTUAL):
         for latest in reversed(peaks[:-1]):
             distance_s = peaks[-1].began_s - latest.began_s
             series = _series(peaks, distance_s, share)
@@ -148,17 +152,35 @@ def _tolerance_s(distance_s: float, share: float) -> float:
 def _series(peaks: Sequence[Peak], distance_s: float, share: float) -> list[Peak]:
     """Return the latest peak and those one distance before each other, newest first.
 
-    The distance is the mean of those found so far: that of two peaks alone is known badly.
+    The distance is the mean of those found so far: that of two peaks alone is known badly. A peak
+    belongs to them one distance before the last one, or where the line through them leads.
     """
     series = [peaks[-1]]
     while len(series) < LONGEST_SERIES:
-        due_s = series[-1].began_s - distance_s
-        nearest = min(peaks, key=lambda peak: abs(peak.began_s - due_s))
-        if abs(nearest.began_s - due_s) > _tolerance_s(distance_s, share):
+        tolerance_s = _tolerance_s(distance_s, share)
+        dues_s = [series[-1].began_s - distance_s]
+        if len(series) >= SHORTEST_SERIES:
+            dues_s.append(_line(series)[0] - distance_s)
+        near = [_nearest(peaks, due_s) for due_s in dues_s]
+        late_s = [abs(one.began_s - due_s) for one, due_s in zip(near, dues_s, strict=True)]
+        if min(late_s) > tolerance_s:
             return series
-        series.append(nearest)
-        distance_s = (peaks[-1].began_s - nearest.began_s) / (len(series) - 1)
+        series.append(near[late_s.index(min(late_s))])
+        distance_s = _distance_s(series)
     return series
+
+
+def _nearest(peaks: Sequence[Peak], time_s: float) -> Peak:
+    return min(peaks, key=lambda peak: abs(peak.began_s - time_s))
+
+
+def _line(series: Sequence[Peak]) -> tuple[float, float, float]:
+    """Fit the times by their places; return the first, the last, and the largest error."""
+    times_s = np.array([peak.began_s for peak in reversed(series)])
+    places = np.arange(len(times_s)) - (len(times_s) - 1) / 2
+    slope_s = float(np.dot(places, times_s) / np.dot(places, places))
+    fitted_s = times_s.mean() + slope_s * places
+    return float(fitted_s[0]), float(fitted_s[-1]), float(np.abs(times_s - fitted_s).max())
 
 
 def _by_chance(peaks: Sequence[Peak], series: Sequence[Peak], share: float) -> float:
@@ -167,7 +189,7 @@ def _by_chance(peaks: Sequence[Peak], series: Sequence[Peak], share: float) -> f
     Of n peaks at random times in the T seconds before the latest, one is within the tolerance of a
     given instant with probability q = 2 tolerance n / T. So p distances that fit twice into T give
     p q^(k - 2) series of k by chance. Worked: two peaks 20 and 40 minutes before, at 12 s: q =
-    0.02, p = 1. Five peaks 10 minutes apart, at 84 s: q = 0.28, p = 2, 0.044 series.
+    0.02, p = 1. Five peaks 10 minutes apart, at 96 s: q = 0.32, p = 2, 0.066 series.
     """
     latest_s, number = peaks[-1].began_s, len(peaks) - 1
     watched_s = latest_s - peaks[0].began_s
@@ -186,21 +208,20 @@ def _following(series: Sequence[Peak], share: float) -> ExpectedPeak:
 
     Either one distance after the latest, or where the line through all of them leads: a timer that
     starts late keeps its next time, a loop with a pause does not. The better one for the earlier
-    peaks counts, and its largest error becomes the tolerance: of k earlier ones the next exceeds
-    the largest with probability 1 / (k + 1), and less with a margin of 2 / k.
+    peaks counts, and its largest error becomes the tolerance, with a margin for what so few peaks
+    do not show: of k earlier errors the next exceeds the largest with probability 1 / (k + 1), and
+    a line through five points errs 1.45 times as much beyond them as it varies.
     """
     rates_rps = sorted(peak.size_rps for peak in series)
     rate_rps = rates_rps[math.ceil(USUAL_SHARE * len(rates_rps)) - 1]
     distance_s = _distance_s(series)
     at_s, tolerance_s = series[0].began_s + distance_s, _tolerance_s(distance_s, share)
     if share == LOOSE:
-        times_s = np.array([peak.began_s for peak in reversed(series)])
-        pause_error_s = float(np.abs(np.diff(times_s) - distance_s).max())
-        places = np.arange(len(times_s))
-        slope_s, first_s = np.polyfit(places, times_s, 1)
-        timer_error_s = float(np.abs(times_s - first_s - slope_s * places).max())
+        gaps_s = np.diff([peak.began_s for peak in reversed(series)])
+        pause_error_s = float(np.abs(gaps_s - distance_s).max())
+        _, last_s, timer_error_s = _line(series)
         if timer_error_s < pause_error_s:
-            at_s = float(first_s + slope_s * len(times_s))
-        error_s = min(timer_error_s, pause_error_s) * (1 + 2 / len(series))
+            at_s = last_s + distance_s
+        error_s = min(timer_error_s, pause_error_s) * (1 + UNKNOWN / len(series))
         tolerance_s = min(tolerance_s, max(_tolerance_s(distance_s, PUNCTUAL), error_s))
     return ExpectedPeak(at_s=at_s, tolerance_s=tolerance_s, rate_rps=rate_rps)
