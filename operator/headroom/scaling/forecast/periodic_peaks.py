@@ -3,7 +3,7 @@
 Timers start much of real load: 29 % of the functions in Shahrad et al. 2020 (Serverless in the
 Wild). A peak shorter than a cold start is lost unless replicas wait for it. Peaks at equal
 distances are a timer if peaks at random times would hardly form such a series: three that are
-punctual, five whose distances vary by a sixth. How early or late the next one may be follows from
+punctual, five whose distances vary by a seventh. How early or late the next one may be follows from
 how early or late the earlier ones were. If it does not come, the series ends.
 """
 
@@ -20,10 +20,9 @@ LEAST_DISTANCE_S = 120.0
 LONGEST_S = 600.0
 """A longer rise is the new load, not a peak."""
 KEPT = 64
-PUNCTUAL, LOOSE = 0.01, 0.16
+PUNCTUAL, LOOSE = 0.01, 0.14
 """How far from its time a peak may come, in distances, for a series of punctual peaks and of
-others. Peaks 7 % early or late on a regular grid have distances that differ by up to 14 %, of
-which the mean is not known exactly."""
+others. Peaks 7 % early or late on a regular grid have distances that differ by up to 14 %."""
 LEAST_TOLERANCE_S = 10.0
 SHORTEST_SERIES = 3
 LONGEST_SERIES = 12
@@ -186,16 +185,18 @@ def _line(series: Sequence[Peak]) -> tuple[float, float, float]:
 def _by_chance(peaks: Sequence[Peak], series: Sequence[Peak], share: float) -> float:
     """Return how many series as long as this one peaks at random times would have on average.
 
-    Of n peaks at random times in the T seconds before the latest, one is within the tolerance of a
-    given instant with probability q = 2 tolerance n / T. So p distances that fit twice into T give
-    p q^(k - 2) series of k by chance. Worked: two peaks 20 and 40 minutes before, at 12 s: q =
-    0.02, p = 1. Five peaks 10 minutes apart, at 96 s: q = 0.32, p = 2, 0.066 series.
+    Of n peaks at random times in the T seconds before the latest, none within 120 s after another,
+    one is within the tolerance of a given instant with probability q = 2 tolerance n / (T - 120 n).
+    So p distances that fit twice into T give p q^(k - 2) series of k by chance. Worked: two peaks
+    20 and 40 minutes before, at 12 s: q = 0.02, p = 1. Five peaks 10 minutes apart, at 84 s: q =
+    0.35, p = 2, 0.09 series.
     """
     latest_s, number = peaks[-1].began_s, len(peaks) - 1
     watched_s = latest_s - peaks[0].began_s
     tolerance_s = _tolerance_s(_distance_s(series), share)
     fitting = sum(2 * (latest_s - one.began_s) <= watched_s + tolerance_s for one in peaks[:-1])
-    meeting = min(1.0, 2 * tolerance_s * number / watched_s)
+    free_s = max(1.0, watched_s - LEAST_DISTANCE_S * number)
+    meeting = min(1.0, 2 * tolerance_s * number / free_s)
     return float(fitting * meeting ** (len(series) - 2))
 
 

@@ -1,11 +1,11 @@
 """Extrapolates a significant rise of the arrival rate over the cold start.
 
 Counts of consecutive windows are fitted with an exponential and with a line, over 150, 300 and 600
-s. The longest span that no shorter one contradicts counts, as for the stable rate (Lepski 1991). A
-rise is significant if it lies more than `DEVIATIONS` standard errors above zero, with the variance
-of a Poisson count times the overdispersion of the last hour. Worked: 16/s that double in 10 minutes
-grow by 0.00116 of themselves per second; the error of 20 windows of 480 requests is 0.00006, of
-five 0.0005.
+s. Of the spans that no shorter one contradicts (Lepski 1991) the most significant counts. A rise is
+significant if it lies more than `DEVIATIONS` standard errors above zero: by the counts'
+Poisson noise, by their scatter around the fit, and by how much the growth of earlier spans varied.
+Worked: 16/s that double in 10 minutes grow by 0.00116 of themselves per second; the error of 20
+windows of 480 requests is 0.00006, of five 0.0005.
 
 A load that jumps is not rising: one step must explain the counts worse than the rise does. The
 growth is shrunk by what noise alone would show (James and Stein 1961), so that it begins at zero
@@ -75,13 +75,14 @@ def rising(history: RateHistory) -> Trend | None:
     if len(counts) < SPANS[0] or not counts[-SPANS[0] :].all():
         return None
     low, high, score = -math.inf, math.inf, DEVIATIONS
-    fit, windows = None, 0
+    fit, windows, usual_per_s = None, 0, math.inf
     for span in SPANS:
         if span > len(counts) or not counts[-span:].all():
             break
         longer = _fit(counts[-span:])
         scatter = math.sqrt(max(1.0, longer.misfit / (span - 2)))
-        error_per_s = max(scatter * longer.error_per_s, _usual_error_per_s(counts, span))
+        usual_per_s = _usual_error_per_s(counts, span, usual_per_s / 2)
+        error_per_s = max(scatter * longer.error_per_s, usual_per_s)
         growth_per_s, error = longer.growth_per_s, AGREEING * error_per_s
         low, high = max(low, growth_per_s - error), min(high, growth_per_s + error)
         if low > high:
@@ -110,16 +111,16 @@ def _window_counts(history: RateHistory) -> Counts:
     return counts
 
 
-def _usual_error_per_s(counts: Counts, span: int) -> float:
+def _usual_error_per_s(counts: Counts, span: int, otherwise: float) -> float:
     """Return the standard error of the growth over a span, as the last hour shows it.
 
     Consecutive spans of a steady rise grow alike: their difference is the error of both. The median
-    ignores a single jump; the present span does not count, because a rise may have begun in it. 0
-    with less than two spans before it.
+    ignores a single jump; the present span does not count, because a rise may have begun in it.
+    `otherwise` counts with less than two spans before it: half the error over half the span.
     """
     counts = counts[:-span]
     if len(counts) < 2 * span:
-        return 0.0
+        return otherwise
     centred = WINDOW_S * (np.arange(span) - (span - 1) / 2)
     kernel = centred / np.dot(centred, centred)
     growth = np.convolve(np.log(np.maximum(counts, 0.5)), kernel[::-1], mode="valid")
@@ -171,11 +172,14 @@ def _linear(ages_s: Counts, counts: Counts) -> _Fit:
 
 
 def _misfit_of_a_step(counts: Counts) -> float:
-    """Return the smallest chi-square of two constant rates, one after the other."""
-    before = np.arange(1, len(counts))
+    """Return the smallest chi-square of two constant rates, one after the other.
+
+    The window between them, in which the rate jumped, fits any step.
+    """
+    before = np.arange(1, len(counts) - 1)
     sums, squares = np.cumsum(counts), np.cumsum(counts * counts)
-    misfit = _misfit(sums[:-1], squares[:-1], before)
-    misfit += _misfit(sums[-1] - sums[:-1], squares[-1] - squares[:-1], len(counts) - before)
+    misfit = _misfit(sums[:-2], squares[:-2], before)
+    misfit += _misfit(sums[-1] - sums[1:-1], squares[-1] - squares[1:-1], len(counts) - 1 - before)
     return float(misfit.min())
 
 
