@@ -39,9 +39,7 @@ def constant(_now_s: float) -> float:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("every_s", "after_s"), [(600.0, 600.0), (300.0, 420.0)])
-def test_load_that_doubles_is_expected_to_go_on(
-    every_s: float, after_s: float, seed: int
-) -> None:
+def test_load_that_doubles_is_expected_to_go_on(every_s: float, after_s: float, seed: int) -> None:
     load, now_s = doubling(every_s, from_s=1800.0), 1800.0 + after_s
     trend = rising(watched(load, now_s, seed=seed))
     assert trend is not None
@@ -64,7 +62,7 @@ def test_line_is_expected_to_stay_a_line() -> None:
         (constant, 3600.0),
         (lambda now_s: 16.0 if now_s < 1990.0 else 48.0, 2100.0),  # a jump
         (lambda now_s: 16.0 if now_s < 1803.0 else 48.0, 2100.0),  # within a window
-        (lambda now_s: 48.0 if 1980.0 < now_s else 5.0, 2040.0),
+        (lambda now_s: 48.0 if now_s > 1980.0 else 5.0, 2040.0),
         (lambda now_s: 40.0 - now_s / 120.0, 3600.0),  # it falls
         (lambda _: 0.0, 3600.0),
         (doubling(600.0, from_s=0.0), 420.0),  # nothing is known of its noise
@@ -100,7 +98,7 @@ def test_rise_is_extended_no_further_than_it_has_been_seen() -> None:
     assert steep.expected_rps(500.0) == 10.0 * LARGEST
 
 
-def learned(load: Load, seconds: float, tuning: Tuning = Tuning()) -> Forecast:
+def learned(load: Load, seconds: float, tuning: Tuning) -> Forecast:
     forecast, history = Forecast(), watched(load, seconds)
     for now_s, rate_rps in zip(history.times_s, history.measured_rps, strict=True):
         at_s, rate = float(now_s), float(rate_rps)
@@ -110,7 +108,7 @@ def learned(load: Load, seconds: float, tuning: Tuning = Tuning()) -> Forecast:
 
 def test_forecast_without_analogs_follows_the_rise() -> None:
     rate_rps = 16.0 * 2.0**1.5
-    forecast = learned(doubling(600.0, from_s=1800.0), 2715.0)
+    forecast = learned(doubling(600.0, from_s=1800.0), 2715.0, Tuning())
     found = forecast.expected(policy(), 2715.0, rate_rps, None, 180.0)
     assert found.later.for_ceiling_rps > 1.2 * rate_rps
     assert found.later.occasion == " as the rise of the last 600 s goes on"
@@ -130,7 +128,7 @@ def test_rise_that_always_ended_is_not_extrapolated() -> None:
         return 100.0 * (1.0 + min(now_s % 600.0, 480.0) / 480.0 * (now_s % 600.0 < 480.0))
 
     now_s = 3600.0 + 460.0
-    found = learned(saw, now_s).expected(policy(), now_s, saw(now_s - 15.0), None, 60.0)
+    found = learned(saw, now_s, Tuning()).expected(policy(), now_s, saw(now_s - 15.0), None, 60.0)
     assert found.later.for_latency_rps < 150.0
 
 

@@ -105,9 +105,7 @@ class PeriodicPeaks:
                 return PeriodicPeaks(peaks=peaks, expected=self.expected)
             others = (one for one in self._open(now_s) if not one.is_met_by(going))
             return PeriodicPeaks(peaks=peaks, expected=(*others, *next_peak(peaks)))
-        if burst_rps is None or (
-            latest is not None and now_s - latest.began_s < LEAST_DISTANCE_S
-        ):
+        if burst_rps is None or (latest is not None and now_s - latest.began_s < LEAST_DISTANCE_S):
             return self
         new = Peak(began_s=now_s, before_rps=rate_rps, peak_rps=rate_rps, burst_rps=burst_rps)
         return replace(self, peaks=(*self.peaks[1 - KEPT :], new))
