@@ -39,7 +39,7 @@ class FutureRatios:
     def of(cls, after_rps: Vector, before_rps: Vector) -> FutureRatios:
         """Return the ratios of rates [instants] to the rates before them [at least instants]."""
         before = np.maximum(before_rps[: len(after_rps)], _NOTHING_RPS)
-        ratios: Vector = after_rps / before
+        ratios: Vector = (after_rps / before).astype(np.float32)
         order = np.argsort(ratios, kind="stable").astype(np.int16)
         return cls(ratios=ratios[order], order=order)
 
