@@ -99,6 +99,91 @@ def test_impossible_value_is_rejected(metric: str, value: str) -> None:
     assert raised.value.metric == metric
 
 
+@pytest.mark.parametrize("metric", sorted(HEADROOM.metric_names))
+def test_finite_but_absurd_value_is_rejected(metric: str) -> None:
+    """1e300 of a cost overflows in the decision's squares; 1e18 batches outweigh all others."""
+    for value in ("1e300", "1e18"):
+        with pytest.raises(InvalidMetric) as raised:
+            read(with_value(metric, value))
+        assert raised.value.metric == metric
+
+
+@pytest.mark.parametrize(
+    ("metric", "most", "above"),
+    [
+        ("headroom_requests_received_total", 2**53, 2**53 + 2),
+        ("headroom_requests_waiting", 2**24, 2**24 + 1),
+        ("headroom_cost_fixed_seconds", 86_400, 86_401),
+        ("headroom_max_batch_size", 2**20, 2**20 + 1),
+    ],
+)
+def test_bound_is_what_a_server_can_have(metric: str, most: int, above: int) -> None:
+    read(with_value(metric, str(most)))
+    with pytest.raises(InvalidMetric, match="must be at most"):
+        read(with_value(metric, str(above)))
+
+
+@pytest.mark.parametrize(
+    "metric", ["headroom_requests_waiting", "headroom_requests_received_total"]
+)
+def test_series_that_are_finite_and_whose_sum_is_not_are_rejected(metric: str) -> None:
+    parts = [f'{metric}{{model="resnet",part="{part}"}} 1.7e308\n' for part in "ab"]
+    with pytest.raises(InvalidMetric, match=f"{metric} must be at most"):
+        read(without(metric) + "".join(parts))
+
+
+def second_page(batches: float, items: float, seconds: float) -> PodSample | None:
+    """Read PAGE, and two seconds later a page on which these were added."""
+    pages = PodSamples(HEADROOM, "resnet")
+    pages.take(PAGE, pod="uid-1", time_s=12.0)
+    added = {
+        "headroom_execution_duration_seconds_count": 40 + batches,
+        "headroom_batch_size_sum": 40 + items,
+        "headroom_execution_duration_seconds_sum": 40 * 0.21 + seconds,
+        "headroom_scrapes_total": 8,
+    }
+    text = PAGE
+    for metric, value in added.items():
+        text = re.sub(rf"^({metric}(?:{{[^}}]*}})?) .*$", rf"\1 {value}", text, flags=re.MULTILINE)
+    return pages.take(text, pod="uid-1", time_s=14.0)
+
+
+@pytest.mark.parametrize(
+    ("batches", "items", "seconds"),
+    [
+        (0, 0, 0.0),
+        (1, 4, 0.4),
+        (10, 40, 4.0),
+        (10, 10, 2.1),
+        (1, 0, 0.2),
+        (0, 4, 0.0),
+        (1, 4, 80.0),
+    ],
+)
+def test_batches_of_a_server_are_accepted(batches: float, items: float, seconds: float) -> None:
+    """The counters of one page may be one batch apart."""
+    assert second_page(batches, items, seconds) is not None
+
+
+@pytest.mark.parametrize(
+    ("batches", "items", "seconds", "metric"),
+    [
+        (1, 104, 0.4, "headroom_batch_size_sum"),
+        (10, 45, 4.0, "headroom_batch_size_sum"),
+        (10, 1e12, 4.0, "headroom_batch_size_sum"),
+        (1e12, 40, 4.0, "headroom_execution_duration_seconds_count"),
+        (10, 8, 4.0, "headroom_execution_duration_seconds_count"),
+        (1, 4, 1e9, "headroom_execution_duration_seconds_sum"),
+    ],
+)
+def test_batches_that_no_server_executes_are_rejected(
+    batches: float, items: float, seconds: float, metric: str
+) -> None:
+    with pytest.raises(InvalidMetric) as raised:
+        second_page(batches, items, seconds)
+    assert raised.value.metric == metric
+
+
 @pytest.mark.parametrize(
     ("text", "rule"),
     [

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from headroom.profiles.values import Profile
 from headroom.scaling.values import CostModel, LatencyCounts, PodSample
 from headroom.telemetry.errors import InvalidMetric
+from headroom.telemetry.physical_bounds import check_batches
 from headroom.telemetry.reading import Reading
 
 NO_LATENCY = LatencyCounts(bounds_s=(), counts=())
@@ -75,6 +76,8 @@ def sample_of(
     """
     if before is not None and _has_restarted(reading, before.reading):
         before = None
+    if before is not None:
+        _check_batches(profile, reading, before.reading)
     account = _account(reading, before, time_s, batch)
     if account.waiting is None or account.running is None:
         return None, account
@@ -98,6 +101,27 @@ def sample_of(
         slots=batch.slots if batch is not None else 1,
     )
     return sample, account
+
+
+def _check_batches(profile: Profile, now: Reading, before: Reading) -> None:
+    """Check the batches since the last page, where the server counts them and names the largest."""
+    if (
+        now.batches is None
+        or now.batch_items is None
+        or now.batch_seconds is None
+        or now.max_batch is None
+        or before.batches is None
+        or before.batch_items is None
+        or before.batch_seconds is None
+    ):
+        return
+    check_batches(
+        profile,
+        batches=now.batches - before.batches,
+        items=now.batch_items - before.batch_items,
+        seconds=now.batch_seconds - before.batch_seconds,
+        largest=max(now.max_batch, before.max_batch or 0.0),
+    )
 
 
 def _has_restarted(now: Reading, before: Reading) -> bool:

@@ -17,6 +17,7 @@ from headroom.profiles.values import QUANTITIES, Histogram, Label, Metric, Profi
 from headroom.scaling.values import LatencyCounts
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
 from headroom.telemetry.exposition import ExpositionReader, Layout, Page, Series
+from headroom.telemetry.physical_bounds import check_counts, check_quantities
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ class _Plan:
     """The positions of all quantities in the values of a layout."""
 
     def __init__(self, profile: Profile, layout: Layout, model: str | None) -> None:
+        self._profile = profile
         self._layout = layout.series
         series = _of_model(profile, layout, model)
         self._sums = [_Sum(profile, name, series, layout.lines == 0) for name in QUANTITIES]
@@ -128,6 +130,7 @@ class _Plan:
         """Raise InvalidMetric."""
         self._check(values)
         sums = [one.of(values) for one in self._sums]
+        check_quantities(self._profile, sums)
         histograms = {name: one.of(values) for name, one in self._histograms.items()}
         return _reading(*sums, **histograms)
 
@@ -207,6 +210,7 @@ class _Buckets:
             counts = tuple(sum(values[place] for place in places) for places in self._by_bound)
         if list(counts) != sorted(counts):
             raise InvalidMetric(self._name, "must not decrease from bound to bound", list(counts))
+        check_counts(self._name, counts)
         return LatencyCounts(bounds_s=self._bounds_s, counts=counts)
 
     def _bound(self, text: str) -> float:
