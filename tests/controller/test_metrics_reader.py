@@ -176,15 +176,17 @@ def test_custom_profile_reads_metrics_by_spec() -> None:
             "name": "bentoml_service_request_duration_seconds_sum",
             "labels": [endpoint],
         },
+        "retried": {"name": "further_tries_total"},
     }
     of = service({"profile": "custom", "maxBatchSize": 8, "port": 3000, "metrics": metrics})
-    page = (PAGES / "bentoml_second.prom").read_text()
+    page = (PAGES / "bentoml_second.prom").read_text() + "further_tries_total 21\n"
     scraper = Scraper(page)
     found = measure(MetricsReader(scraper, Clock(), {}), of, pod("p"))
     assert scraper.asked == ["http://10.0.0.1:3000/metrics"]
     (sample,) = found.samples
     # 1497 answered, 16 in flight; the readiness probe and the malformed request are no load.
     assert (sample.arrivals, sample.missed, sample.waiting, sample.running) == (1513, 0, 8, 8)
+    assert sample.retried == 21
 
 
 def test_samples_restart_when_the_spec_reads_another_profile() -> None:

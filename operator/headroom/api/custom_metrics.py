@@ -124,6 +124,8 @@ class CustomMetrics(Value):
     """Counter of execution time, summed over requests; replaces running, batches and batchTime."""
     arrived: MetricReference | None = None
     """Counter of requests that arrived. Default: those completed plus those in flight."""
+    retried: MetricReference | None = None
+    """Counter of arrived requests that said they were retries, such as by x-retry-attempt."""
     answered: MetricReference | None = None
     """Counter of successful requests. Default: the count of the latency histogram."""
     missed: MetricReference | None = None
@@ -178,6 +180,7 @@ class CustomMetrics(Value):
             live_path=self.live_path or self.ready_path,
             model_label=self.model_label,
             arrived=_quantity(self.arrived),
+            retried=_quantity(self.retried),
             answered=_quantity(self.answered),
             missed=_quantity(self.missed),
             waiting=_quantity(self.waiting),
