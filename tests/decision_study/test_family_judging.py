@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import results
-from decision_study.family import command, kept, looks, peers, summary, verdicts
+from decision_study.family import command, hard, kept, looks, peers, summary, verdicts
 from decision_study.family.kept import Kept
 from decision_study.family.measures import Hour, flap_times_s, hours_of, total
 from decision_study.records import Job
@@ -186,9 +186,15 @@ def test_tables_have_a_row_per_class_and_the_worst_cell_first() -> None:
 
 def test_hard_rows_are_compared_with_the_ideal_reactive() -> None:
     rows = [run(OURS, 0.90, 16.0, "hard-x"), run("ideal-reactive", 0.96, 10.0, "hard-x")]
-    points, cost = verdicts.hard_figures(summary.cells_of(rows, OURS))
+    cells = summary.cells_of(rows, OURS)
+    assert verdicts.hard_figures(cells, ()) == ()
+    points, cost = verdicts.hard_figures(cells, ("hard-x",))
     assert (points.measured, points.holds) == ("-6.0 points", False)
     assert (cost.measured, cost.holds) == ("1.60x", False)
+
+
+def test_promised_rows_exist() -> None:
+    assert set(hard.PROMISED) < set(hard.ROWS)
 
 
 def test_every_setting_of_a_peer_exists_and_differs() -> None:

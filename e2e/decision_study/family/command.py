@@ -90,7 +90,7 @@ def _judged(
     """Return the figures and the tables of these runs."""
     cells = summary.cells_of(records, ours)
     if given.set == HARD:
-        return verdicts.hard_figures(cells), [summary.hard(cells)]
+        return verdicts.hard_figures(cells, hard.PROMISED), [summary.hard(cells)]
     rivals = verdicts.rivals_of(records, OURS)
     grids = [summary.classes(cells), summary.asking(cells)]
     if rivals:

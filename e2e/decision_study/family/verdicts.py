@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
@@ -170,11 +170,11 @@ def _asking(cells: Sequence[CellResult]) -> list[Figure]:
     ]
 
 
-def hard_figures(rows: Sequence[CellResult]) -> tuple[Figure, ...]:
-    """Return two figures per hard row: attainment and cost against the ideal reactive's."""
+def hard_figures(rows: Sequence[CellResult], promised: Collection[str]) -> tuple[Figure, ...]:
+    """Return two figures per promised row: attainment and cost against the ideal reactive's."""
     found: list[Figure] = []
     for row in rows:
-        if row.ideal is None or row.ideal.gpu_hours <= 0:
+        if row.name not in promised or row.ideal is None or row.ideal.gpu_hours <= 0:
             continue
         name = row.name.removeprefix("hard-")
         more = 100 * (row.ours.attainment - row.ideal.attainment)
