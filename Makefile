@@ -138,7 +138,7 @@ bench-gateway: setup ## routing policies, Envoy's cost, one tenant's flood, scal
 bench-server: setup ## the model server compared with other servers, 35 min (ARGS=--quick: 5; ARGS=--soak); resumes
 	@$(RUN) serverbench $(ARGS)
 
-bench-decision: setup ## the decision compared with every peer in every cell (ARGS=--quick: 10 min); resumes
+bench-decision: setup ## the decision compared with every peer in every cell (ARGS=--quick: 10 min; ARGS=family: random cells); resumes
 	@$(RUN) decision_study $(ARGS)
 
 reliability: setup ## faults: telemetry, crashes, outages, leaders, scale-1000, soak (ARGS=crashes: one part); resumes

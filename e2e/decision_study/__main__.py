@@ -28,13 +28,13 @@ WIDTH_WITHOUT_TERMINAL = 170
 def main(argv: Sequence[str] | None = None) -> int:
     """Run, report, and return the exit status; `family` as first argument runs the family."""
     given = sys.argv[1:] if argv is None else argv
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if given[:1] == ["family"]:
         return command.main(given[1:])
     asked = options.parsed(argv)
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if asked.fresh:
         RUNS.unlink(missing_ok=True)
     interrupted, failures = False, 0

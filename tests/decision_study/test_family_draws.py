@@ -138,3 +138,27 @@ def test_hard_rows_have_their_events_after_the_first_hour() -> None:
     assert counts[-600:].mean() == pytest.approx(80, rel=0.05)
     slow = hard.scenario_of("hard-one-of-five-10x-slower")
     assert [fault.start_s for fault in slow.faults] == [3660.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "requests", "single_s", "most", "asks"),
+    [
+        ("develop-000-jumps", 52_752, 0.158295, 15, "users"),
+        ("develop-024-clumps", 6_730, 1.2, 3, "alone"),
+        ("develop-142-self-exciting", 109_202, 1.2, 27, "limited"),
+        ("judge-009-functions", 43_172, 0.507929, 12, "limited"),
+        ("judge-118-recorded", 135_087, 1.2, 9, "retrying"),
+        ("judge-003-on-off", 28_357, 0.403134, 8, "retrying"),
+    ],
+)
+def test_members_are_those_that_were_judged_or_their_version_is_raised(
+    name: str, requests: int, single_s: float, most: int, asks: str
+) -> None:
+    (workload,) = scenario_of(name).workloads
+    found = (
+        int(per_second(workload.arrivals).sum()),
+        round(workload.spec.server.execution_s(1), 6),
+        workload.spec.policy.max_replicas,
+        MEMBERS[name].asks,
+    )
+    assert found == (requests, single_s, most, asks), "raise FAMILY in versions.py and adapt this"

@@ -42,7 +42,7 @@ BOUNDS: tuple[Job, ...] = (
     *(Job(cell="", autoscaler=IDEAL, knobs=knobs) for knobs in ((), (("trailing_s", 2.0),))),
 )
 """The bounds see arrivals at several windows: `verdicts` says which one counts in a cell."""
-HELD, FAILED = 0, 1
+HELD, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def main(argv: Sequence[str], folder: Path = FOLDER, record: Path = looks.RECORD) -> int:
@@ -54,16 +54,20 @@ def main(argv: Sequence[str], folder: Path = FOLDER, record: Path = looks.RECORD
     names = _names(given)
     ours = Job(cell="", autoscaler=OURS, knobs=tuple(sorted(given.headroom_knobs)))
     jobs = _jobs(names, ours, given.peers)
-    if given.report_only:
-        done = kept.current(kept.load(folder / RUNS), jobs)
-    else:
-        done = performing.complete(jobs, folder / RUNS, workers=given.jobs, console=console)
+    try:
+        if given.report_only:
+            done = kept.current(kept.load(folder / RUNS), jobs)
+        else:
+            done = performing.complete(jobs, folder / RUNS, workers=given.jobs, console=console)
+    except KeyboardInterrupt:
+        console.print("Interrupted: finished runs are kept; run again to continue.")
+        return INTERRUPTED
     if given.set == JUDGE and given.look is None:
         console.print("The results of judge are kept and not shown; --look REASON shows them.")
         return HELD
     if given.set == JUDGE:
         times = looks.note(record, given.look, names)
-        console.print(f"Look {times} at judge, recorded in {record.name}.")
+        console.print(f"Look {times} at judge; commit {record.name}, which records it.")
     figures, grids = _judged(list(done.values()), ours.setting, given)
     shown: list[RenderableType] = [tables.for_terminal(grid) for grid in grids]
     for each in (*shown, table(f"What was promised, on {given.set}", figures)):
