@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -104,8 +105,8 @@ def _at_once(
     """Run several at the same time, under the same noise of the machine."""
     with ThreadPoolExecutor(len(together)) as threads:
         running = [
-            threads.submit(measure, node, f"step-{turn}-{index}", *one, step, seed=turn)
-            for index, one in enumerate(together)
+            threads.submit(measure, node, f"step-{secrets.token_hex(3)}", *one, step, seed=turn)
+            for one in together
         ]
         return [one.result() for one in running]
 
