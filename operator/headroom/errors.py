@@ -42,6 +42,10 @@ class Unavailable(ClusterError):
         """The server's Retry-After; 0 if it gave none."""
 
 
+class AnswerTooLarge(Unavailable):
+    """The answer has more bytes than are read: ask for fewer objects."""
+
+
 class NotLeading(Unavailable):
     """No write is allowed now: another process may lead; the decision is dropped."""
 

@@ -14,8 +14,9 @@ from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 
 from answering import Answering
-from headroom.adapters.kubernetes_api import KubernetesApi, of_pod
+from headroom.adapters.kubernetes_api import MAX_ANSWER_BYTES, KubernetesApi, of_pod
 from headroom.errors import (
+    AnswerTooLarge,
     ClusterError,
     Conflict,
     Forbidden,
@@ -102,7 +103,8 @@ async def test_list_uses_the_selector(
 ) -> None:
     server.gives(text='{"items": [{"metadata": {}}]}')
     assert await api.list_all("v1", "Pod", namespace, "a/b=c") == [{"metadata": {}}]
-    assert (server.asked[0].path, server.asked[0].query) == (path, {"labelSelector": "a/b=c"})
+    asked = (server.asked[0].path, server.asked[0].query)
+    assert asked == (path, {"labelSelector": "a/b=c", "limit": "500"})
 
 
 async def test_null_items_are_an_empty_list(api: KubernetesApi, server: Answering) -> None:
@@ -135,6 +137,45 @@ async def test_long_list_is_read_in_pages_of_one_version(
     assert found == ([{"metadata": {}}, {"metadata": {}}], "7")
     assert [one.query.get("continue") for one in server.asked] == [None, "more"]
     assert {one.query["limit"] for one in server.asked} == {"100"}
+
+
+async def test_list_of_large_objects_is_read_in_smaller_pages(
+    api: KubernetesApi, server: Answering
+) -> None:
+    """Objects of 1 MB: 100 of them are refused, 12 as well, and one at a time is read."""
+
+    async def answer(request: web.Request) -> web.Response:
+        first = int(request.query.get("continue", "0"))
+        count = min(int(request.query["limit"]), 20 - first)
+        more = str(first + count) if first + count < 20 else ""
+        names = [str(first + at) for at in range(count)]
+        items = [{"metadata": {"name": name}, "x": "y" * 1_000_000} for name in names]
+        return web.json_response({"metadata": {"continue": more}, "items": items})
+
+    server.answer = answer
+    found = await api.list_all("headroom.dev/v1alpha1", "InferenceService", None)
+    assert [one["metadata"]["name"] for one in found] == [str(number) for number in range(20)]
+    found, _ = await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)
+    assert len(found) == 20
+
+
+async def test_answer_above_the_bound_is_not_read(api: KubernetesApi, server: Answering) -> None:
+    server.gives(text="x" * (MAX_ANSWER_BYTES + 1))
+    with pytest.raises(AnswerTooLarge, match="must have at most 8388608 bytes"):
+        await api.get("apps/v1", "Deployment", "vision", "resnet")
+
+
+async def test_long_texts_of_pods_are_left_out(api: KubernetesApi, server: Answering) -> None:
+    pod = {
+        "metadata": {"name": "p", "annotations": {"long": "x" * 248_000, "cost": "-1"}},
+        "spec": {"containers": [{"name": "server", "env": [{"name": "A", "value": "x" * 32_000}]}]},
+    }
+    server.gives(text=json.dumps({"items": [pod]}))
+    (found,) = await api.list_all("v1", "Pod", "vision")
+    assert found == {
+        "metadata": {"name": "p", "annotations": {"cost": "-1"}},
+        "spec": {"containers": [{"name": "server"}]},
+    }
 
 
 async def test_list_with_late_pages_is_an_error(api: KubernetesApi, server: Answering) -> None:

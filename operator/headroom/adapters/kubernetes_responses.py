@@ -37,6 +37,8 @@ _ERRORS: dict[int, type[ClusterError]] = {
     415: Rejected,
     422: Rejected,
 }
+_LONG_TEXT = 1024
+"""Of an annotation; those that are read, costs and marks, have some 100."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,27 @@ def leave_out_managed_fields(one: object) -> None:
     metadata = one.get("metadata") if isinstance(one, dict) else None
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
+
+
+def leave_out_long_texts(pod: object) -> None:
+    """Remove what a tenant can make large in a pod and nothing here reads.
+
+    300 pods with 248 kB of annotations each took 210 MiB.
+    """
+    leave_out_managed_fields(pod)
+    if not isinstance(pod, dict):
+        return
+    metadata, spec = pod.get("metadata"), pod.get("spec")
+    notes = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if isinstance(notes, dict):
+        for name in [name for name, text in notes.items() if len(str(text)) > _LONG_TEXT]:
+            del notes[name]
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        containers = spec.get(kind) if isinstance(spec, dict) else None
+        for container in containers if isinstance(containers, list) else ():
+            if isinstance(container, dict):
+                for field in ("env", "args", "command"):
+                    container.pop(field, None)
 
 
 def items_of(answer: Manifest, path: str) -> list[Manifest]:

@@ -15,7 +15,8 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from headroom.errors import ClusterError, Unavailable
+from headroom.adapters.kubernetes_responses import leave_out_long_texts
+from headroom.errors import AnswerTooLarge, ClusterError, Unavailable
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ SILENT_S = 90.0
 SHORTEST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
 MAX_LINE_BYTES = 1 << 22
+MOST_LISTED = 500
+"""Pods per page of the list; fewer where they are large."""
 
 
 class Api(Protocol):
@@ -67,17 +70,37 @@ class PodWatch:
                 pause_s = min(2.0 * pause_s, LONGEST_PAUSE_S)
 
     async def _list(self, on_list: OnList) -> str:
-        query = urlencode({"labelSelector": self._selector})
-        answer = await self._api.fetch(f"{self._path}?{query}")
+        found: list[Object] = []
+        limit, more = MOST_LISTED, ""
+        while True:
+            try:
+                version, pods, more = await self._page(limit, more)
+            except AnswerTooLarge:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // 8)
+                continue
+            for pod in pods:
+                leave_out_long_texts(pod)
+            found += pods
+            if not more:
+                on_list(found)
+                return version
+
+    async def _page(self, limit: int, more: str) -> tuple[str, list[Object], str]:
+        """Return version, pods and what continues the list."""
+        query = {"labelSelector": self._selector, "limit": str(limit)}
+        if more:
+            query["continue"] = more
+        answer = await self._api.fetch(f"{self._path}?{urlencode(query)}")
         if answer.status != 200:
             raise Unavailable(f"GET {self._path} returned status {answer.status}")
         try:
             listed = orjson.loads(answer.body)
-            version, pods = str(listed["metadata"]["resourceVersion"]), listed["items"] or []
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            metadata, pods = listed["metadata"], listed["items"] or []
+            return str(metadata["resourceVersion"]), pods, str(metadata.get("continue") or "")
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise Unavailable(f"GET {self._path}: the response is not a list of objects") from error
-        on_list(pods)
-        return version
 
     async def _watch(self, version: str, on_event: OnEvent) -> None:
         """Watch from a version until the watch ends; raise Unavailable if it must restart."""
