@@ -236,9 +236,7 @@ class KubernetesApi:
             version = str(_metadata_of(answer).get("resourceVersion") or "")
         return found, version
 
-    async def _pages(
-        self, path: str, query: dict[str, str], limit: int
-    ) -> AsyncIterator[Manifest]:
+    async def _pages(self, path: str, query: dict[str, str], limit: int) -> AsyncIterator[Manifest]:
         """Yield the pages of a list, with fewer objects each where they are large."""
         more: dict[str, str] = {}
         while True:
