@@ -179,6 +179,13 @@ class FakeCluster:
         self.scale_writes.append(replicas)
         return copied(existing)
 
+    async def evict(self, namespace: str, name: str, uid: str) -> None:
+        await self._called("evict", "Pod")
+        existing = self._existing("Pod", namespace, name)
+        if existing["metadata"]["uid"] != uid:
+            raise Conflict("the UID in the precondition is another")
+        existing["metadata"]["deletionTimestamp"] = rfc3339(self._clock.now_s())
+
     async def json_patch(
         self, manifest: Manifest, operations: list[Manifest], *, field_manager: str
     ) -> Manifest:

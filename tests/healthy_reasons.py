@@ -19,6 +19,7 @@ HEALTHY_REASONS = {
     StatusReason.DEMAND_COUNTED,
     StatusReason.NO_OBSTACLE,
     StatusReason.ALL_REPLICAS_SCHEDULED,
+    StatusReason.REPLICAS_ALIKE,
     StatusReason.DIRECT_TO_PODS,
     StatusReason.VIA_GATEWAY,
 }

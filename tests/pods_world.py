@@ -27,6 +27,9 @@ class Pods:
         self.arrivals_rps: dict[str, float] = {}
         self.running: dict[str, int] = {}
         """Requests in a batch, by pod; 0 where it is not said."""
+        self.slow: dict[str, float] = {}
+        """How many times as long as usual a pod takes from now on, by its name."""
+        self._slow_from: dict[str, int] = {}
         self.spoiled: dict[str, Manifest] = {}
         """What the status of a pod says instead, by its name."""
         self.silent = False
@@ -228,7 +231,11 @@ class Pods:
         count += share * (now_s - seen_s)
         self._served[uid] = (count, now_s)
         running = self.running.get(pod["metadata"]["name"], 0)
-        return page(model=name, served=int(count), running=running)
+        factor = self.slow.get(pod["metadata"]["name"], 1.0)
+        late = 0
+        if factor > 1.0:
+            late = int(count) - self._slow_from.setdefault(uid, int(count))
+        return page(model=name, served=int(count), running=running, late=late, factor=factor)
 
 
 def _removed_last(pod: Manifest) -> tuple[bool, int]:
@@ -237,9 +244,11 @@ def _removed_last(pod: Manifest) -> tuple[bool, int]:
     return not _is_ready(pod), -int(annotations.get(DELETION_COST, "0"))
 
 
-def page(*, model: str, served: int, running: int = 0) -> str:
-    """Expose a server that answers each request in 250 ms, one per batch."""
-    text = _template(model).replace("SECONDS", f"{served * 0.21:.6f}")
+def page(*, model: str, served: int, running: int = 0, late: int = 0, factor: float = 1.0) -> str:
+    """Expose a server that answers each request in 250 ms, one per batch; late ones in 4 s."""
+    seconds = 0.21 * (served + (factor - 1.0) * late)
+    text = _template(model).replace("SECONDS", f"{seconds:.6f}")
+    text = text.replace("WITHIN", str(served - late))
     return text.replace("SERVED", str(served)).replace("RUNNING", str(running))
 
 
@@ -259,7 +268,8 @@ def _template(model: str) -> str:
         f"headroom_batch_size_sum{{{label}}} SERVED",
     ]
     for bound in BOUNDS_S:
-        count = "SERVED" if bound >= 0.25 else "0"
+        count = "WITHIN" if bound >= 0.25 else "0"
+        count = "SERVED" if bound >= 4.0 else count
         le = format(bound, ".6g")
         lines.append(f'headroom_request_duration_seconds_bucket{{{label},le="{le}"}} {count}')
     lines.append(f'headroom_request_duration_seconds_bucket{{{label},le="+Inf"}} SERVED')

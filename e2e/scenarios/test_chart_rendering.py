@@ -196,6 +196,17 @@ def test_release_for_two_namespaces_has_permissions_only_there(helm: Helm) -> No
     assert container["args"] == ["run", "--namespace=a", "--namespace=b"]
 
 
+def test_release_that_may_not_evict_pods_lacks_only_that_permission(helm: Helm) -> None:
+    def granted(values: dict[str, Any]) -> list[dict[str, Any]]:
+        roles = [one for one in helm.template(CHART, values) if one["kind"] == "ClusterRole"]
+        (rules,) = [one["rules"] for one in roles if one["metadata"]["name"].endswith("operator")]
+        return list(rules)
+
+    without = granted({"rbac": {"evictPods": False}})
+    lacking = [rule for rule in granted({}) if rule not in without]
+    assert [rule["resources"] for rule in lacking] == [["pods/eviction"]]
+
+
 def test_another_release_has_names_and_a_lease_of_its_own(helm: Helm) -> None:
     rendered = helm.template(CHART, {}, release="canary", namespace="elsewhere")
     ours = [each for each in rendered if each["kind"] != "CustomResourceDefinition"]

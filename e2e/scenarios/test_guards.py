@@ -8,7 +8,7 @@ import pytest
 
 from cluster import Cluster, ControlPlane
 from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.errors import ClusterError
+from headroom.errors import ClusterError, Conflict, NotFound, Unavailable
 from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
 from reliability.testbed import shared_cluster, world
@@ -74,3 +74,36 @@ async def test_operator_annotates_and_clears_its_own_pods_only(
             with pytest.raises(ClusterError):
                 await apply(name="gone", annotations=mark)
             assert await annotations() == theirs["annotations"]
+
+
+async def test_eviction_respects_the_disruption_budget_and_the_uid(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    container = {"name": "server", "image": "localhost/none:1"}
+    named = {"name": "slow", "labels": {"app": "slow"}}
+    budget = {
+        "metadata": {"name": "all"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": named["labels"]}},
+    }
+    serves = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    async with shared_cluster(control_plane, tmp_path) as on:
+        pods = f"/api/v1/namespaces/{namespace}/pods"
+        budgets = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+        created = await on.admin.create(
+            pods, {"metadata": named, "spec": {"containers": [container]}}
+        )
+        uid = created["metadata"]["uid"]
+        await on.admin.patch(f"{pods}/slow/status", {"status": serves})
+        await on.admin.create(budgets, budget)
+        async with KubernetesApi(OperatorMetrics().called, kubeconfig=str(on.credentials)) as api:
+            with pytest.raises(Unavailable, match="disruption budget"):
+                await api.evict(namespace, "slow", uid)
+            await on.admin.delete(f"{budgets}/all")
+            with pytest.raises(Conflict):
+                await api.evict(namespace, "slow", "another")
+            assert "deletionTimestamp" not in (await on.admin.get(f"{pods}/slow"))["metadata"]
+            await api.evict(namespace, "slow", uid)
+            left = await on.admin.find(f"{pods}/slow")
+            assert left is None or "deletionTimestamp" in left["metadata"]
+            with pytest.raises(NotFound):
+                await api.evict(namespace, "none", uid)

@@ -221,6 +221,17 @@ async def test_create_status_and_patch_use_the_right_paths(
     assert json.loads(server.asked[2].body) == [{"op": "test", "path": "/a", "value": 1}]
 
 
+async def test_eviction_names_the_uid(api: KubernetesApi, server: Answering, calls: Calls) -> None:
+    await api.evict("vision", "resnet-abc-1", "123")
+    (asked,) = server.asked
+    path = "/api/v1/namespaces/vision/pods/resnet-abc-1/eviction"
+    assert (asked.method, asked.path) == ("POST", path)
+    body = json.loads(asked.body)
+    assert (body["apiVersion"], body["kind"]) == ("policy/v1", "Eviction")
+    assert body["deleteOptions"] == {"preconditions": {"uid": "123"}}
+    assert calls == [("evict", "200")]
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [

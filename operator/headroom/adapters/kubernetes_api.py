@@ -312,6 +312,17 @@ class KubernetesApi:
         query["force"] = "true"
         return await self._request("PATCH", "apply_scale", path, _APPLY, query=query, body=scale)
 
+    async def evict(self, namespace: str, name: str, uid: str) -> None:
+        """POST an eviction, which respects PodDisruptionBudgets, of the pod with this UID."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        path = f"{path_to('v1', 'Pod', namespace, name)}/eviction"
+        await self._request("POST", "evict", path, body=body)
+
     async def json_patch(
         self, manifest: Manifest, operations: list[Manifest], *, field_manager: str
     ) -> Manifest:

@@ -42,6 +42,8 @@ class ConditionType(StrEnum):
     """More replicas can bring latency below its target."""
     CAPACITY_AVAILABLE = "CapacityAvailable"
     """Every replica has a node, and none is broken."""
+    REPLICAS_HEALTHY = "ReplicasHealthy"
+    """No ready replica is far slower than the others or fails while they answer."""
     ROUTING_READY = "RoutingReady"
     """Requests reach the replicas as routing.mode states, and an activator holds them where
     minReplicas is 0."""

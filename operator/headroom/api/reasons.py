@@ -167,6 +167,15 @@ class StatusReason(StrEnum):
     ALL_REPLICAS_SCHEDULED = "AllReplicasScheduled"
     """CapacityAvailable: every replica has a node, and none is broken."""
 
+    REPLICAS_ALIKE = "ReplicasAlike"
+    """ReplicasHealthy: no ready replica is far slower than the others or fails."""
+    REPLICA_SLOW = "ReplicaSlow"
+    """ReplicasHealthy: a ready replica takes at least twice as long as the others for the same
+    batches, and its requests are late."""
+    REPLICA_FAILING = "ReplicaFailing"
+    """ReplicasHealthy: a ready replica takes requests and answers none, while the others answer
+    theirs."""
+
     DIRECT_TO_PODS = "DirectToPods"
     """RoutingReady: clients connect to the replicas, because routing.mode is Service."""
     VIA_GATEWAY = "ViaGateway"
@@ -218,6 +227,8 @@ class StatusReason(StrEnum):
     """Event: replicas were added."""
     SCALED_DOWN = "ScaledDown"
     """Event: replicas were removed."""
+    REPLICA_REPLACED = "ReplicaReplaced"
+    """Event: the pod of a slow or failing replica was evicted; its workload creates another."""
     PREEMPTING_LOWER_PRIORITY = "PreemptingLowerPriority"
     """Event: services with a lower scaling.priority must yield accelerators to this one."""
 
@@ -246,6 +257,7 @@ OF_EVENTS = frozenset(
         StatusReason.CREATED,
         StatusReason.SCALED_UP,
         StatusReason.SCALED_DOWN,
+        StatusReason.REPLICA_REPLACED,
         StatusReason.PREEMPTING_LOWER_PRIORITY,
     }
 )

@@ -160,6 +160,10 @@ class Scaling(Value):
     """Limits on adding replicas."""
     scale_down: ScaleDown = ScaleDown()
     """Limits on removing replicas."""
+    replace_slow_replicas: bool = True
+    """Whether a ready replica that takes at least twice as long as the others, or answers nothing
+    while they answer, is evicted and so replaced: one at a time, at most a tenth of the replicas
+    (at least one) within 10 minutes. PodDisruptionBudgets are respected. Requires mode Auto."""
     schedules: Annotated[
         tuple[Schedule, ...], Field(max_length=16, strict=False), MapBy("name")
     ] = ()

@@ -65,8 +65,12 @@ _PER_NAMESPACE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "pods/status"): ("patch",),
     ("events.k8s.io", "events"): ("create",),
 }
-_BEST_EFFORT: Mapping[tuple[str, str], tuple[str, ...]] = {("", "pods"): ("patch",)}
-"""Marks what a scale-down takes first; without it pods go in the ReplicaSet's own order."""
+_BEST_EFFORT: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("", "pods"): ("patch",),
+    ("", "pods/eviction"): ("create",),
+}
+"""Marks what a scale-down takes first; without it pods go in the ReplicaSet's own order. Evicts
+replicas that are slow or fail; without it capacity is added for them."""
 _LEASES = ("coordination.k8s.io", "leases")
 
 

@@ -114,6 +114,13 @@ class Cluster(Protocol):
         """
         ...
 
+    async def evict(self, namespace: str, name: str, uid: str) -> None:
+        """Evict the pod with this UID; raise Unavailable where a disruption budget forbids it now.
+
+        Raise NotFound or Conflict where it is gone or another has its name.
+        """
+        ...
+
     async def json_patch(
         self, manifest: Manifest, operations: list[Manifest], *, field_manager: str
     ) -> Manifest:

@@ -11,6 +11,7 @@ from headroom.api import InferenceService, InvalidSpec
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.timestamps import epoch_s
 from headroom.controller.act.act_tick import WriteResult, Writes, replicas_to_write
+from headroom.controller.act.eviction import evict, objection
 from headroom.controller.decide import obstacles
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult, decide_tick
 from headroom.controller.decide.external_scaling import next_replicas
@@ -139,6 +140,8 @@ class Reconciler:
             await self._hold(context, found, service.generation)
             return
         inputs = self._inputs(context, service, gathered, samples, ceiling)
+        refused = objection(service, conflicts, gathered, context.act, inputs.observation.now_s)
+        inputs = replace(inputs, policy=replace(inputs.policy, replacement_objection=refused))
         decided = decide_tick(inputs, context.decide.service)
         decision = decided.decision
         if not gathered.own and _would_scale(service, decision):
@@ -276,6 +279,10 @@ class Reconciler:
 
     async def _act(self, context: ServiceContext, tick: TickResult, replicas: int) -> WriteResult:
         """Write what has to be written, and remember that it was us. Raises ClusterError."""
+        now_s = self._clock.now_s()
+        evicted, unevicted = await evict(
+            self._cluster, tick.service, tick.gathered, tick.decision, context.act, now_s
+        )
         written = await Writes(
             cluster=self._cluster,
             service=tick.service,
@@ -287,6 +294,7 @@ class Reconciler:
             services=len(self._cache),
             was_ready=partial(context.report.was_ready, tick.service.generation),
         ).run()
+        written = replace(written, evicted=evicted, unevicted=unevicted)
         moves = _would_scale(tick.service, tick.decision) or not _is_settled(tick.gathered, written)
         self._shared.moves(context.uid, moves=moves)
         if written.scaled or written.created:
@@ -375,6 +383,8 @@ class Reconciler:
 
 
 def _would_scale(service: InferenceService, decision: Decision) -> bool:
+    if decision.replacement is not None and decision.replacement.deletes:
+        return True
     return service.spec.scaling.mode != "Recommend" and decision.replicas != decision.current
 
 

@@ -56,6 +56,10 @@ class WriteResult:
     """Why a Service, PodDisruptionBudget or ServiceAccount is not as desired."""
     unmarked: str = ""
     """Why pods that a scale-down should take first could not be marked."""
+    evicted: str = ""
+    """The pod that was evicted because its replica is slow or fails."""
+    unevicted: str = ""
+    """Why such a pod was not evicted."""
     namespace_ends: bool = False
     """It was rejected because the namespace is being deleted."""
 

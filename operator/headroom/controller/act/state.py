@@ -51,5 +51,9 @@ class ActState:
     checked: ChildrenCheck | None = None
     children_due_s: float | None = None
     """Until when a new process may leave children that an earlier one found in order."""
+    evicts_again_s: float = 0.0
+    """Before, no pod is evicted: it was forbidden."""
+    eviction_refused: str = ""
+    """Why, as the API server says."""
     marks_again_s: float = 0.0
     """Before, no pod is marked: it was forbidden."""

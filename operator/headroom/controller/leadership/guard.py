@@ -81,6 +81,11 @@ class LeasedCluster:
                 deployment, replicas, field_manager=field_manager
             )
 
+    async def evict(self, namespace: str, name: str, uid: str) -> None:
+        """Evict a pod."""
+        async with self._leading():
+            await self._cluster.evict(namespace, name, uid)
+
     async def json_patch(
         self, manifest: Manifest, operations: list[Manifest], *, field_manager: str
     ) -> Manifest:

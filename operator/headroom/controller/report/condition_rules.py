@@ -23,6 +23,7 @@ from headroom.controller.report.condition_result import (
     join,
 )
 from headroom.resources.names import client_port, client_service
+from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values import Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -355,6 +356,19 @@ def _capacity_available(tick: TickResult) -> _Condition:
     return _TRUE, StatusReason.ALL_REPLICAS_SCHEDULED, "every replica has a node"
 
 
+def _replicas_healthy(tick: TickResult) -> _Condition:
+    found = tick.decision.replacement
+    if found is None:
+        message = "no ready replica is far slower than the others or fails while they answer"
+        return _TRUE, StatusReason.REPLICAS_ALIKE, message
+    pods = tick.gathered.pods
+    name = next((one.name for one in pods if one.pod.uid == found.pod), "a replica")
+    slow = found.defect is Defect.SLOW
+    reason = StatusReason.REPLICA_SLOW if slow else StatusReason.REPLICA_FAILING
+    message = f"{name} {found.detail}: {found.action}"
+    return _FALSE, reason, join(message, tick.written.unevicted)
+
+
 _LADDERS = {
     ConditionType.READY: _ready,
     ConditionType.SCALING_ACTIVE: _scaling_active,
@@ -366,6 +380,7 @@ _LADDERS = {
     ConditionType.DEMAND_VISIBLE: demand_conditions.demand_visible,
     ConditionType.SCALING_EFFECTIVE: demand_conditions.scaling_effective,
     ConditionType.CAPACITY_AVAILABLE: _capacity_available,
+    ConditionType.REPLICAS_HEALTHY: _replicas_healthy,
     ConditionType.ROUTING_READY: _routing_ready,
 }
 
@@ -374,6 +389,7 @@ _EXPLAIN_ABOVE_TARGET = (
     (ConditionType.SCALING_ACTIVE, _scaling_active, _TRUE),
     (ConditionType.SCALING_LIMITED, _scaling_limited, _FALSE),
     (ConditionType.CAPACITY_AVAILABLE, _capacity_available, _TRUE),
+    (ConditionType.REPLICAS_HEALTHY, _replicas_healthy, _TRUE),
     (ConditionType.SCALING_EFFECTIVE, demand_conditions.scaling_effective, _TRUE),
 )
 

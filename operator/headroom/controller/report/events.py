@@ -45,6 +45,7 @@ _REPORTED = frozenset(
         (ConditionType.DEMAND_VISIBLE, _BAD),
         (ConditionType.SCALING_EFFECTIVE, _BAD),
         (ConditionType.CAPACITY_AVAILABLE, _BAD),
+        (ConditionType.REPLICAS_HEALTHY, _BAD),
         (ConditionType.SCALING_LIMITED, _GOOD),
     }
 )
@@ -65,6 +66,15 @@ def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Ev
 def of_preemption(preemption: str) -> Event:
     """Tell who yields accelerators to a service that is short of them."""
     return Event(reason=StatusReason.PREEMPTING_LOWER_PRIORITY, note=preemption, action="Scale")
+
+
+def of_replacement(pod: str, decision: Decision) -> Event:
+    """Return the event of an eviction."""
+    why = decision.replacement.detail if decision.replacement else "is slow or fails"
+    note = f"evicted pod {pod}, which {why}; its workload creates another"
+    return Event(
+        reason=StatusReason.REPLICA_REPLACED, note=note, action="Evict", warning=True, always=True
+    )
 
 
 def of_creation(replicas: int) -> Event:

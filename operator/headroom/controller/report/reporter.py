@@ -83,6 +83,8 @@ class Reporter:
                 0,
                 events.of_scaling(tick.decision, tick.written.replicas, tick.service.spec.replicas),
             )
+        if tick.written.evicted:
+            posted.insert(0, events.of_replacement(tick.written.evicted, tick.decision))
         if tick.written.created:
             posted.insert(0, events.of_creation(tick.written.replicas))
         await self._post_events(state, posted, now_s)

@@ -32,7 +32,7 @@ LIMITS = frozenset(
 WARNINGS = frozenset(
     {
         *(_R.RECOMMEND_ONLY, _R.NO_GATEWAY, _R.NO_ACTIVATOR, _R.SCALING_DISABLED),
-        _R.GATEWAY_BYPASSED,
+        *(_R.GATEWAY_BYPASSED, _R.REPLICA_SLOW, _R.REPLICA_FAILING),
         *(_R.RETRIES_COUNTED, _R.CONNECTIONS_PINNED, _R.DOWNSTREAM_LIMIT),
     }
 )
@@ -97,6 +97,10 @@ REMEDIES: dict[StatusReason, str] = {
     "some requests or seconds",
     _R.DOWNSTREAM_LIMIT: "look at what the replicas share (a database, a cache, a network, a GPU): "
     "more replicas do not help, and spec.scaling.maxReplicas can be lowered until it is fixed",
+    _R.REPLICA_SLOW: "check the node and the accelerator of the pod that the message names; to "
+    "have such pods replaced, set spec.scaling.replaceSlowReplicas to true",
+    _R.REPLICA_FAILING: "kubectl logs of the pod that the message names; to have such pods "
+    "replaced, set spec.scaling.replaceSlowReplicas to true",
     _R.COST_UNKNOWN: "send requests; the cost is learned from them",
     _R.NO_GATEWAY: "install deploy/components/gateway, or set spec.routing.mode to Service",
     _R.GATEWAY_BYPASSED: "point clients to the Service that the message names; requests to other "
