@@ -59,6 +59,7 @@ def test_minimal_body_gets_every_default() -> None:
             "scaleToZero": {"idleTimeout": "10m"},
             "maxReplicas": 20,
             "priority": 0,
+            "replaceSlowReplicas": True,
             "scaleUp": {"stabilizationWindow": "0s"},
             "scaleDown": {"stabilizationWindow": "1m30s"},
             "schedules": [],

@@ -35,7 +35,7 @@ def objection(
         return f"scaling.mode is {scaling.mode}"
     if conflicts.obstacle is not None:
         return "something else scales the workload, see AbleToScale"
-    if workload is None or workload.get("kind", "Deployment") not in KINDS:
+    if workload is not None and workload.get("kind", "Deployment") not in KINDS:
         return "only pods of Deployments and StatefulSets are replaced"
     if now_s < state.evicts_again_s:
         return state.eviction_refused
