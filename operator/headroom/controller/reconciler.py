@@ -140,7 +140,9 @@ class Reconciler:
             await self._hold(context, found, service.generation)
             return
         inputs = self._inputs(context, service, gathered, samples, ceiling)
-        refused = objection(service, conflicts, gathered, context.act, inputs.observation.now_s)
+        blocked = conflicts.obstacle is not None
+        now_s = inputs.observation.now_s
+        refused = objection(service, gathered, context.act, now_s, blocked=blocked)
         inputs = replace(inputs, policy=replace(inputs.policy, replacement_objection=refused))
         decided = decide_tick(inputs, context.decide.service)
         decision = decided.decision

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from headroom.api import InferenceService
 from headroom.controller.act.state import ActState
-from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.ports import Cluster
 from headroom.errors import Conflict, Forbidden, NotFound, NotLeading, Rejected, Unavailable
@@ -21,19 +20,18 @@ KINDS = frozenset({"Deployment", "StatefulSet"})
 
 
 def objection(
-    service: InferenceService,
-    conflicts: ConflictStatus,
-    gathered: Gathered,
-    state: ActState,
-    now_s: float,
+    service: InferenceService, gathered: Gathered, state: ActState, now_s: float, *, blocked: bool
 ) -> str:
-    """Return why slow or failing replicas are not replaced; empty if they are. Pure."""
+    """Return why slow or failing replicas are not replaced; empty if they are. Pure.
+
+    `blocked`: something else scales the workload.
+    """
     scaling, workload = service.spec.scaling, gathered.deployment
     if not scaling.replace_slow_replicas:
         return "scaling.replaceSlowReplicas is false"
     if scaling.mode != "Auto":
         return f"scaling.mode is {scaling.mode}"
-    if conflicts.obstacle is not None:
+    if blocked:
         return "something else scales the workload, see AbleToScale"
     if workload is not None and workload.get("kind", "Deployment") not in KINDS:
         return "only pods of Deployments and StatefulSets are replaced"
