@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
+from headroom.controller.gather.parsing_turns import ParsingTurns, ServiceTurns
 from headroom.controller.gather.pods import ObservedPod
 from headroom.controller.ports import Clock, Prometheus, Scraper
 from headroom.errors import ScrapeFailed
@@ -49,6 +50,7 @@ class MetricsReader:
         self._scraper = scraper
         self._clock = clock
         self._prometheus = prometheus
+        self._turns = ParsingTurns()
 
     async def measure(
         self, service: InferenceService, pods: Sequence[ObservedPod], samples: PodSamples
@@ -57,7 +59,10 @@ class MetricsReader:
         samples.keep([one.pod.uid for one in pods])
         name = service.spec.telemetry.source_name
         if name is None:
-            read = await asyncio.gather(*(self._scraped(service, one, samples) for one in pods))
+            turns = self._turns.begin()
+            read = await asyncio.gather(
+                *(self._scraped(service, one, samples, turns) for one in pods)
+            )
         else:
             read = await self._asked(name, service, pods, samples)
         return Measured(
@@ -76,7 +81,11 @@ class MetricsReader:
         samples.begin(page, pod=pod, time_s=self._clock.now_s())
 
     async def _scraped(
-        self, service: InferenceService, pod: ObservedPod, samples: PodSamples
+        self,
+        service: InferenceService,
+        pod: ObservedPod,
+        samples: PodSamples,
+        turns: ServiceTurns,
     ) -> PodSample | ScrapeFailure:
         if pod.on_host_network:
             why = "it is on the host network, whose ports are the node's"
@@ -85,7 +94,8 @@ class MetricsReader:
             return ScrapeFailure(pod=pod.name, why="it is ready, but its status has no podIP yet")
         try:
             page = await self._scraper.scrape(*_page_of(service, pod.ip, samples))
-            sample = samples.take(page, pod=pod.pod.uid, time_s=self._clock.now_s())
+            time_s = self._clock.now_s()
+            sample = await turns.parse(lambda: samples.take(page, pod=pod.pod.uid, time_s=time_s))
         except (ScrapeFailed, TelemetryError) as error:
             return ScrapeFailure(pod=pod.name, why=str(error))
         return sample or ScrapeFailure(pod=pod.name, why=_SECOND_PAGE)
