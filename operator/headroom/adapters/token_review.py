@@ -13,6 +13,10 @@ _log = logging.getLogger(__name__)
 
 BELIEVED_S = 60.0
 REMEMBERED = 256
+"""Of each kind: rejected tokens of strangers do not displace accepted ones."""
+AT_ONCE = 8
+MOST_WAITING = 64
+"""Unknown tokens that wait; more are rejected unseen. At 10 ms per review one waits for 0.1 s."""
 MAX_TOKEN_BYTES = 8192
 
 
@@ -31,8 +35,11 @@ class TokenReview:
         self._api = api
         self._user = user
         self._audience = audience
-        self._known: dict[bytes, tuple[bool, float]] = {}
-        self._asking = asyncio.Lock()
+        self._accepted: dict[bytes, float] = {}
+        self._rejected: dict[bytes, float] = {}
+        """Until when each verdict holds, by digest."""
+        self._under_way: dict[bytes, asyncio.Task[bool]] = {}
+        self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def __call__(self, token: str) -> bool:
         """Return whether the token is the account's; False if the API server is unavailable."""
@@ -42,13 +49,19 @@ class TokenReview:
         known = self._fresh(digest)
         if known is not None:
             return known
-        async with self._asking:  # a gateway opens several streams at once with one token
-            known = self._fresh(digest)
-            return await self._ask(token, digest) if known is None else known
+        task = self._under_way.get(digest)  # a gateway opens several streams with one token
+        if task is None:
+            if len(self._under_way) >= AT_ONCE + MOST_WAITING:
+                return False
+            task = self._under_way[digest] = asyncio.create_task(self._ask(token, digest))
+            task.add_done_callback(lambda _: self._under_way.pop(digest))
+        return await asyncio.shield(task)
 
     def _fresh(self, digest: bytes) -> bool | None:
-        verdict, until_s = self._known.get(digest, (False, 0.0))
-        return verdict if asyncio.get_running_loop().time() < until_s else None
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._accepted.get(digest, 0.0):
+            return True
+        return False if now_s < self._rejected.get(digest, 0.0) else None
 
     async def _ask(self, token: str, digest: bytes) -> bool:
         review = {
@@ -57,7 +70,9 @@ class TokenReview:
             "spec": {"token": token, "audiences": [self._audience]},
         }
         try:
-            status = (await self._api.create(review, field_manager="headroom")).get("status", {})
+            async with self._slots:
+                answer = await self._api.create(review, field_manager="headroom")
+            status = answer.get("status", {})
         except ClusterError as error:
             _log.warning("a token could not be reviewed: %s", error)
             return False
@@ -66,7 +81,10 @@ class TokenReview:
             and status.get("user", {}).get("username") == self._user
             and self._audience in status.get("audiences", ())
         )
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        self._known[digest] = (verdict, asyncio.get_running_loop().time() + BELIEVED_S)
+        verdicts = self._accepted if verdict else self._rejected
+        if len(verdicts) >= REMEMBERED:
+            verdicts.clear()
+        verdicts[digest] = asyncio.get_running_loop().time() + BELIEVED_S
+        if not verdict:
+            self._accepted.pop(digest, None)
         return verdict
