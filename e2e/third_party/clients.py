@@ -95,14 +95,22 @@ class Sending:
 
 @contextlib.contextmanager
 def sending(
-    node: Node, url: str, model: str, step: Step, clients: Clients, folder: Path, seed: int
+    node: Node,
+    url: str,
+    model: str,
+    step: Step,
+    clients: Clients,
+    folder: Path,
+    *,
+    seed: int = 1,
+    target_s: float = TARGET_S,
 ) -> Iterator[Sending]:
     """Send the step's requests from inside the node's network, as a pod does, until its end."""
     trace, said = folder / "trace.csv", folder / "said.jsonl"
     trace.write_text(step.trace())
     words = [
         *("--url", url, "--model", model, "--trace", str(trace), "--seed", str(seed)),
-        *("--duration", str(step.duration_s), "--target", f"{TARGET_S:g}"),
+        *("--duration", str(step.duration_s), "--target", f"{target_s:g}"),
         # Every request ends in an answer or an error: none is held back, none given up early.
         *("--max-in-flight", "100000", "--timeout", "60"),
         *clients.words(),

@@ -55,11 +55,12 @@ class Headroom:
     name: str = "Headroom"
     replicas: int = MIN_REPLICAS
     routing: Mapping[str, Any] = field(default_factory=dict)
+    target_s: float = TARGET_S
 
     def begin(self, node: Node, namespace: str, workload: Workload) -> str:
         """Apply the InferenceService."""
         one = workload.inference_service(
-            target=f"{1000 * TARGET_S:g}ms", minimum=MIN_REPLICAS, most=MAX_REPLICAS
+            target=f"{1000 * self.target_s:g}ms", minimum=MIN_REPLICAS, most=MAX_REPLICAS
         )
         one["metadata"]["namespace"] = namespace
         if self.routing:

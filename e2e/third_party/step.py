@@ -72,7 +72,7 @@ def run(
     with (
         watching(node, "deployments", namespace, ".spec.replicas") as watch,
         tempfile.TemporaryDirectory(prefix="headroom-step-") as folder,
-        sending(node, f"http://{address}", NAME, step, clients, Path(folder), seed) as running,
+        sending(node, f"http://{address}", NAME, step, clients, Path(folder), seed=seed) as running,
     ):
         looks = _looks(node, namespace, scaler, running, step)
         shares = _shares(node, namespace, running, step)
@@ -94,9 +94,9 @@ def _namespace(node: Node, name: str) -> Iterator[None]:
     )
 
 
-def deploy(node: Node, namespace: str, scaler: Scaler) -> str:
+def deploy(node: Node, namespace: str, scaler: Scaler, workload: Workload | None = None) -> str:
     """Have the Deployment and what scales it stand, ready and measured; return the Service."""
-    workload = Workload(name=NAME, replicas=scaler.replicas)
+    workload = workload or Workload(name=NAME, replicas=scaler.replicas)
     node.apply(
         *(
             {**one, "metadata": {**one["metadata"], "namespace": namespace}}
