@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headroom.api.invalid_spec import InvalidSpec
 from headroom.controller.act.state import ChildrenCheck
 from headroom.controller.decide.decide_tick import ServiceState
 from headroom.controller.service_context import ServiceContext, restore
@@ -53,6 +54,31 @@ def test_spec_is_parsed_once_per_generation() -> None:
     unnumbered = body()
     del unnumbered["metadata"]["generation"]
     assert context.parse(unnumbered) is context.parse(unnumbered)
+
+
+def test_spec_without_children_is_invalid_at_every_tick() -> None:
+    context = begun()
+    context.parse(body())
+    broken = body(
+        metadata__generation=4,
+        spec__runtime={
+            "image": "new",
+            "profile": "triton",
+            "maxBatchSize": 8,
+            "podTemplate": {"spec": {"readinessGates": 5}},
+        },
+        spec__warmup={"sender": "Operator"},
+    )
+    for _ in range(3):
+        with pytest.raises(InvalidSpec, match="podTemplate: must be a pod template"):
+            context.parse(broken)
+    assert context.service is None
+
+
+def test_deeply_nested_checkpoint_starts_without_memory(caplog: pytest.LogCaptureFixture) -> None:
+    known = begun(status={"checkpoint": "[" * 5000})
+    assert known.decide.service.state.cold_starts.p90_s is None
+    assert "checkpoint is nested too deeply" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headroom.api import InferenceService
+from headroom.api import InferenceService, InvalidSpec, Problem
 from headroom.api.status import Status
 from headroom.controller.act.state import ActState
 from headroom.controller.decide.decide_tick import ServiceState
@@ -57,9 +57,10 @@ class ServiceContext:
         if self.service is None or self.service.generation != generation:
             self.service = None
             service = InferenceService.parse(raw)
-            self.service = service if same is None else same.service(service)
-            children = desired_children(service, settings)
+            children = _children(service, settings)
             self.children = tuple(children if same is None else map(same.json, children))
+            # last: a spec whose children cannot be built is not in force, in this tick and the next
+            self.service = service if same is None else same.service(service)
         return self.service
 
     def initial_replicas(self, service: InferenceService) -> int:
@@ -106,15 +107,38 @@ def restore(raw: Manifest, now_s: float) -> ServiceContext:
     )
 
 
+def _children(service: InferenceService, settings: Settings) -> list[Manifest]:
+    """Return the child objects; raise InvalidSpec where the pod template has parts of other types.
+
+    The CRD preserves unknown fields below `podTemplate`, so the API server has not checked them.
+    """
+    try:
+        return list(desired_children(service, settings))
+    except (TypeError, AttributeError, LookupError, ValueError) as error:
+        raise InvalidSpec(
+            [
+                Problem(
+                    field="spec.runtime.podTemplate",
+                    rule="must be a pod template, with lists and objects where Kubernetes has them",
+                    got=type(error).__name__,
+                )
+            ]
+        ) from error
+
+
 def _restored(
     metadata: Mapping[str, Any], status: Mapping[str, Any]
 ) -> tuple[State, ErrorBudget, TokenSLOController]:
     """Read the checkpoint; each part that cannot be read starts empty."""
-    checkpoint = Status.read(status).memory
     state, budget, tokens = State.initial(), ErrorBudget(), NO_TOKEN_SLO
+    service = f"{metadata['namespace']}/{metadata['name']}"
+    try:
+        checkpoint = Status.read(status).memory
+    except RecursionError:
+        _log.warning("%s: starting without memory: checkpoint is nested too deeply", service)
+        return state, budget, tokens
     if checkpoint is None:
         return state, budget, tokens
-    service = f"{metadata['namespace']}/{metadata['name']}"
     if not isinstance(checkpoint, Mapping):
         _log.warning("%s: starting without memory: checkpoint must be an object", service)
         return state, budget, tokens
