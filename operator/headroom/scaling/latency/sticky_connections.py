@@ -1,4 +1,4 @@
-"""How unevenly keep-alive connections load the replicas: balls into bins.
+"""Computes how unevenly keep-alive connections load the replicas: balls into bins.
 
 Each connection is bound to one replica at random and carries an equal share of the requests. No
 queue model is exact here, so the rule is conservative: the fleet carries what its most loaded

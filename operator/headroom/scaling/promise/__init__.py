@@ -1,1 +1,1 @@
-"""Keeps the promise by evidence: the margin, the hold and the replicas that own misses ask for."""
+"""Learns from a service's own misses: its error budget, its margin and its risk level."""

@@ -1,4 +1,4 @@
-"""How many replicas may be replaced: few, so that wrong evidence costs little."""
+"""Bounds how many replicas may be replaced, so that wrong evidence costs little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence against single replicas, round after round, until it is beyond chance and lasting."""
+"""Collects evidence against single replicas until it is beyond chance and lasting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each replica did in a round of some seconds, compared with the other replicas. Pure."""
+"""Judges what each replica did in a round of some seconds against the other replicas. Pure."""
 
 from __future__ import annotations
 
