@@ -57,7 +57,8 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         for pod in observation.pods
         if pod.state is PodState.READY and pod.uid not in left_out
     ]
-    tail = tail_of(policy, cost, routing, state.learner.speeds, ready)
+    connections = state.connections.number
+    tail = tail_of(policy, cost, routing, state.learner.speeds, ready, connections)
 
     target_s = corrected_target_s(policy, tail, correction_factor)
     state, demand = evidence.estimate_demand(policy, state, signals, cost, counts, now_s)
@@ -80,7 +81,9 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     results = replacing.with_surge(policy, state, rules, left_out)
     measured = tail
     if routing is not policy.routing:
-        measured = tail_of(policy, cost, policy.routing, state.learner.speeds, ready)
+        measured = tail_of(
+            policy, cost, policy.routing, state.learner.speeds, ready, connections
+        )
     disturbed = replacing.is_disturbed(state, now_s)
     if not disturbed:
         state = learning.correct(policy, state, signals, measured, serving, results, now_s)

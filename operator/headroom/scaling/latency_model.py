@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.latency.mixed_fleet import MixedFleet
+from headroom.scaling.latency.sticky_connections import CONNECTIONS
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.tuning import Component
 from headroom.scaling.values import CostModel, Policy, Routing
@@ -18,6 +19,7 @@ def tail_of(
     routing: Routing,
     speeds: ReplicaSpeeds,
     ready: Sequence[str],
+    connections: int = CONNECTIONS,
 ) -> TailLatency | None:
     """Return the latency model: of the mean replica if the routing sees load, else of all of them.
 
@@ -35,8 +37,15 @@ def tail_of(
     if mean != 1.0:
         cost = replace(cost, fixed_s=mean * cost.fixed_s, per_item_s=mean * cost.per_item_s)
     if slow:
-        return MixedFleet(cost=cost, percentile=percentile, routing=routing, usual=usual, slow=slow)
-    return TailLatency(cost=cost, percentile=percentile, routing=routing)
+        return MixedFleet(
+            cost=cost,
+            percentile=percentile,
+            routing=routing,
+            connections=connections,
+            usual=usual,
+            slow=slow,
+        )
+    return TailLatency(cost=cost, percentile=percentile, routing=routing, connections=connections)
 
 
 def corrected_target_s(policy: Policy, tail: TailLatency | None, correction_factor: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from headroom.scaling.demand.connections import EVERY_S
 from headroom.scaling.forecast import bursts
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
 from headroom.scaling.latency.tail_latency import TailLatency
@@ -13,7 +14,15 @@ from headroom.scaling.limits.flaps import LONGEST_HOLD_S
 from headroom.scaling.limits.stabilization import Coverage
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.state import State
-from headroom.scaling.values import Freshness, Observation, Policy, ReplicaCounts, Signals
+from headroom.scaling.values import (
+    Freshness,
+    Observation,
+    PodState,
+    Policy,
+    ReplicaCounts,
+    Routing,
+    Signals,
+)
 from headroom.scaling.windows.signals import backlogs, shared_queue
 
 
@@ -49,6 +58,13 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     waiting = shared_queue(windows, observation)
     shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
     moved = counts.ready != state.ready
+    connections = state.connections
+    settled_s = observation.now_s - state.ready_since_s
+    if policy.routing is Routing.STICKY and not moved and connections.due(observation.now_s):
+        if settled_s >= 2 * EVERY_S:
+            connections = connections.observe(
+                observation.now_s, windows.arrivals_by_replica(_ready(observation), EVERY_S)
+            )
     state = replace(
         state,
         windows=windows,
@@ -57,10 +73,15 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
         waiting_low=state.waiting_low
         if waiting is None
         else state.waiting_low.add(observation.now_s, waiting, shortest_s),
+        connections=connections,
         ready=counts.ready,
         ready_since_s=observation.now_s if moved else state.ready_since_s,
     )
     return state, counts
+
+
+def _ready(observation: Observation) -> list[str]:
+    return [pod.uid for pod in observation.pods if pod.state is PodState.READY]
 
 
 def standing_queue(policy: Policy, state: State, now_s: float) -> int | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import SUMS, Sums
+from headroom.scaling.demand.connections import Connections
 from headroom.scaling.demand.hidden_demand import InFlightHistory
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.forecast.forecast import Forecast
@@ -57,6 +58,7 @@ class State:
     sufficient_since_s: float | None = None
     """Since when the ready replicas suffice according to the model; None while they do not."""
     in_flight: InFlightHistory = field(default_factory=InFlightHistory)
+    connections: Connections = field(default_factory=Connections)
     retries: Retries = field(default_factory=Retries)
     budget: ErrorBudget = field(default_factory=ErrorBudget)
     margin: Margin = field(default_factory=Margin)

@@ -107,7 +107,7 @@ class MixedFleet(TailLatency):
         """
         utilization = factor * share_rps / self.usual.full_batch_rps
         if self.routing is Routing.STICKY:
-            utilization *= sticky_connections.imbalance(replicas)
+            utilization *= sticky_connections.imbalance(replicas, self.connections)
         reach = target_s / (factor * self._fast.full_s)
         if utilization >= 1.0 or reach <= self._quickest:
             return 1.0
@@ -140,7 +140,12 @@ class MixedFleet(TailLatency):
 
     @cached_property
     def _fast(self) -> TailLatency:
-        return TailLatency(cost=self.usual, percentile=self.percentile, routing=self.routing)
+        return TailLatency(
+            cost=self.usual,
+            percentile=self.percentile,
+            routing=self.routing,
+            connections=self.connections,
+        )
 
     def _carries(self, wanted_rps: float, target_s: float, replicas: int) -> bool:
         return self.late(wanted_rps, replicas, target_s) <= 1.0 - self.percentile + _ROUNDING

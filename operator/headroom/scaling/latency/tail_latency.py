@@ -40,12 +40,14 @@ class TailLatency:
     cost: CostModel
     percentile: float
     routing: Routing = Routing.RANDOM
+    connections: int = sticky_connections.CONNECTIONS
+    """Equally busy keep-alive connections, under STICKY."""
 
     def latency_s(self, arrival_rps: float, replicas: int) -> float:
         """Return the percentile in seconds when `replicas` share these arrivals; inf if too few."""
         utilization = arrival_rps / (replicas * self.cost.full_batch_rps)
         if self.routing is Routing.STICKY:
-            utilization *= sticky_connections.imbalance(replicas)
+            utilization *= sticky_connections.imbalance(replicas, self.connections)
         return self.full_s * self.curve(replicas).latency(utilization)
 
     @cached_property
@@ -64,7 +66,7 @@ class TailLatency:
             return 0.0
         utilization = self.curve(replicas).utilization(target_s / self.full_s)
         if self.routing is Routing.STICKY:
-            utilization /= sticky_connections.imbalance(replicas)
+            utilization /= sticky_connections.imbalance(replicas, self.connections)
         return utilization * self.cost.full_batch_rps
 
     def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
@@ -90,7 +92,7 @@ class TailLatency:
         if self.routing is Routing.STICKY:
             low, high = 0, 1
             while not self._carries(wanted_rps, target_s, high):
-                if sticky_connections.max_connections(high) == 1:
+                if sticky_connections.max_connections(high, self.connections) == 1:
                     return None
                 low, high = high, 2 * high
         while high - low > 1:

@@ -158,6 +158,13 @@ class Windows:
         arrived: list[float] = (self.series.arrivals[-1] - before).sum(axis=1).tolist()
         return arrived
 
+    def arrivals_by_replica(self, replicas: Iterable[str], window_s: float) -> Vector:
+        """Return the requests that each of these replicas took in the window, [known replicas]."""
+        before = self.series.arrivals_at((self.ends_s - window_s)[np.newaxis])[0]
+        known = [self.series.columns[uid] for uid in replicas if uid in self.series.columns]
+        arrived: Vector = (self.series.arrivals[-1] - before)[known]
+        return arrived
+
     def answered(self, window_s: float) -> dict[str, float]:
         """Return how many requests of each replica ended in the window, answered or missed."""
         ended = self.series.newest - self.series.at(self.ends_s - window_s)
