@@ -75,4 +75,4 @@ class Routing(Value):
     @property
     def kind(self) -> Kind:
         """The routing discipline that the latency model assumes."""
-        return Kind.LEAST_IN_FLIGHT if self.mode == "Gateway" else Kind.RANDOM
+        return Kind.LEAST_IN_FLIGHT if self.mode == "Gateway" else Kind.STICKY

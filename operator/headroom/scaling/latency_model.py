@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
+from headroom.scaling.demand.connections import MOST
 from headroom.scaling.latency.mixed_fleet import MixedFleet
 from headroom.scaling.latency.sticky_connections import CONNECTIONS
 from headroom.scaling.latency.tail_latency import TailLatency
@@ -29,6 +30,8 @@ def tail_of(
     if cost is None:
         return None
     percentile, usual = policy.latency_percentile, cost
+    if routing is Routing.STICKY and connections >= MOST:
+        routing = Routing.RANDOM
     slow, mean = speeds.slow(ready), 1.0
     if routing.sees_load:
         slow, mean = (), speeds.pooled(ready)

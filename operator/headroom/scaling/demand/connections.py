@@ -7,7 +7,8 @@ mean + mean^2 N / C (N - 1 in the denominator); the first part is chance (Poisso
 
     1 / C = (variance - mean) / (mean^2 N)
 
-Requests that are balanced one by one look like very many connections, so one routing serves both.
+Requests that are balanced one by one look like very many connections. So a service starts with that
+assumption, and a few windows of evidence replace it.
 Worked: 4 replicas with 400, 250, 300, 250 of 1200 requests: mean 300, variance 5000, 1 / C =
 4700 / 360 000: some 77 connections.
 """
@@ -23,24 +24,25 @@ from numpy.typing import NDArray
 EVERY_S = 30.0
 """Connections stay where they are, so windows that overlap would count one placement twice."""
 HALF_LIFE_S = 900.0
-USUAL = 64.0
 _PRIOR_WEIGHT = 2.0
-MOST = 4096.0
+MOST = 1000
 _STEP = math.log(1.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connections:
-    """The weighted mean of 1 / C over windows; without any, that of `USUAL` connections."""
+    """The weighted mean of 1 / C over windows; 0 before the first."""
 
     weight: float = _PRIOR_WEIGHT
-    inverse_sum: float = _PRIOR_WEIGHT / USUAL
+    inverse_sum: float = 0.0
     last_s: float | None = None
 
     @property
     def number(self) -> int:
-        """The connections, in steps of 10 %; 4096 stands for requests balanced one by one."""
-        inverse = max(1.0 / MOST, self.inverse_sum / self.weight)
+        """The connections, in steps of 10 %; `MOST` means that requests are balanced one by one."""
+        inverse = self.inverse_sum / self.weight
+        if inverse * MOST <= 1.0:
+            return MOST
         return max(1, round(math.exp(_STEP * round(-math.log(inverse) / _STEP))))
 
     def due(self, now_s: float) -> bool:
