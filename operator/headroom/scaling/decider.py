@@ -61,7 +61,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     tail = tail_of(policy, cost, routing, state.learner.speeds, ready, connections)
 
     target_s = corrected_target_s(policy, tail, correction_factor)
-    state, demand = evidence.estimate_demand(policy, state, signals, cost, counts, now_s)
+    state, demand = evidence.estimate_demand(policy, state, signals, cost, serving, ready, now_s)
     risked = evidence.with_risk(policy, state)
     state, expected = learning.forecast_arrivals(
         risked, state, demand.signals, now_s, demand.at_most_rps
@@ -100,12 +100,15 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         desired=results.desired,
         known=results.known,
         now_s=now_s,
+        no_effect=state.obstacles.obstacle is not None,
     )
     replicas, applied = _limit(limit_input)
     decision = explain(limit_input, state, results, replicas, applied, tail, target_s)
     decision = replace(
         decision,
         demand=demand.demand,
+        obstacle=state.obstacles.obstacle,
+        obstacle_detail=state.obstacles.detail,
         margin=state.margin.replicas(max(1, results.carries)) / max(1, results.carries),
         late_share=state.budget.late_share,
     )

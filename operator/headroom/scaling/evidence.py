@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from headroom.scaling.demand.hidden_demand import (
     concurrency_within,
@@ -24,6 +27,7 @@ from headroom.scaling.values import (
     ReplicaCounts,
     Signals,
 )
+from headroom.scaling.windows.counter_series import Vector
 
 STEADY_S = 60.0
 """After replicas have sufficed for so long, a surge's backlog has been worked off."""
@@ -49,6 +53,7 @@ def estimate_demand(
     signals: Signals,
     cost: CostModel | None,
     counts: ReplicaCounts,
+    ready: Sequence[str],
     now_s: float,
 ) -> tuple[State, DemandEstimate]:
     """Return the demand behind the counted arrivals, and the state with this tick's evidence."""
@@ -60,6 +65,8 @@ def estimate_demand(
     load = measure_throughput(policy, state.windows, signals, cost, counts.ready, now_s)
     if load is None:
         return state, exact
+    if policy.tuning.has(Component.OBSTACLES):
+        state = _with_obstacles(policy, state, signals, load, ready, now_s)
     if policy.tuning.has(Component.RETRIES):
         state, exact = _bounded(policy, state, exact, load, rate_rps, counts, now_s)
     if exact.at_most_rps is not None or not policy.tuning.has(Component.HIDDEN_DEMAND):
@@ -69,6 +76,30 @@ def estimate_demand(
     if not is_hidden(load, history, now_s):
         return state, exact
     return state, _hidden(policy, exact, load, cost, rate_rps)
+
+
+def _with_obstacles(
+    policy: Policy,
+    state: State,
+    signals: Signals,
+    load: Throughput,
+    ready: Sequence[str],
+    now_s: float,
+) -> State:
+    over = signals.latency_s.value is not None and (
+        signals.latency_s.value > policy.latency_target_s
+    )
+    obstacles = state.obstacles.observe(
+        now_s,
+        load,
+        state.windows.arrivals_by_replica(ready, load.window_s) if over else _NONE,
+        settled_s=now_s - state.ready_since_s,
+        over_target=over,
+    )
+    return replace(state, obstacles=obstacles)
+
+
+_NONE: Vector = np.zeros(0)
 
 
 def _hidden(

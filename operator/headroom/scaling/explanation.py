@@ -26,6 +26,7 @@ _LIMITS = {
     Reason.SCALE_DOWN_STABILIZED: "fewer have not been enough for the whole scale-down window",
     Reason.SCALE_DOWN_MARGIN: "fewer would bring latency or utilization too close to its bound",
     Reason.RATE_LIMITED: "the configured rate limits the step",
+    Reason.NO_EFFECT: "more replicas have not helped, so no more are requested",
     Reason.CAPACITY_SHORTAGE: "replicas are unschedulable or broken, so no more are requested",
     Reason.YIELDED_TO_PRIORITY: "a service of higher priority gets the last accelerators",
     Reason.ROLLING_OUT: "no replica is removed during a rollout",

@@ -16,6 +16,7 @@ from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import SUMS, Sums
 from headroom.scaling.demand.connections import Connections
 from headroom.scaling.demand.hidden_demand import InFlightHistory
+from headroom.scaling.demand.obstacles import Obstacles
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.forecast.forecast import Forecast
 from headroom.scaling.latency.correction import LARGEST, SMALLEST, Correction
@@ -59,6 +60,7 @@ class State:
     """Since when the ready replicas suffice according to the model; None while they do not."""
     in_flight: InFlightHistory = field(default_factory=InFlightHistory)
     connections: Connections = field(default_factory=Connections)
+    obstacles: Obstacles = field(default_factory=Obstacles)
     retries: Retries = field(default_factory=Retries)
     budget: ErrorBudget = field(default_factory=ErrorBudget)
     margin: Margin = field(default_factory=Margin)

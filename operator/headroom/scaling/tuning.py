@@ -30,6 +30,8 @@ class Component(StrEnum):
     CORRECTION = "correction"
     HIDDEN_DEMAND = "hidden-demand"
     """Replicas for everything in flight while saturated replicas hide demand."""
+    OBSTACLES = "obstacles"
+    """No growth where more replicas have not helped."""
     RETRIES = "retries"
     """The bound on the arrival rate while many requests miss."""
     MARGIN = "margin"

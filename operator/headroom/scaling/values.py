@@ -105,6 +105,8 @@ class Reason(StrEnum):
     """The configured rate limits the step."""
     REPLICAS_WARMING = "ReplicasWarming"
     """The replicas that are needed are already starting."""
+    NO_EFFECT = "NoEffect"
+    """More replicas have not helped: see ScalingEffective; no more are requested."""
     CAPACITY_SHORTAGE = "CapacityShortage"
     """Replicas are unschedulable or broken; no more are requested."""
     YIELDED_TO_PRIORITY = "YieldedToPriority"

@@ -79,6 +79,8 @@ class LimitInput:
     known: bool
     """Whether the cost of a request is known: without it no number is known to be too high."""
     now_s: float
+    no_effect: bool = False
+    """Whether earlier growth has not helped."""
 
 
 Limited = tuple[int, tuple[LimitApplied, ...]]
@@ -105,6 +107,8 @@ def limit_increase(limit_input: LimitInput) -> Limited:
         start = _replicas_at(limit_input, policy.scale_up_rate.period_s)
         most = start + _step(policy.scale_up_rate, start)
         cut(Reason.RATE_LIMITED, max(most, limit_input.desired.by_ceiling))
+    if limit_input.no_effect:
+        cut(Reason.NO_EFFECT, limit_input.desired.by_ceiling)
     cut(Reason.CAPACITY_SHORTAGE, _obtainable(limit_input))
     return replicas, tuple(applied)
 

@@ -1,0 +1,93 @@
+"""Recognizes what more replicas cannot change: pinned connections, and a limit behind the replicas.
+
+Both are judged by what happened after replicas were added, while latency was over its target.
+
+Pinned connections: some ready replicas stay idle for long while others are saturated. A limit
+downstream: half as many replicas again answer hardly more than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.demand.throughput import Throughput
+from headroom.scaling.values import Obstacle
+
+SETTLED_S = 20.0
+"""After the last replica became ready; before it, clients have not had time to use it."""
+LASTS_S = 60.0
+"""An obstacle is forgotten after so long without evidence."""
+REMEMBERED_S = 900.0
+_IDLE_SHARE = 0.2
+"""Of an even share: a replica with fewer requests is idle."""
+_MORE_REPLICAS, _MORE_ANSWERS = 1.5, 1.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacles:
+    """The obstacle seen last, and the answers per second for each number of replicas."""
+
+    obstacle: Obstacle | None = None
+    detail: str = ""
+    seen_s: float = 0.0
+    answered: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    """Ready replicas -> (time, answered per second), while latency was over its target."""
+
+    def observe(
+        self,
+        now_s: float,
+        load: Throughput,
+        arrived: NDArray[np.float64],
+        *,
+        settled_s: float,
+        over_target: bool,
+    ) -> Obstacles:
+        """Return the record after a tick; `arrived` are the requests of each ready replica."""
+        kept = self
+        if self.obstacle is not None and now_s - self.seen_s > LASTS_S:
+            kept = replace(self, obstacle=None, detail="")
+        if not over_target or settled_s < SETTLED_S or len(arrived) != load.ready:
+            return kept
+        pinned = _pinned(load, arrived)
+        if pinned:
+            return replace(kept, obstacle=Obstacle.CONNECTIONS_PINNED, detail=pinned, seen_s=now_s)
+        recent = {
+            ready: (time_s, rps)
+            for ready, (time_s, rps) in kept.answered.items()
+            if now_s - time_s <= REMEMBERED_S
+        }
+        now_rps = load.answered / load.window_s
+        limited = _limited(load.ready, now_rps, recent) if load.saturated else ""
+        _, before_rps = recent.get(load.ready, (now_s, now_rps))
+        recent[load.ready] = (now_s, before_rps + 0.1 * (now_rps - before_rps))
+        kept = replace(kept, answered=recent)
+        if limited:
+            kept = replace(kept, obstacle=Obstacle.DOWNSTREAM_LIMIT, detail=limited, seen_s=now_s)
+        return kept
+
+
+def _pinned(load: Throughput, arrived: NDArray[np.float64]) -> str:
+    """Return the evidence that connections stay with some replicas; empty without any."""
+    total = float(arrived.sum())
+    even = total / max(1, len(arrived))
+    idle = int((arrived < _IDLE_SHARE * even).sum())
+    busiest = float(arrived.max(initial=0.0)) / load.window_s
+    if not idle or even < 5.0 or busiest < 0.75 * load.full_rps:
+        return ""
+    return f"{idle} of {len(arrived)} ready replicas get hardly any of the requests"
+
+
+def _limited(ready: int, now_rps: float, answered: Mapping[int, tuple[float, float]]) -> str:
+    """Return the evidence that added replicas answer no more; empty without any."""
+    fewer = [count for count in answered if ready >= _MORE_REPLICAS * count]
+    if not fewer:
+        return ""
+    count = max(fewer)
+    _, before_rps = answered[count]
+    if now_rps > _MORE_ANSWERS * before_rps:
+        return ""
+    return f"{ready} replicas answer {now_rps:.3g}/s, {count} answered {before_rps:.3g}/s"
