@@ -165,7 +165,7 @@ def test_cold_starts_forget_deleted_pods() -> None:
 def test_default_policy_equals_that_of_a_default_resource() -> None:
     written = service(spec__slo__latency__target="1500ms").to_policy()
     assert Policy(latency_target_s=1.5) == replace(
-        written, scale_down_stabilization_s=90.0, scale_up_rate=None, routing=written.routing
+        written, scale_down_stabilization_s=90.0, scale_up_rate=None, routing=Routing.RANDOM
     )
 
 

@@ -5,13 +5,14 @@ the model (Halfin and Whitt 1981). Random arrivals need more spare the larger th
 less than in proportion. beta is learned by integral action on the promise: while the load is
 steady, R replicas are ready and nothing is starting, and still more requests miss than the budget
 allows, it rises by a step that grows with the burn rate. The next step waits for the replicas of
-the last. While the hour's budget is unspent it fades slowly.
+the last. Three steps in a row that change nothing are the last ones: something else is slow. While
+the hour's budget is unspent the margin fades slowly.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headroom.scaling.promise.error_budget import ErrorBudget
 
@@ -29,6 +30,10 @@ class Margin:
     """beta of square-root staffing."""
 
     beta: float = 0.0
+    burn: float = math.inf
+    """Burn rate at the last step."""
+    vain: int = 0
+    """Steps in a row after which hardly fewer requests missed."""
 
     def replicas(self, carrying: int) -> int:
         """Return the replicas with the margin, where `carrying` carry the expected arrivals."""
@@ -48,11 +53,18 @@ class Margin:
             unspent = 1.0 - late_share / (_FADES_BELOW * allowed)
             beta *= math.exp(-unspent * elapsed_s / FADE_S)
         burn = budget.steady_burn(allowed) if carrying > 0 else 0.0
-        if burn <= 1.0:
-            return Margin(beta=beta), budget
+        if burn <= 1.0 or self.vain >= _MOST_VAIN:
+            within = late_share is not None and late_share < allowed
+            return replace(self, beta=beta, vain=0 if within else self.vain), budget
+        vain = self.vain + 1 if burn > _HARDLY_FEWER * self.burn else 0
         more = max(1.0, ready * min(1.0, STEP * (burn - 1.0)))
         beta = (ready + more - carrying) / math.sqrt(carrying)
-        return Margin(beta=min(LARGEST, max(beta, self.beta))), budget.without_evidence()
+        beta = min(LARGEST, max(beta, self.beta))
+        return Margin(beta=beta, burn=burn, vain=vain), budget.without_evidence()
+
+
+_HARDLY_FEWER = 0.95
+_MOST_VAIN = 3
 
 
 _ROUNDING = 0.05
