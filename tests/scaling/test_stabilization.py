@@ -15,7 +15,7 @@ from headroom.scaling import CostModel, Observation, PodState, Policy, ReplicaCo
 from headroom.scaling.accelerator_allocation import Demand
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
-from headroom.scaling.values import LatencyCounts, Pod, PodSample, RateLimit
+from headroom.scaling.values import LatencyCounts, Pod, PodSample, RateLimit, Routing
 from service_world import service
 
 STEPS = st.lists(st.tuples(st.sampled_from([0.5, 1.0, 5.0]), st.integers(0, 6)), max_size=30)

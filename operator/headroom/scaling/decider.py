@@ -81,14 +81,20 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     results = replacing.with_surge(policy, state, rules, left_out)
     measured = tail
     if routing is not policy.routing:
-        measured = tail_of(
-            policy, cost, policy.routing, state.learner.speeds, ready, connections
-        )
+        measured = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
     disturbed = replacing.is_disturbed(state, now_s)
     if not disturbed:
         state = learning.correct(policy, state, signals, measured, serving, results, now_s)
     state = evidence.learn_from_outcomes(
-        policy, state, signals, demand, serving, results, now_s, disturbed=disturbed
+        policy,
+        state,
+        signals,
+        demand,
+        serving,
+        results,
+        now_s,
+        reachable=tail is None or tail.idle_s <= policy.latency_target_s,
+        disturbed=disturbed,
     )
     state = learning.remember(policy, state, signals, results, now_s)
     limit_input = LimitInput(

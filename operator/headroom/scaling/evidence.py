@@ -180,11 +180,13 @@ def learn_from_outcomes(
     results: RuleResults,
     now_s: float,
     *,
+    reachable: bool = True,
     disturbed: bool = False,
 ) -> State:
     """Count this tick's misses; move the margin and the risk level.
 
-    While `disturbed` by a replica that is replaced, they say nothing about the others.
+    While `disturbed` by a replica that is replaced, they say nothing about the others. Unless the
+    target is `reachable` and no obstacle is seen, more replicas would change nothing.
     """
     elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
     since_s = None
@@ -193,8 +195,10 @@ def learn_from_outcomes(
     steady = since_s is not None and now_s - max(since_s, state.ready_since_s) >= STEADY_S
     outcomes = Outcomes.of(state.windows, policy.latency_target_s)
     budget = state.budget.observe(outcomes, elapsed_s, steady=steady)
+    helps = reachable and state.obstacles.obstacle is None
     may_rise = (
         steady
+        and helps
         and counts.warming == 0
         and results.desired.replicas <= counts.ready < policy.max_replicas
     )
@@ -206,7 +210,7 @@ def learn_from_outcomes(
         carrying=max(1, results.carries) if may_rise else 0,
         ready=counts.ready,
     )
-    risk = state.risk.observe(budget, allowed, elapsed_s)
+    risk = state.risk.observe(budget, allowed, elapsed_s) if helps else state.risk
     return replace(state, steady_since_s=since_s, budget=budget, margin=margin, risk=risk)
 
 
