@@ -109,7 +109,10 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         no_effect=state.obstacles.obstacle is not None,
     )
     replicas, applied = _limit(limit_input)
-    decision = explain(limit_input, state, results, replicas, applied, tail, target_s)
+    evidence_notes = evidence.notes(state, demand.demand)
+    decision = explain(
+        limit_input, state, results, replicas, applied, tail, target_s, evidence_notes
+    )
     decision = replace(
         decision,
         demand=demand.demand,

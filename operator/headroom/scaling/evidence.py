@@ -106,7 +106,8 @@ def _hidden(
     policy: Policy, exact: DemandEstimate, load: Throughput, cost: CostModel, rate_rps: float
 ) -> DemandEstimate:
     concurrency = concurrency_within(cost, policy.latency_target_s)
-    detail = f"{load.in_flight} requests in flight at {load.ready} saturated replicas"
+    replicas = "replica" if load.ready == 1 else "replicas"
+    detail = f"{load.in_flight} requests in flight at {load.ready} saturated {replicas}"
     demand = Demand(
         known=DemandKnown.AT_LEAST,
         rate_rps=rate_rps,
@@ -235,3 +236,16 @@ def _steady_since_s(
         return state.steady_since_s
     waiting = signals.waiting.value or 0.0
     return now_s if waiting <= estimate.queue_bound else None
+
+
+def notes(state: State, demand: Demand) -> tuple[str, ...]:
+    """Return the evidence that determines this tick, as text."""
+    found = []
+    if demand.known is not DemandKnown.EXACT:
+        found.append(demand.detail)
+    if state.obstacles.obstacle is not None:
+        found.append(state.obstacles.detail)
+    late_share = state.budget.late_share
+    if state.margin.beta > 0.0 and late_share is not None:
+        found.append(f"{100 * late_share:.2g}% of the last hour's requests were late")
+    return tuple(found)

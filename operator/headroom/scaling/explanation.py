@@ -47,6 +47,7 @@ def explain(
     applied: tuple[LimitApplied, ...],
     tail: TailLatency | None,
     target_s: float,
+    evidence: tuple[str, ...] = (),
 ) -> Decision:
     """Combine the number with everything needed to explain it."""
     current, counts = limit_input.observation.current, limit_input.counts
@@ -60,7 +61,7 @@ def explain(
     if not known and reason is Reason.WITHIN_TARGET:
         reason = Reason.METRICS_MISSING
     gap = gap_to_model(policy, limit_input.signals, tail, counts.ready, state.correction.factor)
-    notes = (gap,) if gap and direction is not Direction.UP else ()
+    notes = (*evidence, gap) if gap and direction is not Direction.UP else evidence
     return Decision(
         time_s=limit_input.now_s,
         current=current,

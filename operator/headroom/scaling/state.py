@@ -24,6 +24,7 @@ from headroom.scaling.limits.cold_start import KEPT, ColdStarts
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.promise.error_budget import ErrorBudget
+from headroom.scaling.promise.margin import LARGEST as LARGEST_BETA
 from headroom.scaling.promise.margin import Margin
 from headroom.scaling.promise.risk import Risk
 from headroom.scaling.replacement.replacer import Replacer
@@ -97,6 +98,12 @@ class State:
                 _short(self.learner.variation.differences),
             ],
             "correction": [_short(math.exp(self.correction.logarithm))],
+            "promise": [
+                _short(self.margin.beta),
+                _short(self.risk.level),
+                _short(self.budget.late),
+                _short(self.budget.ended),
+            ],
             "coldStarts": [_short(seconds) for seconds in self.cold_starts.seconds],
         }
 
@@ -113,7 +120,11 @@ class State:
         if len(factors) != 1 or not SMALLEST <= factors[0] <= LARGEST:
             rule = f"one number in {SMALLEST:g}..{LARGEST:g}"
             raise ValueError(f"checkpoint correction must hold {rule}; got {factors}")
+        beta, level, late, ended = _promise(checkpoint)
         return cls(
+            margin=Margin(beta=beta),
+            risk=Risk(level=level),
+            budget=ErrorBudget(late=late, ended=ended),
             correction=Correction(logarithm=math.log(factors[0])),
             learner=CostLearner(bins=_bins(checkpoint), variation=_variation(checkpoint)),
             cold_starts=ColdStarts(seconds=tuple(_numbers(checkpoint, "coldStarts")[-KEPT:])),
@@ -146,6 +157,21 @@ def _variation(checkpoint: Checkpoint) -> ExecutionVariation:
         rule = "a sum of squares and how many there were"
         raise ValueError(f"checkpoint variation must hold {rule}; got {numbers}")
     return ExecutionVariation(squares=numbers[0], differences=numbers[1])
+
+
+def _promise(checkpoint: Checkpoint) -> tuple[float, float, float, float]:
+    """Read margin, risk level and the hour's misses; none of them in an older checkpoint."""
+    if "promise" not in checkpoint:
+        return 0.0, 0.0, 0.0, 0.0
+    numbers = _numbers(checkpoint, "promise")
+    if len(numbers) != 4:
+        rule = "a margin, a risk level, late and ended requests"
+        raise ValueError(f"checkpoint promise must hold {rule}; got {numbers}")
+    beta, level, late, ended = numbers
+    if beta > LARGEST_BETA or level > 1.0 or late > ended:
+        rule = f"a margin <= {LARGEST_BETA:g}, a level <= 1 and late <= ended"
+        raise ValueError(f"checkpoint promise must hold {rule}; got {numbers}")
+    return beta, level, late, ended
 
 
 def _numbers(checkpoint: Checkpoint, key: str) -> list[float]:

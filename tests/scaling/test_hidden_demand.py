@@ -1,0 +1,215 @@
+"""Hidden demand, retries, obstacles and the spread of connections, as tables and properties."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom.scaling.demand.connections import MOST, Connections
+from headroom.scaling.demand.hidden_demand import (
+    GROWTH,
+    InFlightHistory,
+    concurrency_within,
+    is_hidden,
+    replicas_for_in_flight,
+)
+from headroom.scaling.demand.obstacles import LASTS_S, Obstacles
+from headroom.scaling.demand.retries import Retries
+from headroom.scaling.demand.throughput import Throughput
+from headroom.scaling.values import CostModel, Obstacle
+
+FAST = CostModel(fixed_s=0.02, per_item_s=0.01, max_batch=8)
+"""Full batches: 8 / 0.1 s = 80 requests per second."""
+
+
+def load(**changes: float) -> Throughput:
+    """Two saturated replicas through 64 connections, over 8 s."""
+    values: dict[str, float] = {
+        "window_s": 8.0,
+        "arrived": 1280.0,
+        "answered": 1280.0,
+        "missed": 0.0,
+        "in_flight": 64,
+        "ready": 2,
+        "full_rps": 80.0,
+        "standing_queue": 42.0,
+        "queue_bound": 16.0,
+    }
+    return Throughput(**(values | changes))  # type: ignore[arg-type]
+
+
+def history(*in_flight: int) -> InFlightHistory:
+    level = InFlightHistory()
+    for number, requests in enumerate(in_flight):
+        level = level.add(2.0 * number, requests, 2.0)
+    return level
+
+
+@pytest.mark.parametrize(
+    ("changes", "in_flight", "hidden"),
+    [
+        pytest.param({}, (64, 64, 64), True, id="64 connections wait"),
+        pytest.param({"arrived": 1920.0}, (64, 224, 384), False, id="an open stream grows"),
+        pytest.param({}, (300, 200, 100), False, id="a backlog is worked off"),
+        pytest.param(
+            {"answered": 600.0, "arrived": 600.0, "standing_queue": 0.0},
+            (8, 9, 8),
+            False,
+            id="half the capacity",
+        ),
+        pytest.param(
+            {"missed": 640.0, "answered": 640.0}, (64, 64, 64), True, id="some waiting clients miss"
+        ),
+        pytest.param({"ready": 0, "in_flight": 5}, (5, 5, 5), False, id="no replica is ready"),
+    ],
+)
+def test_demand_is_hidden_only_at_saturated_replicas_with_level_requests(
+    changes: dict[str, float], in_flight: tuple[int, ...], hidden: bool
+) -> None:
+    assert is_hidden(load(**changes), history(*in_flight), 4.0) is hidden
+
+
+@pytest.mark.parametrize(
+    ("cost", "target_s", "concurrency"),
+    [
+        (FAST, 0.25, 16.0),
+        (CostModel(fixed_s=0.02, per_item_s=0.01, max_batch=8, slots=2), 0.25, 32.0),
+        (FAST, 0.09, 4.0),
+        (CostModel(fixed_s=0.3, per_item_s=0.0, max_batch=1), 2.0, 37 / 6),
+        (CostModel(fixed_s=0.3, per_item_s=0.0, max_batch=1), 0.3, 1.0),
+    ],
+)
+def test_concurrency_within_target_counts_whole_batches(
+    cost: CostModel, target_s: float, concurrency: float
+) -> None:
+    assert concurrency_within(cost, target_s) == pytest.approx(concurrency)
+
+
+def test_64_connections_need_four_replicas_however_much_they_send() -> None:
+    assert replicas_for_in_flight(load(), concurrency_within(FAST, 0.25)) == 4
+
+
+@given(st.integers(1, 100_000), st.integers(1, 50), st.floats(1.0, 100.0))
+def test_growth_for_requests_in_flight_is_bounded_per_cold_start(
+    in_flight: int, ready: int, concurrency: float
+) -> None:
+    replicas = replicas_for_in_flight(load(in_flight=in_flight, ready=ready), concurrency)
+    assert replicas <= GROWTH * ready
+    assert replicas <= math.ceil(in_flight / concurrency)
+
+
+def follow(retries: Retries, rates: list[tuple[float, float]], **kinds: float | bool) -> Retries:
+    """Feed (rate, missed share) every 2 s."""
+    values = {"cold_start_s": 180.0, "warming": False} | kinds
+    for number, (rate_rps, missed) in enumerate(rates):
+        retries = retries.observe(2.0 * number, rate_rps, missed, **values)  # type: ignore[arg-type]
+    return retries
+
+
+def test_retries_are_bounded_by_the_rate_before_misses_began() -> None:
+    retries = follow(Retries(), [(40.0, 0.0)] * 10 + [(60.0, 0.3)] * 3 + [(374.0, 0.8)] * 20)
+    assert retries.at_most_rps == pytest.approx(60.0)
+
+
+def test_jump_without_retries_is_seen_in_the_first_seconds_with_misses() -> None:
+    retries = follow(Retries(), [(40.0, 0.0)] * 10 + [(220.0, 0.5), (400.0, 0.6), (400.0, 0.7)])
+    assert retries.at_most_rps == pytest.approx(400.0)
+
+
+def test_bound_on_retries_doubles_after_each_cold_start_in_vain() -> None:
+    retries = follow(
+        Retries(), [(40.0, 0.0)] * 5 + [(40.0, 0.5)] + [(374.0, 0.8)] * 40, cold_start_s=60.0
+    )
+    assert retries.at_most_rps is not None
+    assert 2 * 40.0 <= retries.at_most_rps <= 2 * 374.0
+
+
+def test_bound_on_retries_ends_with_the_misses() -> None:
+    retries = follow(Retries(), [(40.0, 0.5)] * 5 + [(40.0, 0.01)])
+    assert retries.at_most_rps is None
+
+
+def test_unknown_misses_change_no_bound() -> None:
+    bound = follow(Retries(), [(40.0, 0.5)] * 5)
+    assert bound.observe(99.0, 10.0, None, cold_start_s=60.0, warming=False) is bound
+
+
+PINNED = np.array([640.0, 640.0, 2.0, 0.0])
+EVEN = np.array([320.0, 320.0, 320.0, 322.0])
+
+
+@pytest.mark.parametrize(
+    ("arrived", "settled_s", "over", "obstacle"),
+    [
+        pytest.param(PINNED, 30.0, True, Obstacle.CONNECTIONS_PINNED, id="two take all"),
+        pytest.param(PINNED, 5.0, True, None, id="replicas are new"),
+        pytest.param(PINNED, 30.0, False, None, id="latency is within the target"),
+        pytest.param(EVEN, 30.0, True, None, id="all take part"),
+    ],
+)
+def test_connections_are_pinned_while_settled_replicas_stay_idle(
+    arrived: np.ndarray[tuple[int], np.dtype[np.float64]],
+    settled_s: float,
+    over: bool,
+    obstacle: Obstacle | None,
+) -> None:
+    seen = Obstacles().observe(100.0, load(ready=4), arrived, settled_s=settled_s, over_target=over)
+    assert seen.obstacle is obstacle
+
+
+def test_obstacle_is_forgotten_without_further_evidence() -> None:
+    seen = Obstacles().observe(100.0, load(ready=4), PINNED, settled_s=30.0, over_target=True)
+    later = seen.observe(101.0 + LASTS_S, load(ready=4), EVEN, settled_s=90.0, over_target=False)
+    assert later.obstacle is None
+
+
+@pytest.mark.parametrize(
+    ("after_rps", "obstacle"), [(162.0, Obstacle.DOWNSTREAM_LIMIT), (310.0, None)]
+)
+def test_downstream_limit_is_seen_if_twice_the_replicas_answer_no_more(
+    after_rps: float, obstacle: Obstacle | None
+) -> None:
+    few, many = load(), load(ready=4, answered=8 * after_rps, arrived=8 * after_rps)
+    seen = Obstacles().observe(
+        100.0, few, np.array([640.0, 640.0]), settled_s=60.0, over_target=True
+    )
+    seen = seen.observe(200.0, many, EVEN, settled_s=60.0, over_target=True)
+    assert seen.obstacle is obstacle
+
+
+def binding(connections: int, replicas: int, requests: float, seed: int) -> Connections:
+    """Ten placements of so many equal connections, one window each."""
+    random, learned = np.random.default_rng(seed), Connections()
+    for window in range(10):
+        bound = random.multinomial(connections, [1 / replicas] * replicas)
+        learned = learned.observe(
+            30.0 * window, random.poisson(requests * bound / connections).astype(float)
+        )
+    return learned
+
+
+@pytest.mark.parametrize("connections", [16, 64])
+@pytest.mark.parametrize("replicas", [4, 12])
+def test_number_of_connections_is_learned_within_a_factor_of_two(
+    connections: int, replicas: int
+) -> None:
+    found = np.median([binding(connections, replicas, 6000.0, seed).number for seed in range(15)])
+    assert connections / 2 <= found <= 2.5 * connections
+
+
+def test_requests_balanced_one_by_one_look_like_very_many_connections() -> None:
+    random, learned = np.random.default_rng(1), Connections()
+    assert learned.number == MOST
+    for window in range(40):
+        learned = learned.observe(30.0 * window, random.poisson([500.0] * 6).astype(float))
+    assert learned.number >= 400
+
+
+def test_window_without_requests_teaches_nothing_about_connections() -> None:
+    before = Connections()
+    assert before.observe(0.0, np.zeros(4)).number == before.number
+    assert before.observe(0.0, np.array([100.0])).number == before.number

@@ -1,0 +1,109 @@
+"""The error budget, the learned margin and the learned risk level."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes
+from headroom.scaling.promise.margin import LARGEST, Margin
+from headroom.scaling.promise.risk import Risk
+
+ALLOWED = 0.05
+TICK_S = 2.0
+
+
+def budget(late_share: float, *, ticks: int = 60, steady: bool = True) -> ErrorBudget:
+    """The budget after so many ticks with 20 ended requests each."""
+    counted = ErrorBudget()
+    for _ in range(ticks):
+        outcomes = Outcomes(ended=20.0, late=20.0 * late_share)
+        counted = counted.observe(outcomes, TICK_S, steady=steady)
+    return counted
+
+
+def test_burn_rate_is_zero_within_chance() -> None:
+    assert budget(0.055).steady_burn(ALLOWED) == 0.0
+    assert budget(0.15).steady_burn(ALLOWED) == pytest.approx(3.0, rel=0.01)
+
+
+def test_misses_of_a_jump_count_for_the_hour_and_not_for_the_margin() -> None:
+    jump = budget(1.0, steady=False)
+    assert jump.late_share == pytest.approx(1.0)
+    assert jump.steady_burn(ALLOWED) == 0.0
+
+
+def test_few_requests_prove_nothing() -> None:
+    assert budget(1.0, ticks=2).late_share is None
+
+
+@pytest.mark.parametrize(
+    ("late_share", "ready", "replicas"),
+    [
+        pytest.param(0.01, 4, 4, id="unspent"),
+        pytest.param(0.10, 4, 5, id="twice the budget: at least one more"),
+        pytest.param(0.15, 20, 26, id="three times the budget: 30 % more"),
+        pytest.param(0.90, 4, 8, id="all late: twice as many"),
+    ],
+)
+def test_margin_rises_with_the_burn_rate(late_share: float, ready: int, replicas: int) -> None:
+    margin, _ = Margin().observe(budget(late_share), ALLOWED, TICK_S, carrying=ready, ready=ready)
+    assert margin.replicas(ready) == replicas
+
+
+def test_margin_uses_its_evidence_once() -> None:
+    margin, rest = Margin().observe(budget(0.9), ALLOWED, TICK_S, carrying=4, ready=4)
+    again, _ = margin.observe(rest, ALLOWED, TICK_S, carrying=4, ready=8)
+    assert again.beta == margin.beta
+
+
+def test_margin_stays_while_it_must_not_rise() -> None:
+    margin, _ = Margin().observe(budget(0.9), ALLOWED, TICK_S, carrying=0, ready=4)
+    assert margin.beta == 0.0
+
+
+def test_margin_that_changes_nothing_stops_after_four_steps() -> None:
+    margin, ready, steps = Margin(), 1, 0
+    for _ in range(10):
+        before = margin
+        margin, _ = margin.observe(budget(0.9), ALLOWED, TICK_S, carrying=1, ready=ready)
+        steps += margin.beta > before.beta
+        ready = margin.replicas(1)
+    assert steps == 4
+
+
+def test_margin_fades_while_the_budget_is_unspent() -> None:
+    margin = Margin(beta=4.0)
+    for _ in range(1800):
+        margin, _ = margin.observe(budget(0.0, ticks=10), ALLOWED, TICK_S, carrying=9, ready=21)
+    assert 2.8 < margin.beta < 3.4
+
+
+def test_margin_grows_with_the_square_root_of_the_load() -> None:
+    margin = Margin(beta=1.0)
+    assert [margin.replicas(number) for number in (0, 1, 4, 16, 100)] == [0, 2, 6, 20, 110]
+
+
+@given(st.floats(0.0, 1.0), st.integers(1, 500), st.integers(1, 500))
+def test_margin_never_asks_for_fewer_and_is_bounded(late: float, carrying: int, ready: int) -> None:
+    margin, _ = Margin().observe(budget(late), ALLOWED, TICK_S, carrying=carrying, ready=ready)
+    assert 0.0 <= margin.beta <= LARGEST
+    assert margin.replicas(carrying) >= carrying
+
+
+def test_risk_rises_while_the_hour_misses_its_promise_and_falls_slowly() -> None:
+    risk = Risk()
+    for _ in range(900):
+        risk = risk.observe(budget(0.10, ticks=10), ALLOWED, TICK_S)
+    risen = risk.level
+    assert risen == pytest.approx(1.0)
+    for _ in range(900):
+        risk = risk.observe(budget(0.0, ticks=10), ALLOWED, TICK_S)
+    assert 0.0 < risk.level < risen
+
+
+def test_risk_interpolates_between_usual_and_cautious() -> None:
+    assert [Risk(level=level).between(0.6, 0.9) for level in (0.0, 0.5, 1.0)] == pytest.approx(
+        [0.6, 0.75, 0.9]
+    )
