@@ -177,7 +177,12 @@ def test_downstream_limit_is_seen_if_twice_the_replicas_answer_no_more(
     seen = Obstacles().observe(
         100.0, few, np.array([640.0, 640.0]), settled_s=60.0, over_target=True
     )
-    seen = seen.observe(200.0, many, EVEN, settled_s=60.0, over_target=True)
+    for now_s in (130.0, 200.0, 230.0):
+        replicas = few if now_s == 130.0 else many
+        arrived = np.array([640.0, 640.0]) if replicas is few else EVEN
+        if now_s == 200.0:  # latency is within the target while the new replicas start
+            seen = seen.observe(190.0, few, arrived, settled_s=60.0, over_target=False)
+        seen = seen.observe(now_s, replicas, arrived, settled_s=60.0, over_target=True)
     assert seen.obstacle is obstacle
 
 

@@ -23,6 +23,7 @@ from headroom.scaling.explanation import explain
 from headroom.scaling.latency_model import corrected_target_s, tail_of
 from headroom.scaling.limits import limits
 from headroom.scaling.limits.limits import LimitInput
+from headroom.scaling.promise.margin import NO_MARGIN
 from headroom.scaling.rule_results import evaluate_rules
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component
@@ -76,7 +77,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         target_s,
         backlogs,
         hidden=demand.recommendation,
-        margin=state.margin,
+        margin=NO_MARGIN if state.obstacles.obstacle else state.margin,
     )
     results = replacing.with_surge(policy, state, rules, left_out)
     measured = tail

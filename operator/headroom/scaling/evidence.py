@@ -134,13 +134,17 @@ def _bounded(
 ) -> tuple[State, DemandEstimate]:
     """Bound the rate by that of first tries while many requests miss."""
     total = state.windows.total(state.windows.watched_s(now_s, policy.stable_window_s))
+    named = min(1.0, total.retried / total.arrivals) if total.arrivals > 0 else 0.0
+    if named > 0.0:
+        return state, _without_retries(exact, rate_rps, named)
     shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
     (arrived,) = state.windows.arrivals([shortest_s])
     retries = state.retries.observe(
         now_s,
         max(rate_rps, arrived / shortest_s),
         total.missed / total.ended if total.ended > 0 else None,
-        cold_start_s=max(STEADY_S, state.cold_starts.at_least_s),
+        answered_rps=load.answered / load.window_s,
+        cold_start_s=max(load.window_s, state.cold_starts.at_least_s),
         warming=counts.warming > 0,
     )
     state = replace(state, retries=retries)
@@ -152,6 +156,23 @@ def _bounded(
     bounded = replace(exact.signals.arrival_rps, value=most_rps)
     signals = replace(exact.signals, arrival_rps=bounded)
     return state, replace(exact, demand=demand, signals=signals, at_most_rps=most_rps)
+
+
+def _without_retries(exact: DemandEstimate, rate_rps: float, named: float) -> DemandEstimate:
+    """Subtract the further tries that say so."""
+    first_rps = (1.0 - named) * rate_rps
+    signals = replace(
+        exact.signals, arrival_rps=replace(exact.signals.arrival_rps, value=first_rps)
+    )
+    demand = Demand(rate_rps=first_rps)
+    if named >= NAMED_RETRIES:
+        detail = f"{rate_rps:.3g}/s counted, {100 * named:.2g}% of them further tries"
+        demand = Demand(known=DemandKnown.INCLUDES_RETRIES, rate_rps=first_rps, detail=detail)
+    return replace(exact, demand=demand, signals=signals, at_most_rps=first_rps)
+
+
+NAMED_RETRIES = 0.05
+"""Fewer further tries are not worth a word."""
 
 
 def with_risk(policy: Policy, state: State) -> Policy:
@@ -211,7 +232,9 @@ def learn_from_outcomes(
         carrying=max(1, results.carries) if may_rise else 0,
         ready=counts.ready,
     )
-    risk = state.risk.observe(budget, allowed, elapsed_s) if helps else state.risk
+    risk = state.risk
+    if helps and outcomes.ended > 0.0:  # an idle service learns nothing
+        risk = risk.observe(budget, allowed, elapsed_s)
     return replace(state, steady_since_s=since_s, budget=budget, margin=margin, risk=risk)
 
 

@@ -59,12 +59,11 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
     moved = counts.ready != state.ready
     connections = state.connections
-    settled_s = observation.now_s - state.ready_since_s
-    if policy.routing is Routing.STICKY and not moved and connections.due(observation.now_s):
-        if settled_s >= 2 * EVERY_S:
-            connections = connections.observe(
-                observation.now_s, windows.arrivals_by_replica(_ready(observation), EVERY_S)
-            )
+    settled = not moved and observation.now_s - state.ready_since_s >= 2 * EVERY_S
+    if policy.routing is Routing.STICKY and settled and connections.due(observation.now_s):
+        connections = connections.observe(
+            observation.now_s, windows.arrivals_by_replica(_ready(observation), EVERY_S)
+        )
     state = replace(
         state,
         windows=windows,

@@ -19,7 +19,7 @@ from headroom.scaling.values import Obstacle
 
 SETTLED_S = 20.0
 """After the last replica became ready; before it, clients have not had time to use it."""
-LASTS_S = 60.0
+LASTS_S = 300.0
 """An obstacle is forgotten after so long without evidence."""
 REMEMBERED_S = 900.0
 _IDLE_SHARE = 0.2
@@ -34,6 +34,7 @@ class Obstacles:
     obstacle: Obstacle | None = None
     detail: str = ""
     seen_s: float = 0.0
+    saturated_since_s: float | None = None
     answered: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     """Ready replicas -> (time, answered per second), while latency was over its target."""
 
@@ -47,21 +48,26 @@ class Obstacles:
         over_target: bool,
     ) -> Obstacles:
         """Return the record after a tick; `arrived` are the requests of each ready replica."""
-        kept = self
+        since_s = None
+        if load.saturated and over_target and settled_s >= SETTLED_S:
+            since_s = now_s if self.saturated_since_s is None else self.saturated_since_s
+        kept = replace(self, saturated_since_s=since_s)
         if self.obstacle is not None and now_s - self.seen_s > LASTS_S:
-            kept = replace(self, obstacle=None, detail="")
+            kept = replace(kept, obstacle=None, detail="")
         if not over_target or settled_s < SETTLED_S or len(arrived) != load.ready:
             return kept
         pinned = _pinned(load, arrived)
         if pinned:
             return replace(kept, obstacle=Obstacle.CONNECTIONS_PINNED, detail=pinned, seen_s=now_s)
+        if since_s is None or now_s - since_s < SETTLED_S:
+            return kept
         recent = {
             ready: (time_s, rps)
             for ready, (time_s, rps) in kept.answered.items()
             if now_s - time_s <= REMEMBERED_S
         }
         now_rps = load.answered / load.window_s
-        limited = _limited(load.ready, now_rps, recent) if load.saturated else ""
+        limited = _limited(load.ready, now_rps, recent)
         _, before_rps = recent.get(load.ready, (now_s, now_rps))
         recent[load.ready] = (now_s, before_rps + 0.1 * (now_rps - before_rps))
         kept = replace(kept, answered=recent)

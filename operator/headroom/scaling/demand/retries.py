@@ -1,9 +1,11 @@
 """Bounds the arrival rate while many requests miss: further tries are not demand.
 
 A client that gives up and tries again is counted once per try. With a patience of 2 s and 8 tries,
-40 requests per second become 374. Further tries come only after misses, so the rate at the time
-when misses begin is the rate of first tries. It is the bound while misses last, and doubles with
-each cold start that passes without an end: real growth is followed, only later.
+40 requests per second become 374. Further tries that say so are subtracted. For others: they come
+only after misses, so the rate at the time when misses begin is the rate of first tries. It is the
+bound while misses last, and doubles with each cold start that passes without an end, so real growth
+is followed, only later. Twice what the ready replicas answer is never refused: each cold start may
+double the replicas.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ class Retries:
     """The highest rate before misses began and in the first seconds with them."""
     doublings: int = 0
     checked_s: float = 0.0
+    answered_rps: float = 0.0
 
     def observe(
         self,
@@ -34,27 +37,34 @@ class Retries:
         rate_rps: float,
         missed_share: float | None,
         *,
+        answered_rps: float = 0.0,
         cold_start_s: float,
         warming: bool,
     ) -> Retries:
         """Return the bound after this tick; `rate_rps` is the highest of the short windows."""
         if missed_share is None:
             return self
-        if self.since_s is None:
+        known = replace(self, answered_rps=answered_rps)
+        if known.since_s is None:
             if missed_share < MANY:
                 return Retries(first_rps=max(rate_rps, 0.0))
-            return Retries(since_s=now_s, first_rps=max(rate_rps, self.first_rps), checked_s=now_s)
+            return replace(
+                known, since_s=now_s, first_rps=max(rate_rps, self.first_rps), checked_s=now_s
+            )
         if missed_share < FEW:
             return Retries(first_rps=rate_rps)
-        if now_s - self.since_s <= ONSET_S:
-            return replace(self, first_rps=max(rate_rps, self.first_rps))
-        if warming or now_s - self.checked_s < cold_start_s:
-            return self if not warming else replace(self, checked_s=max(self.checked_s, now_s))
-        return replace(self, doublings=self.doublings + 1, checked_s=now_s)
+        if now_s - known.since_s <= ONSET_S:
+            return replace(known, first_rps=max(rate_rps, self.first_rps))
+        if warming:
+            return replace(known, checked_s=now_s)
+        if now_s - self.checked_s < cold_start_s:
+            return known
+        return replace(known, doublings=self.doublings + 1, checked_s=now_s)
 
     @property
     def at_most_rps(self) -> float | None:
         """The bound on the rate; None while few requests miss."""
         if self.since_s is None:
             return None
-        return self.first_rps * GROWTH_PER_START**self.doublings
+        grown_rps = self.first_rps * GROWTH_PER_START**self.doublings
+        return max(grown_rps, GROWTH_PER_START * self.answered_rps)

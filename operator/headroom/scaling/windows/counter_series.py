@@ -18,7 +18,7 @@ HORIZON_S = 75.0
 """How much history is kept: two stable windows of 30 s and some ticks."""
 
 Vector = NDArray[np.float64]
-ARRIVALS, MISSED, BATCHES, BATCH_ITEMS, BATCH_SECONDS, LATENCY = 0, 1, 2, 3, 4, 5
+ARRIVALS, MISSED, BATCHES, BATCH_ITEMS, BATCH_SECONDS, RETRIED, LATENCY = 0, 1, 2, 3, 4, 5, 6
 """Counters of one scrape, in order; the latency buckets follow from LATENCY on."""
 
 _Kind = TypeVar("_Kind", bound=np.generic)

@@ -26,6 +26,7 @@ from headroom.scaling.windows.counter_series import (
     HORIZON_S,
     LATENCY,
     MISSED,
+    RETRIED,
     CounterSeries,
     Vector,
 )
@@ -51,6 +52,8 @@ class WindowTotal:
 
     arrivals: float
     missed: float
+    retried: float = 0.0
+    """Arrivals that said that they were further tries."""
     latency: Vector
     """Cumulative per bound of the grid, [bounds]."""
 
@@ -144,12 +147,16 @@ class Windows:
     def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:
         """Sum over all pods the requests of the `window_s` seconds that ended `ago_s` ago."""
         if not self.last:
-            return WindowTotal(arrivals=0.0, missed=0.0, latency=np.zeros(len(self.bounds_s)))
+            none = np.zeros(len(self.bounds_s))
+            return WindowTotal(arrivals=0.0, missed=0.0, retried=0.0, latency=none)
         ends_s = self.ends_s - ago_s
         end = self.series.at(ends_s) if ago_s > 0 else self.series.newest
         total = (end - self.series.at(ends_s - window_s)).sum(axis=0)
         return WindowTotal(
-            arrivals=float(total[ARRIVALS]), missed=float(total[MISSED]), latency=total[LATENCY:]
+            arrivals=float(total[ARRIVALS]),
+            missed=float(total[MISSED]),
+            retried=float(total[RETRIED]),
+            latency=total[LATENCY:],
         )
 
     def arrivals(self, windows_s: Sequence[float]) -> list[float]:
@@ -280,6 +287,7 @@ def _counters(samples: Sequence[PodSample]) -> Vector:
             s.batches,
             s.batch_items,
             s.batch_seconds,
+            s.retried,
             *s.latency.counts,
         )
         for s in samples
