@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headroom.scaling.demand.connections import MOST, Connections
 from headroom.scaling.demand.hidden_demand import (
     GROWTH,
+    LEAST_GROWTH,
     InFlightHistory,
     concurrency_within,
     is_hidden,
@@ -99,7 +100,7 @@ def test_growth_for_requests_in_flight_is_bounded_per_cold_start(
 ) -> None:
     replicas = replicas_for_in_flight(load(in_flight=in_flight, ready=ready), concurrency)
     assert replicas <= GROWTH * ready
-    assert replicas <= math.ceil(in_flight / concurrency)
+    assert replicas <= max(math.ceil(in_flight / concurrency), math.ceil(LEAST_GROWTH * ready))
 
 
 def follow(retries: Retries, rates: list[tuple[float, float]], **kinds: float | bool) -> Retries:

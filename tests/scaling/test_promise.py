@@ -93,14 +93,18 @@ def test_margin_never_asks_for_fewer_and_is_bounded(late: float, carrying: int, 
 
 
 def test_risk_rises_while_the_hour_misses_its_promise_and_falls_slowly() -> None:
-    risk = Risk()
+    risk, hour = Risk(), budget(0.0, ticks=1800)
+    for _ in range(90):  # 5 % of the hour's requests, all late
+        risk = risk.observe(Outcomes(ended=20.0, late=20.0), hour, ALLOWED)
+    assert risk.level == pytest.approx(1.0)
     for _ in range(900):
-        risk = risk.observe(budget(0.10, ticks=10), ALLOWED, TICK_S)
-    risen = risk.level
-    assert risen == pytest.approx(1.0)
-    for _ in range(900):
-        risk = risk.observe(budget(0.0, ticks=10), ALLOWED, TICK_S)
-    assert 0.0 < risk.level < risen
+        risk = risk.observe(Outcomes(ended=20.0, late=0.0), hour, ALLOWED)
+    assert 0.4 < risk.level < 0.7
+
+
+def test_risk_of_an_idle_service_stays() -> None:
+    risk = Risk(level=0.5)
+    assert risk.observe(Outcomes(ended=0.0, late=0.0), budget(0.5), ALLOWED) is risk
 
 
 def test_risk_interpolates_between_usual_and_cautious() -> None:

@@ -27,7 +27,7 @@ from headroom.scaling.promise.margin import NO_MARGIN
 from headroom.scaling.rule_results import evaluate_rules
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component
-from headroom.scaling.values import Decision, LimitApplied, Observation, PodState, Policy
+from headroom.scaling.values import Decision, LimitApplied, Observation, PodState, Policy, Routing
 from headroom.scaling.windows.signals import read_signals
 
 
@@ -107,6 +107,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         desired=results.desired,
         known=results.known,
         now_s=now_s,
+        pinned=policy.routing is Routing.STICKY and connections < PINNED_CONNECTIONS,
         no_effect=state.obstacles.obstacle is not None,
     )
     replicas, applied = _limit(limit_input)
@@ -137,6 +138,8 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
 
 
 _CHANGES_KEPT = 64
+PINNED_CONNECTIONS = 100
+"""Fewer equally busy connections than this make the load of the replicas visibly uneven."""
 
 
 def _limit(limit_input: LimitInput) -> tuple[int, tuple[LimitApplied, ...]]:

@@ -190,7 +190,7 @@ def with_risk(policy: Policy, state: State) -> Policy:
     )
 
 
-CAUTIOUS_SHARE = 0.95
+CAUTIOUS_SHARE = 0.92
 
 
 def learn_from_outcomes(
@@ -233,8 +233,8 @@ def learn_from_outcomes(
         ready=counts.ready,
     )
     risk = state.risk
-    if helps and outcomes.ended > 0.0:  # an idle service learns nothing
-        risk = risk.observe(budget, allowed, elapsed_s)
+    if helps:
+        risk = risk.observe(outcomes, budget, allowed)
     return replace(state, steady_since_s=since_s, budget=budget, margin=margin, risk=risk)
 
 

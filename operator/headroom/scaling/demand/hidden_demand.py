@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.values import CostModel
 
-GROWTH = 3.0
-"""The most replicas to request, over the ready ones: nine times as many after two cold starts."""
+LEAST_GROWTH, GROWTH = 1.5, 3.0
+"""Replicas to request over the ready ones: up to nine times as many after two cold starts."""
 LEVEL_S = 4.0
 """Requests in flight count as level if they have not changed beyond chance for so long."""
 _LARGER_ARRIVALS = 1.1
@@ -75,9 +75,11 @@ def concurrency_within(cost: CostModel, target_s: float) -> float:
 
 
 def replicas_for_in_flight(load: Throughput, concurrency: float) -> int:
-    """Return the replicas that answer everything in flight within the target, and at most.
+    """Return the replicas that answer everything in flight within the target.
 
-    At most `GROWTH` times the ready ones: the next step follows when these are ready.
+    At most `GROWTH` times the ready ones: the next step follows when these are ready. At least
+    `LEAST_GROWTH` times as many: a queue in front of the replicas, at a proxy or at the clients,
+    holds more requests than are in flight at them.
     """
     enough = -(-load.in_flight // max(1.0, concurrency))
-    return int(min(enough, GROWTH * load.ready))
+    return math.ceil(min(max(enough, LEAST_GROWTH * load.ready), GROWTH * load.ready))

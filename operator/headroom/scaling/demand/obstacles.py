@@ -19,7 +19,7 @@ from headroom.scaling.values import Obstacle
 
 SETTLED_S = 20.0
 """After the last replica became ready; before it, clients have not had time to use it."""
-LASTS_S = 300.0
+LASTS_S = 900.0
 """An obstacle is forgotten after so long without evidence."""
 REMEMBERED_S = 900.0
 _IDLE_SHARE = 0.2

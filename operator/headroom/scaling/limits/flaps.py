@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from headroom.scaling.tuning import HOUR_S, SLACK_S
 
 GROWTH = 4.0
+SOON_S = 900.0
+"""A removal that is undone within so long was one too many, also if a cold start is short."""
 LONGEST_HOLD_S = HOUR_S
 """Longest hold caused by flaps; they are forgotten after the same time."""
 
@@ -32,13 +34,14 @@ class Flaps:
 
     def moved(self, now_s: float, before: int, after: int, cold_start_s: float) -> Flaps:
         """Return the record with a decision added."""
+        soon_s = max(SOON_S, cold_start_s + SLACK_S)
         if after < before:
-            within = self.lowered_s is not None and now_s - self.lowered_s <= cold_start_s + SLACK_S
+            within = self.lowered_s is not None and now_s - self.lowered_s <= soon_s
             start = max(before, self.lowered_from) if within else before
             return replace(self, lowered_s=now_s, lowered_from=start)
         if after == before or self.lowered_s is None:
             return self
-        if now_s - self.lowered_s > cold_start_s + SLACK_S:
+        if now_s - self.lowered_s > soon_s:
             return self
         kept = tuple(  # one removal is one flap, however many steps it takes to undo it
             flap for flap in self.recent if now_s - flap[0] < HOUR_S and flap[0] < self.lowered_s

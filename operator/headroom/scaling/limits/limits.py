@@ -79,9 +79,13 @@ class LimitInput:
     known: bool
     """Whether the cost of a request is known: without it no number is known to be too high."""
     now_s: float
+    pinned: bool = False
+    """Whether connections stay with their replicas: one that is added again would stay idle."""
     no_effect: bool = False
     """Whether earlier growth has not helped."""
 
+
+PINNED_HOLD_S = 1800.0
 
 Limited = tuple[int, tuple[LimitApplied, ...]]
 
@@ -149,6 +153,8 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
     if not limit_input.known:
         return keep(Reason.COST_UNKNOWN)
     held_s = hold_s(policy, limit_input.state)
+    if limit_input.pinned:
+        held_s = max(held_s, PINNED_HOLD_S)
     if limit_input.state.coverage.length_s(limit_input.now_s) < held_s:
         return keep(Reason.INSUFFICIENT_HISTORY)
     needed = limit_input.state.needed_high.since(limit_input.now_s - held_s)

@@ -51,22 +51,28 @@ class ErrorBudget:
     steady_ended: float = 0.0
     """With enough replicas for the counted arrivals; since the margin last changed."""
     steady_late: float = 0.0
+    pending: tuple[tuple[float, Outcomes], ...] = ()
+    """(age, outcomes) of ticks that seem steady, newest last: the first misses of a jump come before
+    the counted rate shows it."""
 
     def observe(self, outcomes: Outcomes, elapsed_s: float, *, steady: bool) -> ErrorBudget:
         """Return the budget with the outcomes of a tick added."""
         fade = math.exp(-elapsed_s / HOUR_S)
         within = math.exp(-elapsed_s / EVIDENCE_S)
-        counted = 1.0 if steady else 0.0
+        aged = [(age_s + elapsed_s, old) for age_s, old in self.pending] if steady else []
+        proven = [old for age_s, old in aged if age_s > CONFIRMED_S]
+        young = tuple(entry for entry in aged if entry[0] <= CONFIRMED_S)
         return ErrorBudget(
             ended=fade * self.ended + outcomes.ended,
             late=fade * self.late + outcomes.late,
-            steady_ended=within * self.steady_ended + counted * outcomes.ended,
-            steady_late=within * self.steady_late + counted * outcomes.late,
+            steady_ended=within * self.steady_ended + sum(old.ended for old in proven),
+            steady_late=within * self.steady_late + sum(old.late for old in proven),
+            pending=(*young, (0.0, outcomes)) if steady else (),
         )
 
     def without_evidence(self) -> ErrorBudget:
         """Return the budget after the margin has used up the steady evidence."""
-        return replace(self, steady_ended=0.0, steady_late=0.0)
+        return replace(self, steady_ended=0.0, steady_late=0.0, pending=())
 
     @property
     def late_share(self) -> float | None:
@@ -87,4 +93,6 @@ class ErrorBudget:
 
 
 EVIDENCE_S = 300.0
+CONFIRMED_S = 30.0
+"""A stable window: until then a jump shows in the counted rate."""
 _DEVIATIONS = 2.0

@@ -1,21 +1,24 @@
 """The learned risk level: how far ahead of proof a service must keep and add replicas.
 
 0 is the compromise for a service that keeps its promise; 1 plans for nearly everything that the
-last hour has shown. It follows the burn rate of the hour's error budget, misses of every kind
-included: a service whose jumps, surges and lulls break its promise plans for a higher quantile of
-what may follow and holds for longer, until the budget lasts.
+last hour has shown. Each late request raises the level and each timely one lowers it, so that the
+quantiles settle where the budget is spent and no more, whatever the workload (adaptive conformal
+inference: Gibbs and Candes 2021). Misses of every kind count: a service whose jumps, surges and
+lulls break its promise plans for a higher quantile of what may follow.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.scaling.promise.error_budget import ErrorBudget
+from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes
 
-RISE_S = 1800.0
-"""At twice the budget the level rises from 0 to 1 in this time; three times as fast at most."""
+GAIN = 2.0
+"""Misses of half an hour's error budget raise the level from 0 to 1, once the budget is spent; while
+less than half of it is, misses raise nothing."""
 FALL = 0.3
-"""The level falls this much more slowly than it rises."""
+"""Timely requests lower the level so much more slowly, and only while the hour's budget is unspent:
+an hour without misses by 0.6."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +27,17 @@ class Risk:
 
     level: float = 0.0
 
-    def observe(self, budget: ErrorBudget, allowed: float, elapsed_s: float) -> Risk:
-        """Return the level after a tick."""
-        late_share = budget.late_share
-        if late_share is None:
+    def observe(self, outcomes: Outcomes, budget: ErrorBudget, allowed: float) -> Risk:
+        """Return the level after the outcomes of a tick, which the budget contains already."""
+        if budget.late_share is None or outcomes.ended <= 0.0:
             return self
-        excess = late_share / allowed - 1.0
-        rise = min(3.0, excess) if excess > 0 else FALL * excess
-        return Risk(level=min(1.0, max(0.0, self.level + rise * elapsed_s / RISE_S)))
+        excess = (outcomes.late - allowed * outcomes.ended) / (allowed * budget.ended)
+        spent = budget.late_share / allowed
+        weight = FALL * max(0.0, 1.0 - spent)
+        if excess > 0.0:
+            weight = min(1.0, max(0.0, 2.0 * spent - 1.0))
+        step = weight * GAIN * excess
+        return Risk(level=min(1.0, max(0.0, self.level + step)))
 
     def between(self, usual: float, cautious: float) -> float:
         """Return the value between two at this level."""
