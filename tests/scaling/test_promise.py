@@ -93,13 +93,21 @@ def test_margin_never_asks_for_fewer_and_is_bounded(late: float, carrying: int, 
 
 
 def test_risk_rises_while_the_hour_misses_its_promise_and_falls_slowly() -> None:
-    risk, hour = Risk(), budget(0.0, ticks=1800)
+    risk, spent, unspent = Risk(), budget(0.06, ticks=1800), budget(0.0, ticks=1800)
     for _ in range(90):  # 5 % of the hour's requests, all late
-        risk = risk.observe(Outcomes(ended=20.0, late=20.0), hour, ALLOWED)
+        risk = risk.observe(Outcomes(ended=20.0, late=20.0), spent, ALLOWED)
     assert risk.level == pytest.approx(1.0)
     for _ in range(900):
-        risk = risk.observe(Outcomes(ended=20.0, late=0.0), hour, ALLOWED)
+        risk = risk.observe(Outcomes(ended=20.0, late=0.0), spent, ALLOWED)
+    assert risk.level == pytest.approx(1.0)
+    for _ in range(900):
+        risk = risk.observe(Outcomes(ended=20.0, late=0.0), unspent, ALLOWED)
     assert 0.4 < risk.level < 0.7
+
+
+def test_misses_within_the_budget_raise_no_risk() -> None:
+    hour = budget(0.02, ticks=1800)
+    assert Risk().observe(Outcomes(ended=20.0, late=20.0), hour, ALLOWED).level == 0.0
 
 
 def test_risk_of_an_idle_service_stays() -> None:

@@ -85,7 +85,8 @@ class LimitInput:
     """Whether earlier growth has not helped."""
 
 
-PINNED_HOLD_S = 1800.0
+PINNED_HOLD_S = 900.0
+"""While connections stay with their replicas: one that is removed and added again stays idle."""
 
 Limited = tuple[int, tuple[LimitApplied, ...]]
 
