@@ -149,7 +149,7 @@ def ready_when_it_began(service: Service) -> list[int]:
 def test_replicas_from_the_fourth_periodic_peak_on_are_ready_in_time() -> None:
     service = on_a_timer(Tuning())
     expecting = ready_when_it_began(service)
-    assert max(expecting[:3]) <= 4
+    assert max(expecting[:2]) <= 4  # the third comes soon after replicas were removed
     assert min(expecting[3:]) >= 7  # 60/s are 7.3 times 0.8 of 10.3/s
     messages = [
         decision.message for decision in service.decisions if "periodic" in decision.message

@@ -2,8 +2,9 @@
 
 A flap is a scale-up within 15 minutes, or a cold start and a minute, after a scale-down: the
 removed replicas are paid for a second time before they are useful. Each flap of the last hour makes
-the hold three times as long, up to the number of replicas that flapped: what a single surge needed in addition is
-removed after the usual hold (a flap budget was requested in kubernetes/enhancements#883).
+the hold four times as long, up to the number of replicas that flapped: what a single surge needed
+in addition is removed after the usual hold (a flap budget was requested in
+kubernetes/enhancements#883).
 
 Why longer holds work: with a stationary random load the most that was needed in the last W seconds
 is exceeded within the next T with probability about T / (W + T), whatever the distribution of the
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from headroom.scaling.tuning import HOUR_S, SLACK_S
 
-GROWTH = 3.0
+GROWTH = 4.0
 SOON_S = 900.0
 """A removal that is undone within so long was one too many, also if a cold start is short."""
 LONGEST_HOLD_S = HOUR_S

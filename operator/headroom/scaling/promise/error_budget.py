@@ -52,8 +52,8 @@ class ErrorBudget:
     """With enough replicas for the counted arrivals; since the margin last changed."""
     steady_late: float = 0.0
     pending: tuple[tuple[float, Outcomes], ...] = ()
-    """(age, outcomes) of ticks that seem steady, newest last: the first misses of a jump come before
-    the counted rate shows it."""
+    """(age, outcomes) of ticks that seem steady, newest last: the first misses of a jump come
+    before the counted rate shows it."""
 
     def observe(self, outcomes: Outcomes, elapsed_s: float, *, steady: bool) -> ErrorBudget:
         """Return the budget with the outcomes of a tick added."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes
 
 GAIN = 2.0
-"""Misses of half an hour's error budget raise the level from 0 to 1, once the budget is spent; while
-less than half of it is, misses raise nothing."""
+"""Misses of half an hour's error budget raise the level from 0 to 1, once the budget is spent;
+while less than half of it is, misses raise nothing."""
 FALL = 0.3
 """Timely requests lower the level so much more slowly, and only while the hour's budget is unspent:
 an hour without misses by 0.6."""
