@@ -156,4 +156,4 @@ def test_replicas_from_the_fourth_periodic_peak_on_are_ready_in_time() -> None:
     ]
     assert any("60/s expected at a periodic peak (12/s now)" in message for message in messages)
     blind = ready_when_it_began(on_a_timer(Tuning(without=frozenset({Component.PERIODIC_PEAKS}))))
-    assert max(blind) <= 4
+    assert max(blind[4:]) <= 4  # before, holds of earlier flaps keep some
