@@ -38,6 +38,8 @@ executions, if the lower bound of the ratio is at least the second. Worked: cv 0
 twice as long is at least 2 x exp(-0.35) = 1.4 times, 3 times as long at least 2.1."""
 DOUBT_DEVIATIONS = 3.0
 """Fewer suffice to keep the executions of one tick out of the cost."""
+LARGEST_FACTOR = 1e6
+"""And its inverse: pages may claim more, but the sums of all replicas would overflow."""
 _STEP = math.log(1.05)
 _ROUNDING = 1e-9
 _NONE: Recent = (0.0, 0.0, 0.0)
@@ -250,7 +252,7 @@ def _beyond_chance(
     """
     chance = (LEAST_DEVIATIONS * cv) ** 2
     differing = {
-        replica: mean
+        replica: min(LARGEST_FACTOR, max(1.0 / LARGEST_FACTOR, mean))
         for replica, mean in means.items()
         if abs(mean - 1.0) > LEAST_DIFFERENCE and (mean - 1.0) ** 2 * sums[replica][0] > chance
     }

@@ -1,1 +1,1 @@
-"""Estimates the demand behind the counted arrivals: hidden by saturation, inflated by retries."""
+"""Estimates the demand behind the counted arrivals, and finds what more replicas cannot change."""
