@@ -15,7 +15,7 @@ from headroom.api import Duration, InferenceService, InvalidSpec
 from headroom.api.crd import custom_resource_definition
 from headroom.api.values import VALIDATIONS
 from headroom.resources import desired_children
-from headroom.scaling.values import Policy, RateLimit
+from headroom.scaling.values import Policy, RateLimit, Routing
 from scenarios.invalid_specs import INVALID_SPECS
 from scenarios.spec_cases import InvalidSpec as InvalidCase
 from service_world import body, service
@@ -105,6 +105,7 @@ def test_to_policy_copies_the_spec() -> None:
         spec__warmup={"timeout": "90s"},
     )
     assert found.to_policy(tick_s=1.0) == Policy(
+        routing=Routing.STICKY,
         latency_target_s=1.5,
         latency_percentile=0.99,
         queue_depth=8,
@@ -122,7 +123,7 @@ def test_to_policy_copies_the_spec() -> None:
 
 
 def test_spec_defaults_equal_policy_defaults() -> None:
-    assert service().to_policy() == Policy(latency_target_s=0.25)
+    assert service().to_policy() == Policy(latency_target_s=0.25, routing=Routing.STICKY)
 
 
 @pytest.mark.parametrize("case", INVALID_SPECS, ids=lambda case: case.why)
