@@ -23,6 +23,7 @@ CONDITIONS = {
     "SLOFeasible",
     "DemandVisible",
     "ScalingEffective",
+    "ReplicasHealthy",
     "CapacityAvailable",
     "RoutingReady",
 }
