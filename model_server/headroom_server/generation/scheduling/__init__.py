@@ -1,0 +1,1 @@
+"""PURE. Decides every iteration: which sequences decode, which prompts advance, who waits."""

@@ -1,0 +1,1 @@
+"""An executor of generation in plain torch: Llama, Qwen and Mistral families."""
