@@ -40,7 +40,7 @@ class Executor(Protocol):
         """
 
     def draft(self, sequences: Sequence[SequenceView], count: int) -> Sequence[Sequence[int]]:
-        """Propose up to `count` next tokens per sequence with a draft model; empty if it has none."""
+        """Propose up to `count` next tokens per sequence; none without a draft model."""
 
     def forget(self, key: int) -> None:
         """Drop what is kept for a request (random state, counts of tokens)."""
