@@ -75,7 +75,7 @@ lock: setup      ## update every lock file from pyproject.toml
 	  $$uv --all-extras --group dev --output-file requirements.lock && \
 	  $$uv --extra operator --constraints requirements.lock --output-file deploy/operator.lock && \
 	  $$uv --extra server --extra cache --extra tracing --constraints requirements.lock --output-file deploy/model-server.lock && \
-	  $$uv --extra server --extra cache --extra tracing --extra torch --constraints requirements.lock --output-file deploy/model-server-torch.lock && \
+	  $$uv --extra server --extra cache --extra tracing --extra torch --extra generation --constraints requirements.lock --output-file deploy/model-server-torch.lock && \
 	  $(VENV)/bin/uv pip compile deploy/downloader/requirements.in --python-version 3.11 --quiet --generate-hashes --no-emit-index-url --no-header \
 	    --output-file deploy/downloader/requirements.lock && \
 	  $(VENV)/bin/uv pip compile e2e/load/requirements.in --quiet --generate-hashes --no-emit-index-url --no-header \
