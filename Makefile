@@ -141,7 +141,7 @@ bench-server: setup ## the model server compared with other servers, 35 min (ARG
 bench-decision: setup ## the decision compared with every peer in every cell (ARGS=--quick: 10 min; ARGS=family: random cells); resumes
 	@$(RUN) decision_study $(ARGS)
 
-reliability: setup ## faults: telemetry, crashes, outages, leaders, scale-1000, soak (ARGS=crashes: one part); resumes
+reliability: setup ## faults: telemetry, crashes, outages, leaders, scale-1000, soak, attacks (ARGS=crashes: one part); resumes
 	@$(RUN) reliability $(ARGS)
 
 ##@ Release

@@ -20,6 +20,7 @@ from cluster import ClusterError, ControlPlane, provision
 from cluster.layout import Cache
 from cluster.progress import OnConsole
 from reliability import parts
+from reliability.attacks import part as attacks
 from reliability.scale_1000 import part as scale_1000
 from reliability.soak import part as soak
 from reliability.testbed import SharedCluster, shared_cluster
@@ -37,6 +38,7 @@ TITLES = {
     "leaders": "Two operators; the leader is stopped, killed or paused every 30 s",
     "scale-1000": scale_1000.TITLE,
     "soak": soak.TITLE,
+    "attacks": attacks.TITLE,
 }
 
 
@@ -53,8 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     def say(text: str) -> None:
         console.print(f"[red]wrong:[/red] {escape(text)}", soft_wrap=True)
 
-    def show(part: str, figures: Sequence[Figure]) -> None:
-        console.print(table(TITLES[part], figures))
+    def show(part: str, figures: Sequence[Figure], title: str = "") -> None:
+        console.print(table(title or TITLES[part], figures))
         console.print(f"[dim]load average {os.getloadavg()[0]:.1f}[/dim]\n")
         broken.extend(figure.name for figure in figures if not all_hold([figure]))
 
@@ -63,6 +65,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             show("telemetry", parts.measure_telemetry(asked, say))
         if "soak" in wanted:
             show("soak", soak.show(given, console))
+        if "attacks" in wanted:
+
+            def show_component(name: str, figures: Sequence[Figure]) -> None:
+                show("attacks", figures, f"{attacks.TITLE}: {name}")
+
+            asyncio.run(attacks.measure(attacks.Asked.of(given), show_component, say))
         on_a_cluster: dict[str, Measure] = {
             **{name: partial(one, asked=asked) for name, one in parts.ON_A_CLUSTER.items()},
             "scale-1000": lambda on, _: scale_1000.show(on, given, asked.results, console),
@@ -114,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     parts.add_options(parser)
     scale_1000.add_options(parser)
     soak.add_options(parser)
+    attacks.add_options(parser)
     return parser
 
 

@@ -1,0 +1,67 @@
+"""The part `attacks` of `make reliability`: its components, their order and its options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from bench.figures import Figure
+from reliability.attacks import server
+
+TITLE = "Attacks within the shipped limits"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options of this part."""
+
+    quick: bool
+    only: str
+    """Attacks whose name, after that of the component, has this in it."""
+    seconds: float | None
+    """Of each attack; None: as each component needs."""
+
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> Self:
+        """Take them from the command line."""
+        return cls(quick=given.quick, only=given.only, seconds=given.attack_seconds)
+
+    def seconds_or(self, full_s: float, quick_s: float) -> float:
+        """Return how long an attack lasts that usually takes so long."""
+        if self.seconds is not None:
+            return self.seconds
+        return quick_s if self.quick else full_s
+
+
+Component = Callable[[Asked, Say], Awaitable[Sequence[Figure]]]
+
+
+async def _server(asked: Asked, say: Say) -> Sequence[Figure]:
+    seconds = asked.seconds_or(server.ATTACK_S, server.QUICK_S)
+    return await server.measure(seconds, asked.only, quick=asked.quick, say=say)
+
+
+COMPONENTS: Mapping[str, Component] = {"server": _server}
+"""Those that need no cluster."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add how long and how much; `--only` is that of the other parts."""
+    add = parser.add_argument_group("attacks").add_argument
+    add("--quick", action="store_true", help="a few attacks of seconds each, below 2 minutes")
+    add("--attack-seconds", type=float, help="seconds of each attack (as the component needs)")
+
+
+def chosen(asked: Asked) -> Sequence[str]:
+    """Return the components whose name is at the start of `--only`, or all."""
+    named = [name for name in COMPONENTS if asked.only.partition(":")[0] == name]
+    return named or [*COMPONENTS]
+
+
+async def measure(asked: Asked, show: Callable[[str, Sequence[Figure]], None], say: Say) -> None:
+    """Attack each component in turn, and show its figures."""
+    for name in chosen(asked):
+        show(name, await COMPONENTS[name](asked, say))

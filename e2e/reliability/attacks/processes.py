@@ -1,0 +1,55 @@
+"""The processes of an attack: what is attacked, in its cgroup; the attackers; the probes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from cluster.commands import environment
+
+Process = asyncio.subprocess.Process
+WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
+
+
+@asynccontextmanager
+async def running(
+    *words: str,
+    prefix: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    read: bool = False,
+) -> AsyncIterator[Process]:
+    """Run a Python module until the block ends."""
+    process = await asyncio.create_subprocess_exec(
+        *(*WITH_PARENT, *prefix, sys.executable, "-m", *words),
+        env=environment(env),
+        stdout=asyncio.subprocess.PIPE if read else asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+class Probes:
+    """A kubelet's probes while something else goes on."""
+
+    def __init__(self, host: str, port: int, *paths: str) -> None:
+        self._words = ("reliability.attacks.probe", host, str(port), *paths)
+        self.waited_s: list[float] = []
+
+    @asynccontextmanager
+    async def during(self) -> AsyncIterator[None]:
+        """Probe during the block; `waited_s` has every wait afterwards."""
+        async with running(*self._words, read=True) as process:
+            yield
+            process.send_signal(signal.SIGTERM)
+            said, _ = await process.communicate()
+            self.waited_s += json.loads(said or "[]") or [math.inf]
