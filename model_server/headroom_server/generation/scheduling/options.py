@@ -1,0 +1,20 @@
+"""PURE. Settings of the generation scheduler."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class SchedulingOptions(NamedTuple):
+    """How a model's requests are scheduled."""
+
+    max_waiting_requests: int = 1024
+    max_waiting_tokens: int = 1 << 20
+    """Tokens of waiting prompts, interactive ones and batch ones each."""
+    time_per_token_s: float | None = None
+    """Promised mean time between the tokens of an answer; None: as good as the load permits."""
+    prefix_cache: bool = True
+    max_drafts: int = 0
+    """Most tokens proposed per sequence and iteration; 0: no speculation."""
+    draft_model: bool = False
+    """Whether the executor's draft model proposes; otherwise prompt lookup does."""

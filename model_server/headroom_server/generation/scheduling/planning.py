@@ -1,0 +1,170 @@
+"""PURE. The next iteration: a token for every decoding sequence, then prompts within their pace."""
+
+from __future__ import annotations
+
+from headroom_server.generation.scheduling.iteration_cost import Features
+from headroom_server.generation.scheduling.pace import Pace, pace
+from headroom_server.generation.scheduling.sequences import LiveSequence
+from headroom_server.generation.scheduling.state import SchedulerState, order
+from headroom_server.generation.values import Chunk
+
+LEAST_CHUNK = 16
+"""Smaller parts of a prompt are not worth an iteration's attention, unless nothing else runs."""
+_new = tuple.__new__
+
+
+def plan_decodes(state: SchedulerState) -> list[Chunk]:
+    """Return a chunk for each decoding sequence; preempts where memory is short."""
+    chunks: list[Chunk] = []
+    add, short = chunks.append, None
+    for sequence in state.decoding.values():
+        tokens = sequence.tokens
+        count = len(tokens)
+        if count > sequence.grown_tokens and not state.memory.grow(sequence, count):
+            short = [sequence] if short is None else [*short, sequence]
+            continue
+        add(_new(Chunk, (sequence, count - 1, (tokens[-1],), sequence.blocks, True, 0)))
+    if short:
+        _make_room(state, short, chunks)
+    return chunks
+
+
+def _make_room(state: SchedulerState, short: list[LiveSequence], chunks: list[Chunk]) -> None:
+    """Preempt the last in rank until the best of those that are short of memory have grown."""
+    for sequence in sorted(short, key=_protection):
+        while sequence.key in state.decoding:
+            if state.memory.grow(sequence, len(sequence.tokens)):
+                start = len(sequence.tokens) - 1
+                last = (sequence.tokens[-1],)
+                chunks.append(Chunk(sequence, start, last, sequence.blocks, samples=True))
+                break
+            state.preempt(_victim(state))
+    chunks[:] = [chunk for chunk in chunks if chunk.sequence.request.key in state.decoding]
+
+
+def _victim(state: SchedulerState) -> LiveSequence:
+    return max((*state.prefilling, *state.decoding.values()), key=_protection)
+
+
+def _protection(sequence: LiveSequence) -> tuple[bool, int, float, float, int]:
+    return sequence.protection
+
+
+class PromptFill:
+    """Adds chunks of prompts to one iteration."""
+
+    def __init__(self, state: SchedulerState, chunks: list[Chunk], now_s: float) -> None:
+        self.state = state
+        self.chunks = chunks
+        self.now_s = now_s
+        self.room = state.limits.max_iteration_tokens - sum(len(c.tokens) for c in chunks)
+        self.spent_s = 0.0
+        self.prompt_tokens = 0
+        self.products = 0.0
+        self.chunks_added = 0
+        self.computing: set[bytes] = set()
+        """Names of blocks that this iteration computes."""
+
+    def fill(self, due_within_s: float | None) -> None:
+        """Take prompts in order of service."""
+        state = self.state
+        head = self._head()
+        first = min((one for one in (*state.prefilling[:1], head) if one), key=order, default=None)
+        if first is None:
+            return
+        budget, at, may_start = self._pace(first, due_within_s), 0, True
+        while self.room > 0:
+            head = self._head() if may_start else None
+            current = state.prefilling[at] if at < len(state.prefilling) else None
+            if head is not None and (current is None or order(head) < order(current)):
+                may_start = self._fits_time(head, budget) and self._start(head)
+                if may_start:
+                    at = state.prefilling.index(head)
+                continue
+            if current is None:
+                break
+            self._add(current, budget)
+            at += 1
+
+    def _head(self) -> LiveSequence | None:
+        state = self.state
+        head = state.interactive.first()
+        return state.batch.first() if head is None else head
+
+    def _pace(self, first: LiveSequence, due_within_s: float | None) -> Pace:
+        state, cost = self.state, self.state.cost
+        if not cost.known:
+            return Pace(float("inf"), float("inf"))
+        decodes = len(self.chunks)
+        tokens = state.interactive.tokens + sum(one.remaining for one in state.prefilling)
+        return pace(
+            cost.seconds(Features(0, decodes, state.context_tokens)),
+            decoding=bool(decodes),
+            promised_s=state.options.time_per_token_s,
+            backlog_s=cost.prompt_s(1) * tokens,
+            waited_s=0.0 if first.request.batch_class else self.now_s - first.request.arrived_s,
+            own_s=cost.prompt_s(len(first.tokens)),
+            due_within_s=due_within_s,
+        )
+
+    def _size(self, sequence: LiveSequence, budget: Pace) -> int:
+        """Return how many tokens of a prompt to compute now; 0: none."""
+        cost, before, left = self.state.cost, sequence.computed, sequence.remaining
+        if left <= self.room and cost.prompt_s(left, before) <= budget.finishing_s - self.spent_s:
+            return left
+        size = min(self.room, cost.prompt_tokens_in(budget.partial_s - self.spent_s, before))
+        if not self.chunks:
+            size = max(size, min(LEAST_CHUNK, self.room))
+        return min(left, int(size)) if size >= LEAST_CHUNK else 0
+
+    def _fits_time(self, head: LiveSequence, budget: Pace) -> bool:
+        return self._size(head, budget) > 0
+
+    def _start(self, head: LiveSequence) -> bool:
+        """Start a waiting sequence if a seat and memory are left; batch ones give theirs."""
+        state, memory = self.state, self.state.memory
+        while True:
+            prefix = memory.prefix(head)
+            needed = memory.new_blocks(head, prefix)
+            if state.running < state.seats and state.memory_admits(head, needed):
+                state.start(head, prefix)
+                return True
+            if head.request.batch_class or not self._preempt_batch():
+                return False
+
+    def _preempt_batch(self) -> bool:
+        state = self.state
+        if not state.running:
+            return False
+        victim = _victim(state)
+        if not victim.request.batch_class:
+            return False
+        state.preempt(victim)
+        key = victim.key
+        self.chunks[:] = [chunk for chunk in self.chunks if chunk.sequence.request.key != key]
+        return True
+
+    def _add(self, sequence: LiveSequence, budget: Pace) -> None:
+        state, size = self.state, self.state.memory.block_tokens
+        adopted = state.memory.adopt(sequence)
+        if adopted:
+            state.count("cached_prompt_tokens", adopted)
+            if not sequence.preemptions:
+                sequence.cached_tokens += adopted
+        start = sequence.computed
+        names = sequence.digests[start // size :]
+        if names and not start % size and names[0] in self.computing:
+            return  # another sequence computes this block now: it is shared afterwards
+        count = self._size(sequence, budget)
+        if not count:
+            return
+        end = start + count
+        tokens = tuple(sequence.tokens[start:end])
+        last = end == len(sequence.tokens)
+        self.chunks.append(Chunk(sequence, start, tokens, sequence.blocks, samples=last))
+        self.computing.update(names[: end // size - start // size])
+        self.room -= count
+        self.chunks_added += 1
+        self.prompt_tokens += count
+        self.products += count * (start + count / 2)
+        self.spent_s += state.cost.prompt_s(count, start)

@@ -1,0 +1,235 @@
+"""PURE. The scheduler of generation: what each iteration computes, and who gets what of it.
+
+It gets every event with its time and has no clock, thread or random numbers of its own; the loop
+of the engine and simulations drive it alike. It is not safe for threads: one thread calls it, or
+callers share a lock, which need not be held while an iteration executes.
+
+    scheduler.add(request, now_s)                 any time; raises what the client gets
+    scheduler.cancel(key, now_s)                  any time
+    iteration = scheduler.next_iteration(now_s)   None: nothing to compute now
+    result = executor.execute(iteration)
+    scheduler.complete(iteration, result, began_s, ended_s)     or fail(iteration, error, now_s)
+    scheduler.expire(now_s)                       at `expires_s`, or before each iteration
+
+Every accepted request gets deliveries in order, of which exactly one, the last, has `finish`. A
+stop token is delivered as the last token. The caller calls `Executor.forget` for each finished key,
+after the iteration in which it took part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headroom_server.errors import RefusedError
+from headroom_server.generation.scheduling.admission import Admission
+from headroom_server.generation.scheduling.counts import GenerationStatistics
+from headroom_server.generation.scheduling.expiry import Expiry
+from headroom_server.generation.scheduling.flight import Flight
+from headroom_server.generation.scheduling.iteration_cost import Features, features_of
+from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.scheduling.outcome import apply
+from headroom_server.generation.scheduling.planning import PromptFill, plan_decodes
+from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
+from headroom_server.generation.scheduling.state import SchedulerState
+from headroom_server.generation.scheduling.tenant_shares import work_tokens
+from headroom_server.generation.scheduling.waiting_line import place_s
+from headroom_server.generation.values import (
+    Delivery,
+    FinishReason,
+    GenerationLimits,
+    GenerationRequest,
+    Iteration,
+    IterationResult,
+)
+
+
+class Scheduler:
+    """Schedules the requests of one model. `chance` spreads the times of retries, from 0 to 1."""
+
+    def __init__(
+        self,
+        limits: GenerationLimits,
+        options: SchedulingOptions | None = None,
+        *,
+        chance: Callable[[], float] = lambda: 0.5,
+    ) -> None:
+        self.limits = limits
+        self._state = SchedulerState(limits, options or SchedulingOptions())
+        self._admission = Admission(self._state, chance)
+        self._expiry = Expiry()
+        self._flight = Flight()
+
+    # ---- requests
+
+    def add(self, request: GenerationRequest, now_s: float) -> None:
+        """Accept a request.
+
+        Raises:
+            RefusedError: not now; 429 with the seconds to wait, or 503 while draining.
+            InvalidRequestError: no load or memory would ever admit it.
+            ValueError: its key is in use.
+        """
+        state = self._state
+        if request.key in state.live:
+            raise ValueError(f"the key of a request must be unique; {request.key} is in use")
+        try:
+            self._admission.check(request, now_s)
+        except RefusedError:
+            state.count("refused")
+            raise
+        prompt_s = state.cost.prompt_s(len(request.prompt))
+        sequence = LiveSequence(request, place_s(request, prompt_s))
+        state.live[request.key] = sequence
+        self._expiry.watch(sequence)
+        state.wait(sequence)
+
+    def cancel(self, key: int, now_s: float) -> Sequence[Delivery]:
+        """End a request; unknown and ended keys are ignored."""
+        sequence = self._state.live.get(key)
+        if sequence is None:
+            return ()
+        return (self._end(sequence, FinishReason.CANCELLED, now_s),)
+
+    def expire(self, now_s: float) -> Sequence[Delivery]:
+        """End the requests whose deadline passed."""
+        return [
+            self._end(sequence, FinishReason.EXPIRED, now_s)
+            for sequence in self._expiry.expired(now_s)
+        ]
+
+    @property
+    def expires_s(self) -> float:
+        """When `expire` has something to do next; infinity: no deadline waits."""
+        return self._expiry.next_s
+
+    def drain(self) -> None:
+        """Accept nothing more; what was accepted continues."""
+        self._admission.draining = True
+
+    def close(
+        self, now_s: float, reason: FinishReason = FinishReason.SHUTDOWN, error: str = ""
+    ) -> Sequence[Delivery]:
+        """Accept nothing more and end every request: the grace period ended, or the device."""
+        self.drain()
+        ended = [self._end(one, reason, now_s, error) for one in list(self._state.live.values())]
+        if self._flight.iteration is not None and reason is FinishReason.FAILED:
+            self._release_all(self._flight.end(self._flight.iteration))
+        return ended
+
+    # ---- iterations
+
+    def next_iteration(self, now_s: float) -> Iteration | None:
+        """Return what to compute now; None if nothing can be computed before another event."""
+        state, flight = self._state, self._flight
+        half = flight.next_half()
+        if half is not None:
+            flight.begin(half, features_of(half), whole=False)
+            return half
+        chunks = plan_decodes(state)
+        fill = PromptFill(state, chunks, now_s)
+        fill.fill(None)
+        if not chunks:
+            return None
+        decodes = len(chunks) - fill.chunks_added
+        features = Features(fill.prompt_tokens, decodes, state.context_tokens, fill.products)
+        iteration = Iteration(tuple(chunks))
+        flight.begin(iteration, features)
+        return iteration
+
+    def complete(
+        self, iteration: Iteration, result: IterationResult, began_s: float, ended_s: float
+    ) -> Sequence[Delivery]:
+        """Record a computed iteration and return what it produced.
+
+        Raises:
+            ValueError: it is not the iteration returned last.
+        """
+        state, flight = self._state, self._flight
+        self._release_all(flight.end(iteration))
+        outcome = apply(state, iteration, result, ended_s)
+        for sequence, reason in outcome.ended:
+            self._leave(sequence, reason, ended_s)
+        state.count("iterations")
+        if flight.whole:
+            self.learn(flight.features, ended_s - began_s)
+        return outcome.deliveries
+
+    def fail(self, iteration: Iteration, error: str, now_s: float) -> Sequence[Delivery]:
+        """Record that an iteration failed: it repeats in halves; a request alone ends.
+
+        `error` is what a client may read. If the device is lost, call `close` instead.
+        """
+        self._release_all(self._flight.end(iteration))
+        self._state.count("failed_iterations")
+        alive = [one for one in iteration.chunks if one.sequence.request.key in self._state.live]
+        if len(alive) > 1:
+            self._flight.split(tuple(alive))
+            return ()
+        return [
+            self._end(self._state.live[one.sequence.request.key], FinishReason.FAILED, now_s, error)
+            for one in alive
+        ]
+
+    def learn(self, features: Features, seconds: float) -> None:
+        """Learn from an iteration's time; warm-up calls it with `features_of(iteration)`."""
+        self._state.cost.observe(features, seconds)
+        self._state.sums.add(features.row(), seconds, 1.0, 1.0)
+
+    # ---- what is known
+
+    @property
+    def statistics(self) -> GenerationStatistics:
+        """Counts since the start and the present state."""
+        state = self._state
+        pool = state.memory.pool
+        waiting = state.interactive.tokens + state.batch.tokens
+        return GenerationStatistics(
+            **state.totals,
+            xx=tuple(state.sums.xx),
+            xy=tuple(state.sums.xy),
+            total_blocks=pool.total,
+            used_blocks=pool.used,
+            cached_blocks=pool.cached,
+            free_blocks=pool.available - pool.cached,
+            waiting_requests=state.interactive.count + state.batch.count,
+            waiting_tokens=waiting + sum(one.remaining for one in state.prefilling),
+            prefilling_sequences=len(state.prefilling),
+            decoding_sequences=len(state.decoding),
+            context_tokens=state.context_tokens,
+        )
+
+    @property
+    def idle(self) -> bool:
+        """Whether no accepted request is left."""
+        return not self._state.live
+
+    # ---- the end of a request
+
+    def _end(
+        self, sequence: LiveSequence, reason: FinishReason, now_s: float, error: str = ""
+    ) -> Delivery:
+        self._leave(sequence, reason, now_s)
+        return Delivery(sequence.key, (), reason, error=error)
+
+    def _leave(self, sequence: LiveSequence, reason: FinishReason, now_s: float) -> None:
+        state = self._state
+        state.withdraw(sequence)
+        sequence.phase = Phase.ENDED
+        del state.live[sequence.key]
+        state.count("finished")
+        if self._flight.executes(sequence):
+            self._flight.left.append(sequence)
+        else:
+            state.memory.release(sequence)
+        if reason in (FinishReason.STOP, FinishReason.LENGTH):
+            state.lengths.record(sequence.generated)
+        if sequence.charged:
+            tenant, prompt = sequence.request.tenant, len(sequence.request.prompt)
+            done = work_tokens(prompt - sequence.cached_tokens, sequence.generated)
+            state.shares.correct(tenant, done - sequence.charged)
+            state.interactive.account_changed(tenant)
+            state.batch.account_changed(tenant)
+
+    def _release_all(self, sequences: Sequence[LiveSequence]) -> None:
+        for sequence in sequences:
+            self._state.memory.release(sequence)

@@ -1,0 +1,82 @@
+"""PURE. An accepted request while it is generated: its tokens, blocks and progress."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum, auto
+
+from headroom_server.generation.values import GenerationRequest
+
+
+class Phase(Enum):
+    """Where an accepted request is."""
+
+    WAITING = auto()
+    PREFILL = auto()
+    DECODE = auto()
+    ENDED = auto()
+
+
+class LiveSequence:
+    """One accepted request. Implements `SequenceView`; changed only by the scheduler's modules."""
+
+    __slots__ = (
+        "accepted", "blocks", "cached_tokens", "charged", "computed", "digests", "first_token_s",
+        "grown_tokens", "index", "left", "phase", "place_s", "plain", "preemptions", "proposed",
+        "request", "tokens",
+    )  # fmt: skip
+
+    def __init__(self, request: GenerationRequest, place_s: float) -> None:
+        self.request = request
+        self.tokens: list[int] = list(request.prompt)
+        self.phase = Phase.WAITING
+        self.place_s = place_s
+        """Position in the order of service: the smallest is first."""
+        self.blocks: list[int] = []
+        self.grown_tokens = 0
+        """Tokens that the blocks have room for."""
+        self.computed = 0
+        """Positions whose keys and values are in the blocks."""
+        self.cached_tokens = 0
+        """Tokens of the prompt that the prefix cache supplied at the first start."""
+        self.left = request.max_tokens
+        """Tokens that may still be generated."""
+        self.plain = request.grammar is None
+        self.digests: list[bytes] = []
+        """Names of the first full blocks, as far as they were needed."""
+        self.charged = 0.0
+        """Tokens of work charged to the tenant."""
+        self.preemptions = 0
+        self.first_token_s: float | None = None
+        self.proposed: tuple[int, ...] = ()
+        """Next tokens that a draft model proposed."""
+        self.accepted = 0.5
+        """Recent share of drafted tokens that the model accepted."""
+        self.index: dict[tuple[int, ...], int] | None = None
+        """Prompt lookup's index; None until it is needed."""
+
+    @property
+    def key(self) -> int:
+        """The request's key."""
+        return self.request.key
+
+    @property
+    def generated(self) -> int:
+        """Tokens generated so far."""
+        return len(self.tokens) - len(self.request.prompt)
+
+    @property
+    def remaining(self) -> int:
+        """Tokens to compute before the next one is sampled."""
+        return len(self.tokens) - self.computed
+
+    @property
+    def protection(self) -> tuple[bool, int, float, float, int]:
+        """Rank in memory: the greatest is preempted first.
+
+        Each preemption counts as one level of priority, so that none is preempted indefinitely.
+        """
+        request = self.request
+        deadline_s = math.inf if request.deadline_s is None else request.deadline_s
+        level = request.priority - self.preemptions
+        return request.batch_class, level, deadline_s, request.arrived_s, request.key

@@ -1,0 +1,137 @@
+"""PURE. The accepted requests of a scheduler and where they are: waiting, prefill, decode."""
+
+from __future__ import annotations
+
+from bisect import insort
+
+from headroom_server.generation.scheduling.iteration_cost import CostSums, IterationCost
+from headroom_server.generation.scheduling.kv_memory import KeyValueMemory, peak_tokens
+from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.scheduling.output_lengths import OutputLengths
+from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
+from headroom_server.generation.scheduling.tenant_shares import TenantShares, work_tokens
+from headroom_server.generation.scheduling.waiting_line import WaitingLine
+from headroom_server.generation.values import GenerationLimits
+
+MEMORY_SHARE = 0.9
+"""Of the blocks, what the expected peak may use: beyond it, preemptions multiply."""
+
+
+class SchedulerState:
+    """Everything that the scheduler's modules share."""
+
+    def __init__(self, limits: GenerationLimits, options: SchedulingOptions) -> None:
+        self.limits = limits
+        self.options = options
+        self.seats = min(limits.max_sequences, limits.max_iteration_tokens)
+        self.memory = KeyValueMemory(
+            limits.blocks, limits.block_tokens, caching=options.prefix_cache
+        )
+        self.shares = TenantShares()
+        self.interactive = WaitingLine(self.shares)
+        self.batch = WaitingLine(self.shares)
+        self.cost = IterationCost()
+        self.lengths = OutputLengths()
+        self.live: dict[int, LiveSequence] = {}
+        """All accepted requests that have not ended."""
+        self.prefilling: list[LiveSequence] = []
+        """In order of service."""
+        self.decoding: dict[int, LiveSequence] = {}
+        self.context_tokens = 0
+        """Tokens of the decoding sequences."""
+        self.sums = CostSums()
+        """All iterations, unweighted."""
+        self.totals: dict[str, int] = {}
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Add to a total of `GenerationStatistics`."""
+        self.totals[name] = self.totals.get(name, 0) + by
+
+    def line_of(self, sequence: LiveSequence) -> WaitingLine:
+        """Return the line in which the sequence waits."""
+        return self.batch if sequence.request.batch_class else self.interactive
+
+    @property
+    def running(self) -> int:
+        """Sequences that hold blocks."""
+        return len(self.prefilling) + len(self.decoding)
+
+    # ---- transitions
+
+    def wait(self, sequence: LiveSequence) -> None:
+        """Put an accepted sequence in its line."""
+        sequence.phase = Phase.WAITING
+        self.line_of(sequence).push(sequence)
+
+    def start(self, sequence: LiveSequence, prefix: list[int]) -> None:
+        """Begin the prefill of a waiting sequence; its blocks are available."""
+        line = self.line_of(sequence)
+        line.remove(sequence)
+        self.memory.start(sequence, prefix)
+        sequence.phase = Phase.PREFILL
+        if not sequence.charged:
+            tenant = sequence.request.tenant
+            sequence.charged = work_tokens(sequence.remaining, self.expected_left(sequence))
+            self.shares.serve(tenant, sequence.charged)
+            self.shares.forget({*self.interactive.by_tenant, *self.batch.by_tenant})
+            line.account_changed(tenant)
+            sequence.cached_tokens = sequence.computed
+        self.count("cached_prompt_tokens", sequence.computed)
+        insort(self.prefilling, sequence, key=order)
+
+    def begin_decode(self, sequence: LiveSequence) -> None:
+        """Move a sequence whose prompt is computed; its first token is already appended."""
+        self.prefilling.remove(sequence)
+        sequence.phase = Phase.DECODE
+        self.decoding[sequence.key] = sequence
+        self.context_tokens += len(sequence.tokens)
+
+    def withdraw(self, sequence: LiveSequence) -> None:
+        """Take a sequence out of its phase. It keeps its blocks."""
+        if sequence.phase is Phase.WAITING:
+            self.line_of(sequence).remove(sequence)
+        elif sequence.phase is Phase.PREFILL:
+            self.prefilling.remove(sequence)
+        elif sequence.phase is Phase.DECODE:
+            del self.decoding[sequence.key]
+            self.context_tokens -= len(sequence.tokens)
+            sequence.computed = len(sequence.tokens) - 1
+
+    def preempt(self, sequence: LiveSequence) -> None:
+        """Take a sequence's memory; it is computed again later."""
+        self.withdraw(sequence)
+        self.memory.release(sequence)
+        sequence.preemptions += 1
+        self.count("preemptions")
+        self.wait(sequence)
+
+    # ---- what is expected
+
+    def expected_left(self, sequence: LiveSequence) -> float:
+        """Return how many tokens the sequence is expected to generate from now on."""
+        generated = sequence.generated
+        return min(float(sequence.left), self.lengths.expected(generated) - generated)
+
+    def memory_admits(self, sequence: LiveSequence, new_blocks: int) -> bool:
+        """Return whether the expected peak leaves room, if the sequence starts now."""
+        pool, size = self.memory.pool, self.memory.block_tokens
+        if new_blocks > pool.available:
+            return False
+        if not self.running:
+            return True
+        to_come = (self.running + 1) * (self.lengths.expected() / size + 1.0)
+        most = MEMORY_SHARE * pool.total
+        if pool.used + new_blocks + to_come <= most:
+            return True
+        running = (*self.prefilling, *self.decoding.values())
+        present = sum(len(one.blocks) for one in running)
+        pairs = [(size * len(one.blocks), self.expected_left(one)) for one in running]
+        pairs.append((size * new_blocks, self.expected_left(sequence)))
+        shared = present - pool.used
+        return peak_tokens(pairs) / size - shared <= most
+
+
+def order(sequence: LiveSequence) -> tuple[bool, float, int]:
+    """Return the rank of service: interactive before batch, then by place."""
+    request = sequence.request
+    return request.batch_class, sequence.place_s, request.key

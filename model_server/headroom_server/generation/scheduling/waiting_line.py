@@ -1,0 +1,164 @@
+"""PURE. The waiting requests in order of service.
+
+A request's place is a point in time: its arrival, plus a second per level of priority, plus
+`OVERTAKING` times the time of its prompt. So a short prompt overtakes the long ones that came
+shortly before it, and everything is served eventually: what arrives later has a later place.
+
+The next request is of the priority that has the earliest place; within a priority, of the tenant
+that received the least (`tenant_shares`); within a tenant, the earliest place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from headroom_server.generation.scheduling.sequences import LiveSequence
+from headroom_server.generation.scheduling.tenant_shares import TenantShares
+from headroom_server.generation.values import GenerationRequest
+
+AGEING_S = 1.0
+"""Seconds of waiting that are worth one level of priority."""
+OVERTAKING = 10.0
+
+
+def place_s(request: GenerationRequest, prompt_s: float) -> float:
+    """Return a request's position in the order of service."""
+    return request.arrived_s + AGEING_S * request.priority + OVERTAKING * prompt_s
+
+
+class _Heap:
+    """Sequences by place; those that left are skipped when they come to the top."""
+
+    __slots__ = ("_entries", "live")
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[float, int, LiveSequence]] = []
+        self.live: dict[int, LiveSequence] = {}
+
+    def push(self, sequence: LiveSequence) -> None:
+        key = sequence.request.key
+        self.live[key] = sequence
+        heappush(self._entries, (sequence.place_s, key, sequence))
+        if len(self._entries) > 64 + 2 * len(self.live):
+            self._entries = sorted((s.place_s, k, s) for k, s in self.live.items())
+
+    def first(self) -> LiveSequence | None:
+        entries, live = self._entries, self.live
+        while entries:
+            top = entries[0][2]
+            if live.get(top.request.key) is top:
+                return top
+            heappop(entries)
+        return None
+
+
+class _Priority:
+    """The waiting requests of one priority."""
+
+    __slots__ = ("_accounts", "all", "shares", "tenants")
+
+    def __init__(self, shares: TenantShares) -> None:
+        self.shares = shares
+        self.all = _Heap()
+        self.tenants: dict[str, _Heap] = {}
+        self._accounts: list[tuple[float, str]] = []
+        """Tenants by account; an entry is current if its account is."""
+
+    def push(self, sequence: LiveSequence) -> None:
+        tenant = sequence.request.tenant
+        self.all.push(sequence)
+        heap = self.tenants.get(tenant)
+        if heap is None:
+            heap = self.tenants[tenant] = _Heap()
+            self.rank(tenant)
+        heap.push(sequence)
+
+    def rank(self, tenant: str) -> None:
+        """Follow a change of a tenant's account."""
+        if tenant in self.tenants:
+            heappush(self._accounts, (self.shares.of(tenant), tenant))
+            if len(self._accounts) > 64 + 4 * len(self.tenants):
+                self._accounts = sorted((self.shares.of(name), name) for name in self.tenants)
+
+    def remove(self, sequence: LiveSequence) -> None:
+        key, tenant = sequence.request.key, sequence.request.tenant
+        heap = self.tenants[tenant]
+        del self.all.live[key], heap.live[key]
+        if not heap.live:
+            del self.tenants[tenant]
+
+    def first(self) -> LiveSequence | None:
+        accounts = self._accounts
+        while accounts:
+            account, tenant = accounts[0]
+            heap = self.tenants.get(tenant)
+            now = self.shares.of(tenant) if heap is not None else account
+            if heap is not None and now <= account:
+                return heap.first()
+            heappop(accounts)
+            if heap is not None:
+                heappush(accounts, (now, tenant))
+        return None
+
+
+class WaitingLine:
+    """Waiting requests of one class: interactive, or batch."""
+
+    __slots__ = ("_priorities", "by_tenant", "count", "shares", "tokens")
+
+    def __init__(self, shares: TenantShares) -> None:
+        self.shares = shares
+        self.count = 0
+        self.tokens = 0
+        """Tokens to compute before the waiting requests' next ones are sampled."""
+        self.by_tenant: dict[str, int] = {}
+        """Waiting tokens per tenant."""
+        self._priorities: dict[int, _Priority] = {}
+
+    def __iter__(self) -> Iterator[LiveSequence]:
+        """Return the waiting sequences, unordered."""
+        for priority in self._priorities.values():
+            yield from priority.all.live.values()
+
+    def push(self, sequence: LiveSequence) -> None:
+        """Add a sequence."""
+        level, tenant = sequence.request.priority, sequence.request.tenant
+        priority = self._priorities.get(level)
+        if priority is None:
+            priority = self._priorities[level] = _Priority(self.shares)
+        priority.push(sequence)
+        tokens = len(sequence.tokens)
+        self.count += 1
+        self.tokens += tokens
+        self.by_tenant[tenant] = self.by_tenant.get(tenant, 0) + tokens
+
+    def remove(self, sequence: LiveSequence) -> None:
+        """Remove a waiting sequence, to start or to end it."""
+        tenant = sequence.request.tenant
+        self._priorities[sequence.request.priority].remove(sequence)
+        tokens = len(sequence.tokens)
+        self.count -= 1
+        self.tokens -= tokens
+        left = self.by_tenant[tenant] - tokens
+        if left:
+            self.by_tenant[tenant] = left
+        else:
+            del self.by_tenant[tenant]
+
+    def first(self) -> LiveSequence | None:
+        """Return the sequence to be started next."""
+        if not self.count:
+            return None
+        heads = (
+            (head.place_s, level)
+            for level, priority in self._priorities.items()
+            if (head := priority.all.first()) is not None
+        )
+        _, level = min(heads)
+        return self._priorities[level].first()
+
+    def account_changed(self, tenant: str) -> None:
+        """Follow a change of a tenant's account."""
+        for priority in self._priorities.values():
+            priority.rank(tenant)

@@ -1,0 +1,121 @@
+"""Requests through the whole scheduler: every answer is complete, exact and ends once."""
+
+from __future__ import annotations
+
+import pytest
+
+from generation_world import LIMITS, Device, World, next_token, request
+from headroom_server.errors import InvalidRequestError, QueueFullError, RefusedError
+from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.scheduling.scheduler import Scheduler
+from headroom_server.generation.values import FinishReason
+
+
+def alone(prompt: tuple[int, ...], tokens: int) -> list[int]:
+    held = list(prompt)
+    for _ in range(tokens):
+        held.append(next_token(held))
+    return held[len(prompt) :]
+
+
+def test_requests_together_get_the_answers_they_get_alone() -> None:
+    world = World()
+    requests = [request(key, 5 + 700 * (key % 5), 3 + 9 * (key % 7)) for key in range(100)]
+    world.arrive(requests)
+    world.run()
+    for one in requests:
+        story = world.stories[one.key]
+        assert story.tokens == alone(one.prompt, one.max_tokens)
+        assert story.finish is FinishReason.LENGTH
+    assert world.scheduler.idle
+    assert world.scheduler.statistics.used_blocks == 0
+
+
+def test_little_memory_preempts_and_changes_no_answer() -> None:
+    world = World(limits=LIMITS._replace(blocks=40))
+    requests = [request(key, 100, 300) for key in range(8)]
+    world.arrive(requests)
+    world.run()
+    assert world.scheduler.statistics.preemptions > 0
+    for one in requests:
+        assert world.stories[one.key].tokens == alone(one.prompt, 300)
+
+
+def test_end_token_is_delivered_with_the_finish() -> None:
+    world = World(Device(lengths={1: 3}))
+    world.arrive([request(1, 8, 50)])
+    world.run()
+    assert world.stories[1].tokens == [*alone(request(1, 8).prompt, 2), 0]
+    assert world.stories[1].finish is FinishReason.STOP
+
+
+def test_cancel_during_an_iteration_frees_blocks_when_it_ends() -> None:
+    world = World()
+    world.arrive([request(1, 64, 50), request(2, 64, 50)])
+    world.at(0.03, lambda: world.cancel(1))
+    world.run()
+    assert world.stories[1].finish is FinishReason.CANCELLED
+    assert len(world.stories[2].tokens) == 50
+    assert world.scheduler.statistics.used_blocks == 0
+
+
+def test_failed_iteration_is_halved_until_the_failing_request_is_alone() -> None:
+    scheduler, device = Scheduler(LIMITS), Device()
+    for key in range(8):
+        scheduler.add(request(key, 8, 2), 0.0)
+    finished = {}
+    for _ in range(40):
+        iteration = scheduler.next_iteration(0.0)
+        if iteration is None:
+            break
+        if any(chunk.sequence.request.key == 3 for chunk in iteration.chunks):
+            deliveries = scheduler.fail(iteration, "bad", 0.0)
+        else:
+            deliveries = scheduler.complete(iteration, device.execute(iteration), 0.0, 0.01)
+        finished.update({one.key: one.finish for one in deliveries if one.finish})
+    assert finished.pop(3) is FinishReason.FAILED
+    assert finished == dict.fromkeys([0, 1, 2, 4, 5, 6, 7], FinishReason.LENGTH)
+    assert scheduler.statistics.used_blocks == 0
+
+
+@pytest.mark.parametrize(
+    ("prompt", "max_tokens"),
+    [((), 1), (8, 0), (16_000, 385), ((1000,), 1), ((-1,), 1)],
+)
+def test_impossible_request_is_invalid(prompt: int | tuple[int, ...], max_tokens: int) -> None:
+    with pytest.raises(InvalidRequestError):
+        Scheduler(LIMITS).add(request(1, prompt, max_tokens), 0.0)
+
+
+def test_draining_scheduler_refuses_and_completes_what_it_accepted() -> None:
+    world = World()
+    world.arrive([request(1, 8, 20), request(2, 8, 20, arrived_s=0.05)])
+    world.at(0.02, world.scheduler.drain)
+    world.run()
+    assert world.stories[2].refused
+    assert len(world.stories[1].tokens) == 20
+    with pytest.raises(RefusedError) as caught:
+        world.scheduler.add(request(3), 1.0)
+    assert caught.value.status == 503
+
+
+def test_close_ends_everything_once() -> None:
+    world = World()
+    world.arrive([request(key, 400, 200) for key in range(100)])
+    world.at(0.5, lambda: world.deliver(world.scheduler.close(world.now_s)))
+    world.run()
+    assert {story.finish for story in world.stories.values()} <= {
+        FinishReason.SHUTDOWN, FinishReason.LENGTH,
+    }  # fmt: skip
+    assert world.scheduler.idle
+    assert world.scheduler.statistics.used_blocks == 0
+
+
+def test_one_tenant_may_wait_with_as_much_as_is_free() -> None:
+    scheduler = Scheduler(LIMITS, SchedulingOptions(max_waiting_tokens=10_000))
+    for key in range(5):
+        scheduler.add(request(key, 1000, 1, tenant="greedy"), 0.0)
+    with pytest.raises(QueueFullError) as caught:
+        scheduler.add(request(5, 1000, 1, tenant="greedy"), 0.0)
+    assert caught.value.status == 429
+    scheduler.add(request(99, 1000, 1, tenant="other"), 0.0)
