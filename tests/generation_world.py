@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import Any
 
 from headroom_server.errors import RefusedError
 from headroom_server.generation.scheduling.iteration_cost import Features, features_of
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.scheduler import Scheduler
 from headroom_server.generation.values import (
+    Chunk,
     Delivery,
     FinishReason,
     GenerationLimits,
@@ -63,9 +65,10 @@ class Device:
         )
 
     def execute(self, iteration: Iteration) -> IterationResult:
-        return IterationResult([self._sample(*chunk) for chunk in iteration.chunks])
+        return IterationResult([self._sample(chunk) for chunk in iteration.chunks])
 
-    def _sample(self, sequence, start, tokens, blocks, samples, drafts):  # type: ignore[no-untyped-def]
+    def _sample(self, chunk: Chunk) -> Sequence[SampledToken]:
+        sequence, start, tokens, blocks, samples, drafts = chunk
         held = sequence.tokens
         expected = (*held, *tokens[len(tokens) - drafts :]) if drafts else held
         assert tuple(expected[start : start + len(tokens)]) == tokens
@@ -85,14 +88,14 @@ class Device:
 
 
 def request(
-    key: int, prompt: int | tuple[int, ...] = 8, max_tokens: int = 4, **given: object
+    key: int, prompt: int | tuple[int, ...] = 8, max_tokens: int = 4, **given: Any
 ) -> GenerationRequest:
     """Return a request; a prompt given as a length has tokens that no other key's prompt has."""
     if isinstance(prompt, int):
         prompt = tuple(1 + (key * 7919 + at * 104_729) % 998 for at in range(prompt))
     return GenerationRequest(
         key=key, prompt=prompt, max_tokens=max_tokens, stop_tokens=frozenset({END}), **given
-    )  # type: ignore[arg-type]
+    )
 
 
 @dataclass
