@@ -45,6 +45,7 @@ class FakeRecorder:
         self.decisions: list[Decision] = []
         self.outcomes: list[str] = []
         self.gone: list[str] = []
+        self.failures: list[str] = []
         self.minutes: list[bool] = []
         self.tokens: list[tuple[dict[str, float | None], float]] = []
         self.rates: dict[str, float | None] = {}
@@ -60,6 +61,9 @@ class FakeRecorder:
 
     def judged(self, service: Any, *, kept: bool) -> None:
         self.minutes.append(kept)
+
+    def decision_failed(self, service: Any, exception: str) -> None:
+        self.failures.append(exception)
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         self.outcomes.append(outcome)

@@ -176,6 +176,10 @@ class StatusReason(StrEnum):
     """ReplicasHealthy: a ready replica takes requests and answers none, while the others answer
     theirs."""
 
+    REPLICA_IMPLAUSIBLE = "ReplicaImplausible"
+    """ReplicasHealthy: the metrics of a ready replica contradict those of the others, or end the
+    decision with an exception; they are left out, and no replica is removed."""
+
     DIRECT_TO_PODS = "DirectToPods"
     """RoutingReady: clients connect to the replicas, because routing.mode is Service."""
     VIA_GATEWAY = "ViaGateway"

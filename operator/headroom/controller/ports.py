@@ -149,6 +149,10 @@ class Recorder(Protocol):
         """Count a minute that counts for the SLO."""
         ...
 
+    def decision_failed(self, service: InferenceService, exception: str) -> None:
+        """Count an exception inside the decision, by its class."""
+        ...
+
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         """Count a tick: how long it took, how late it began, how it ended."""
         ...

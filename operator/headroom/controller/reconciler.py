@@ -13,9 +13,10 @@ from headroom.api.timestamps import epoch_s
 from headroom.controller.act.act_tick import WriteResult, Writes, replicas_to_write
 from headroom.controller.act.eviction import evict, objection
 from headroom.controller.decide import obstacles
-from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult, decide_tick
+from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult
 from headroom.controller.decide.external_scaling import next_replicas
 from headroom.controller.decide.obstacles import ConflictStatus
+from headroom.controller.decide.recovery import DecisionFailure, decide_or_keep
 from headroom.controller.decide.scale_to_zero import misses_per_cold_start
 from headroom.controller.gather.gather_tick import Gathered, gather
 from headroom.controller.gather.metrics_reader import MetricsReader, samples_of
@@ -144,13 +145,15 @@ class Reconciler:
         now_s = inputs.observation.now_s
         refused = objection(service, gathered, context.act, now_s, blocked=blocked)
         inputs = replace(inputs, policy=replace(inputs.policy, replacement_objection=refused))
-        decided = decide_tick(inputs, context.decide.service)
+        decided, failure = decide_or_keep(inputs, context.decide.service)
         decision = decided.decision
         if not gathered.own and _would_scale(service, decision):
             self._shared.moves(context.uid, moves=True)
             await self._converge(context)  # from reads of its own
             return
         context.decide.service = decided.after
+        if failure is not None:
+            self._on_failure(service, failure)
         self._show(context, inputs, decided, gathered)
         tick = TickResult(
             service=service,
@@ -164,6 +167,7 @@ class Reconciler:
             gateway=decided.after.gateway,
             misses_per_cold_start=_misses_per_cold_start(service, decided),
             tokens=decided.tokens.measured,
+            failure=failure,
         )
         desired = min(_desired(tick, decided.after.state), ceiling.replicas)
         self._ceilings.note(service, workload, decided.observation, desired)
@@ -264,6 +268,16 @@ class Reconciler:
                     accelerators_per_replica=_accelerators(service, gathered),
                 )
             )
+
+    def _on_failure(self, service: InferenceService, failure: DecisionFailure) -> None:
+        """Count an exception of the decision; log the first one in a row, and a new beginning."""
+        self._recorder.decision_failed(service, type(failure.error).__name__)
+        name = f"{service.namespace}/{service.name}"
+        if failure.in_a_row == 1:
+            _log.error("%s: the decision failed", name, exc_info=failure.error)
+        if failure.begun_anew:
+            words = "%s: what was learned is discarded, because the decision fails: %s"
+            _log.warning(words, name, failure.text)
 
     def _judge(
         self, context: ServiceContext, policy: Policy, service: InferenceService, decision: Decision

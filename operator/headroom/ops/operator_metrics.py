@@ -44,6 +44,12 @@ class OperatorMetrics:
             ["reason"],
             registry=registry,
         )
+        self._failures = Counter(
+            "headroom_operator_decision_failures",
+            "Exceptions inside the decision by class; each costs a sample or a tick.",
+            ["exception"],
+            registry=registry,
+        )
         self._ticks = Counter(
             "headroom_operator_ticks",
             "Ticks (evaluations of one service) by outcome.",
@@ -130,6 +136,10 @@ class OperatorMetrics:
         for outcome in ("true", "false"):  # both from the first minute on, so that a rate exists
             counts = outcome == str(kept).lower()
             self._of_services.count(owner, _SLO_WINDOWS, float(counts), outcome)
+
+    def decision_failed(self, service: InferenceService, exception: str) -> None:
+        """Count an exception inside the decision."""
+        self._failures.labels(exception).inc()
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         """Count a tick."""

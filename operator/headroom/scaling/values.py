@@ -117,6 +117,8 @@ class Reason(StrEnum):
     """Metrics are too old; no replica is removed."""
     METRICS_MISSING = "MetricsMissing"
     """Metrics are missing; the replica count is kept."""
+    DECISION_FAILED = "DecisionFailed"
+    """The decision ended with an exception; no replica is removed."""
     COST_UNKNOWN = "CostUnknown"
     """No replica has reported or shown yet what a request costs; no replica is removed."""
     INSUFFICIENT_HISTORY = "InsufficientHistory"
@@ -422,6 +424,15 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A ready replica whose sample the decision does not use, and why."""
+
+    pod: str
+    """The pod's UID."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The number of replicas, and everything needed to explain it."""
 
@@ -464,6 +475,8 @@ class Decision:
     """Share of the last hour's requests that missed the target; None before any ended."""
     replacement: Replacement | None = None
     """The replica that is slow or fails, the worst if there are several; None if none is."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Ready replicas whose samples contradict those of the others, or end the decision."""
 
     @property
     def alone(self) -> int:

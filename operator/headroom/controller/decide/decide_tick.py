@@ -27,6 +27,8 @@ class ServiceState:
     gateway: GatewaySLI = DIRECT
     """Latency and rejections as clients see them, where gateways count them."""
     idle: IdleTracker = field(default_factory=IdleTracker)
+    failed_ticks: int = 0
+    """Ticks in a row in which the decision ended with an exception, up to now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

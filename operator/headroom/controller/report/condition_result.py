@@ -11,6 +11,7 @@ from headroom.api.reasons import StatusReason
 from headroom.controller.act.act_tick import WriteResult
 from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI
 from headroom.controller.decide.obstacles import ConflictStatus
+from headroom.controller.decide.recovery import DecisionFailure
 from headroom.controller.decide.token_slo import Measured
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
@@ -59,6 +60,8 @@ class TickResult:
     """Requests that miss the SLO at each start from zero; None if not known or not possible."""
     tokens: tuple[Measured, ...] = ()
     """Token SLOs and their measurements."""
+    failure: DecisionFailure | None = None
+    """An exception inside the decision; None if there was none."""
 
     @property
     def is_at_zero(self) -> bool:

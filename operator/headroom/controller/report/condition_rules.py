@@ -13,6 +13,7 @@ from headroom.api.conditions import ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.api.status import duration_text
 from headroom.controller.act.act_tick import Step
+from headroom.controller.decide.recovery import DecisionFailure
 from headroom.controller.gather.workload import TargetUnusable, is_paused
 from headroom.controller.report import demand_conditions, replica_messages
 from headroom.controller.report.condition_result import (
@@ -107,6 +108,8 @@ def _scaling_active(tick: TickResult) -> _Condition:
         return _FALSE, StatusReason.INVALID_SPEC, tick.written.message
     if tick.conflicts.obstacle is not None:
         return _FALSE, tick.conflicts.obstacle.reason, tick.conflicts.obstacle.message
+    if tick.failure is not None and tick.failure.kept:
+        return _UNKNOWN, StatusReason.EVALUATION_FAILED, _failed(tick.failure)
     if tick.service.spec.scaling.mode == "External":
         message = (
             f"spec.replicas ({tick.service.spec.replicas}) is followed, because scaling.mode is "
@@ -127,6 +130,14 @@ def _scaling_active(tick: TickResult) -> _Condition:
             "metrics are missing; the replica count is kept until they return",
         )
     return _TRUE, StatusReason.AUTO, "decisions are made and written"
+
+
+def _failed(failure: DecisionFailure) -> str:
+    """Say what the decision ended with, and what that costs."""
+    message = f"the decision ended with {failure.text}; no replica is removed"
+    if failure.begun_anew:
+        return f"{message}, and what was learned is discarded"
+    return message
 
 
 def _able_to_scale(tick: TickResult) -> _Condition:
@@ -357,12 +368,15 @@ def _capacity_available(tick: TickResult) -> _Condition:
 
 
 def _replicas_healthy(tick: TickResult) -> _Condition:
-    found = tick.decision.replacement
+    found, names = tick.decision.replacement, {one.pod.uid: one.name for one in tick.gathered.pods}
+    left_out = [f"{names.get(one.pod, 'a replica')}: {one.why}" for one in tick.decision.left_out]
+    if left_out and found is None:
+        message = f"{len(left_out)} replicas are left out of the decision: {join(*left_out[:3])}"
+        return _FALSE, StatusReason.REPLICA_IMPLAUSIBLE, message
     if found is None:
         message = "no ready replica is far slower than the others or fails while they answer"
         return _TRUE, StatusReason.REPLICAS_ALIKE, message
-    pods = tick.gathered.pods
-    name = next((one.name for one in pods if one.pod.uid == found.pod), "a replica")
+    name = names.get(found.pod, "a replica")
     slow = found.defect is Defect.SLOW
     reason = StatusReason.REPLICA_SLOW if slow else StatusReason.REPLICA_FAILING
     message = f"{name} {found.detail}: {found.action}"

@@ -35,6 +35,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.NO_TRAFFIC: "send requests to measure it",
     StatusReason.LATENCY_NOT_MEASURED: "use a profile with a latency histogram to have it checked",
     StatusReason.REPLICA_SLOW: "see its node: kubectl describe pod",
+    StatusReason.REPLICA_IMPLAUSIBLE: "compare its metrics with those of another replica",
     StatusReason.REPLICA_FAILING: "see kubectl logs of the pod",
     StatusReason.NO_GATEWAY: "install deploy/components/gateway, or set routing.mode to Service",
     StatusReason.NO_ACTIVATOR: "see the pods of headroom-activator, or set minReplicas to 1",

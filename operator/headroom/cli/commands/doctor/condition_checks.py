@@ -33,6 +33,7 @@ WARNINGS = frozenset(
     {
         *(_R.RECOMMEND_ONLY, _R.NO_GATEWAY, _R.NO_ACTIVATOR, _R.SCALING_DISABLED),
         *(_R.GATEWAY_BYPASSED, _R.REPLICA_SLOW, _R.REPLICA_FAILING),
+        _R.REPLICA_IMPLAUSIBLE,
         *(_R.RETRIES_COUNTED, _R.CONNECTIONS_PINNED, _R.DOWNSTREAM_LIMIT),
     }
 )
@@ -101,6 +102,8 @@ REMEDIES: dict[StatusReason, str] = {
     "have such pods replaced, set spec.scaling.replaceSlowReplicas to true",
     _R.REPLICA_FAILING: "kubectl logs of the pod that the message names; to have such pods "
     "replaced, set spec.scaling.replaceSlowReplicas to true",
+    _R.REPLICA_IMPLAUSIBLE: "compare the metrics of the pod that the message names with those of "
+    "another; replace the pod if they are wrong, or correct what is between it and the operator",
     _R.COST_UNKNOWN: "send requests; the cost is learned from them",
     _R.NO_GATEWAY: "install deploy/components/gateway, or set spec.routing.mode to Service",
     _R.GATEWAY_BYPASSED: "point clients to the Service that the message names; requests to other "
