@@ -1,4 +1,4 @@
-"""An exception inside the decision costs one sample or one tick, and never recurs for ever."""
+"""An exception inside the decision costs one sample or one tick; what caused it passes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from headroom.api import InferenceService
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult, ServiceState
-from headroom.controller.decide.recovery import ANEW_AFTER, DecisionFailure, decide_or_keep
+from headroom.controller.decide.recovery import RESTART_AFTER, DecisionFailure, decide_or_keep
 from headroom.controller.gather.route_status import NOT_ROUTED
 from headroom.scaling import (
     CostModel,
@@ -139,8 +139,8 @@ def test_no_usable_sample_keeps_the_replicas_and_goes_on_afterwards() -> None:
 
 def test_state_that_fails_is_discarded_after_three_ticks() -> None:
     course = Course(State(correction=Correction(logarithm=1e9)))
-    failures = [course.next()[1] for _ in range(ANEW_AFTER)]
-    assert [failure is not None and failure.begun_anew for failure in failures] == [
+    failures = [course.next()[1] for _ in range(RESTART_AFTER)]
+    assert [failure is not None and failure.restarted for failure in failures] == [
         False,
         False,
         True,

@@ -270,12 +270,12 @@ class Reconciler:
             )
 
     def _on_failure(self, service: InferenceService, failure: DecisionFailure) -> None:
-        """Count an exception of the decision; log the first one in a row, and a new beginning."""
+        """Count an exception of the decision; log the first one in a row, and a restart."""
         self._recorder.decision_failed(service, type(failure.error).__name__)
         name = f"{service.namespace}/{service.name}"
         if failure.in_a_row == 1:
             _log.error("%s: the decision failed", name, exc_info=failure.error)
-        if failure.begun_anew:
+        if failure.restarted:
             words = "%s: what was learned is discarded, because the decision fails: %s"
             _log.warning(words, name, failure.text)
 

@@ -3,8 +3,8 @@
 Which sample it is, is searched by halving: the shortest beginning of the samples that fails ends
 with it. It is left out for this tick and named. Where the decision fails without any sample too, or
 with each of them, what it remembers is at fault, or the spec: replicas are kept, and after
-`ANEW_AFTER` such ticks the decision begins anew, without what it has learned, so that nothing
-recurs for ever. No replica is removed in a tick with an exception.
+`RESTART_AFTER` such ticks the decision starts again without what it has learned, so that no
+exception recurs in all ticks. No replica is removed in a tick with an exception.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from headroom.scaling.post_rules import PostRuleInputs
 from headroom.scaling.values import LeftOut, PodSample
 from headroom.telemetry.pod_samples import PodSamples
 
-ANEW_AFTER = 3
+RESTART_AFTER = 3
 """Ticks in a row with an exception after which what was learned is discarded."""
 MOST_CULPRITS = 2
 """Samples that are searched for in one tick: each takes as many decisions as the samples can be
@@ -39,7 +39,7 @@ class DecisionFailure:
     """Ticks with an exception, with this one."""
     kept: bool
     """Whether nothing was decided: the replicas are kept."""
-    begun_anew: bool = False
+    restarted: bool = False
     """Whether what was learned was discarded."""
 
     @property
@@ -66,11 +66,11 @@ def _recovered(
     if result is not None and len(culprits) < len(inputs.observation.samples):
         failure = DecisionFailure(error=error, in_a_row=in_a_row, kept=False)
         return _safe(inputs, known, result, failure, culprits), failure
-    anew = in_a_row >= ANEW_AFTER
-    if anew:
+    restart = in_a_row >= RESTART_AFTER
+    if restart:
         known = ServiceState(state=State.initial())
         culprits, result = _without_culprits(inputs, known)
-    failure = DecisionFailure(error=error, in_a_row=in_a_row, kept=True, begun_anew=anew)
+    failure = DecisionFailure(error=error, in_a_row=in_a_row, kept=True, restarted=restart)
     return _safe(inputs, known, result, failure, culprits), failure
 
 
@@ -82,7 +82,8 @@ def _without_culprits(
     nothing = _attempt(inputs, known, ())
     if nothing is None:
         return every, None
-    left, culprits = list(every), []
+    left = list(every)
+    culprits: list[PodSample] = []
     for _ in range(MOST_CULPRITS + 1):
         result = _attempt(inputs, known, left)
         if result is not None:

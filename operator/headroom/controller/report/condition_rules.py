@@ -135,7 +135,7 @@ def _scaling_active(tick: TickResult) -> _Condition:
 def _failed(failure: DecisionFailure) -> str:
     """Say what the decision ended with, and what that costs."""
     message = f"the decision ended with {failure.text}; no replica is removed"
-    if failure.begun_anew:
+    if failure.restarted:
         return f"{message}, and what was learned is discarded"
     return message
 
