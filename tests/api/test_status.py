@@ -182,7 +182,10 @@ def test_checkpoint_when_stored_reads_back() -> None:
     assert Status.read(build(checkpoint={"v": [1, None]})).memory == {"v": [1, None]}
 
 
-@pytest.mark.parametrize("stored", [{}, {"checkpoint": 3}, {"checkpoint": "{"}])
+NESTED = {"checkpoint": "[" * 5000}
+
+
+@pytest.mark.parametrize("stored", [{}, {"checkpoint": 3}, {"checkpoint": "{"}, NESTED])
 def test_checkpoint_when_unreadable_is_none(stored: dict[str, Any]) -> None:
     assert Status.read(stored).memory is None
 

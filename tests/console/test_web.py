@@ -14,6 +14,7 @@ from headroom.console.access import KEPT_S, MOST_KEPT, Asking, LoopbackOnly, Tok
 from headroom.console.read_model import ReadModel
 from headroom.console.web import console
 from headroom.errors import Unavailable
+from service_world import body
 
 pytestmark = pytest.mark.clock
 
@@ -197,3 +198,40 @@ async def test_overlong_token_is_not_reviewed() -> None:
     reviews = Reviews()
     verdict = await TokenReviewed(reviews, lambda: 0.0).judge(asking("x" * 9000))
     assert (verdict.status, reviews.asked) == (401, [])
+
+
+PATHS = (
+    "spec",
+    "status",
+    "spec__accelerator",
+    "spec__accelerator__count",
+    "spec__accelerator__resource",
+    "spec__slo",
+    "spec__slo__utilizationCeiling",
+    "spec__slo__latency",
+    "spec__slo__latency__target",
+    "spec__slo__latency__percentile",
+    "spec__scaling",
+    "spec__scaling__minReplicas",
+    "spec__scaling__maxReplicas",
+    "spec__scaling__mode",
+    "spec__targetRef",
+    "spec__runtime__podTemplate",
+    "status__replicas",
+    "status__decision",
+)
+WRONG = ("many", 1.5, -1, 10**30, [1], {"a": {"b": "c"}}, True, "")
+
+
+async def test_list_survives_an_object_with_a_field_of_any_type() -> None:
+    objects = [
+        body(**{path: value}) | {"metadata": body()["metadata"] | {"uid": f"{path}-{number}"}}
+        for path in PATHS
+        for number, value in enumerate(WRONG)
+    ]
+    model = ReadModel(lambda: [*objects, bystander(1)])
+    async with served(model=model) as client:
+        for path in ("/", "/api/services", "/?sort=accelerators", "/services/vision/resnet50"):
+            answer = await client.get(path)
+            assert answer.status == 200, path
+            assert "resnet50" in await answer.text()

@@ -9,6 +9,8 @@ import pytest
 from controller_world import REPLICA_RPS, World, play
 from headroom.controller.sharing.ceilings import Caps
 
+GPUS: dict[str, Any] = {"resources": {"limits": {"nvidia.com/gpu": 2}}}
+
 
 def settled(world: World) -> dict[str, int]:
     names = [name for (kind, _, name) in world.cluster.objects if kind == "Deployment"]
@@ -148,5 +150,61 @@ def test_new_process_counts_services_before_their_first_tick() -> None:
             await world.run_for(2.0)
             assert sum(settled(world).values()) <= 4
         assert settled(world) == {"a": 3, "b": 1}
+
+    play(story)
+
+
+HIDDEN = {
+    "in the server": {
+        "accelerator": {"count": 0},
+        "runtime": {"podTemplate": {"spec": {"containers": [GPUS | {"name": "server"}]}}},
+    },
+    "in a sidecar": {
+        "accelerator": {"count": 0},
+        "runtime": {"podTemplate": {"spec": {"containers": [GPUS | {"name": "other"}]}}},
+    },
+    "in an init container": {
+        "accelerator": {"count": 0},
+        "runtime": {"podTemplate": {"spec": {"initContainers": [GPUS | {"name": "first"}]}}},
+    },
+    "of another resource": {
+        "accelerator": {"resource": "example.com/none", "count": 0},
+        "runtime": {"resources": {"limits": {"nvidia.com/gpu": "2"}}},
+    },
+}
+
+
+@pytest.mark.parametrize("hidden", HIDDEN.values(), ids=list(HIDDEN))
+def test_accelerators_that_the_spec_does_not_claim_count(hidden: dict[str, Any]) -> None:
+    async def story(world: World) -> None:
+        await restarted(world, Caps(accelerators=5))
+        world.create(**hidden)
+        world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
+        await world.run_for(90.0)
+        assert settled(world) == {"resnet": 2}, "two replicas of two accelerators, one is left"
+        assert world.condition("ScalingLimited") == ("True", "OperatorLimit")
+        assert "5 accelerators in all" in world.message("ScalingLimited")
+        (event,) = world.cluster.events("AcceleratorsDiffer")
+        assert (
+            "requests 2 nvidia.com/gpu per replica and spec.accelerator claims none"
+            in (event["note"])
+        )
+        await world.restart_operator()
+        world.create("other")
+        await world.run_for(60.0)
+        assert settled(world) == {"resnet": 2, "other": 1}, "also before its first tick"
+
+    play(story)
+
+
+def test_target_is_counted_by_its_template_alone() -> None:
+    async def story(world: World) -> None:
+        await restarted(world, Caps(accelerators=3))
+        world.create_workload("own")
+        none = {"resource": "example.com/none", "count": 0}
+        world.create("adopted", target="own", accelerator=none)
+        world.pods.arrivals_rps["own"] = 6 * REPLICA_RPS
+        await world.run_for(90.0)
+        assert world.replicas("own") == 3
 
     play(story)

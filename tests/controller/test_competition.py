@@ -183,7 +183,9 @@ def test_pod_holds_accelerators_from_scheduling_to_deletion() -> None:
         spec__accelerator={"resource": "nvidia.com/gpu", "count": 2},
         spec__scaling={"minReplicas": 2, "maxReplicas": 9, "priority": 5},
     )
-    found = seen(ranker, Observation(now_s=9.0, current=6, pods=pods), decision, 2)
+    found = seen(
+        ranker, Observation(now_s=9.0, current=6, pods=pods), decision, "nvidia.com/gpu", 2
+    )
     demand = found.demand
     assert (demand.priority, demand.floor, demand.desired) == (5, 2, 7)
     assert (demand.allocated, found.leaving, found.held) == (3, 1, 8)
@@ -213,5 +215,38 @@ def test_only_insufficient_resource_counts_as_shortage(says: str, refused: int) 
         reason=Reason.WITHIN_TARGET,
         message="",
     )
-    found = seen(service(), Observation(now_s=9.0, current=1, pods=pods), decision, 1)
+    found = seen(
+        service(), Observation(now_s=9.0, current=1, pods=pods), decision, "nvidia.com/gpu", 1
+    )
     assert found.refused == refused
+
+
+def test_service_that_claims_no_accelerators_yields_those_of_its_template() -> None:
+    async def story(world: World) -> None:
+        gpu = {"name": "server", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+        unclaimed = {"podTemplate": {"spec": {"containers": [gpu]}}}
+        _compete(world, pool=6, accelerator={"count": 0}, runtime=unclaimed)
+        await world.run_for(120.0)
+        _load(world, high=3.5)
+        await world.run_for(80.0)
+        assert _standing(world)["high"] >= 4
+        assert world.condition("ScalingLimited", "low") == ("True", "YieldedToPriority")
+
+    play(story)
+
+
+def test_service_with_two_resources_yields_the_scarcer_one() -> None:
+    async def story(world: World) -> None:
+        nic = {"name": "server", "resources": {"limits": {"example.com/nic": 1}}}
+        both = {"podTemplate": {"spec": {"containers": [nic]}}}
+        _compete(world, pool=6, runtime=both)
+        await world.run_for(120.0)
+        _load(world, high=3.5)
+        await world.run_for(80.0)
+        assert _standing(world)["high"] >= 4
+        assert world.condition("ScalingLimited", "low") == ("True", "YieldedToPriority")
+        world.cluster.delete("InferenceService", "low")
+        await world.run_for(30.0)
+        assert world.condition("Ready", "high")[0] == "True"
+
+    play(story)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from headroom.api import InferenceService
 from headroom.controller.routing import port_numbers
 from headroom.controller.routing.handover import Next, ServiceTarget, step
 from headroom.controller.routing.ready_pods import ReadyPodIndex
 from headroom.resources import endpoint_slice
 from headroom.resources.names import SERVICE_LABEL
-from service_world import service
+from service_world import body, service
 
 A, B = "10.0.0.1", "10.0.0.2"
 TO_REPLICAS = Next(slice_first=None, service=ServiceTarget.REPLICAS, slice_after=())
@@ -60,12 +63,56 @@ def test_port_is_kept_across_restarts_and_never_shared() -> None:
     assert second is not None
     assert second != first
     slices = [endpoint_slice.build(service(), ["10.0.0.9"], second)]
-    uid = slices[0]["metadata"]["ownerReferences"][0]["uid"]
+    known = {service().uid: body()}
     kept = port_numbers.Recorded(port=second, addresses=("10.0.0.9",), service_name="resnet50")
-    assert port_numbers.read(slices) == {uid: kept}
-    assert port_numbers.read([endpoint_slice.build(service(), [], second)]) == {}
+    assert port_numbers.read(slices, known) == {service().uid: kept}
+    assert port_numbers.read([endpoint_slice.build(service(), [], second)], known) == {}
     everything = set(range(port_numbers.FIRST_PORT, port_numbers.FIRST_PORT + port_numbers.PORTS))
     assert port_numbers.choose("uid-1", everything) is None
+
+
+def _claims(of: InferenceService, port: int) -> dict[str, Any]:
+    return endpoint_slice.build(of, ["10.0.0.66"], port)
+
+
+def _with(slice_: dict[str, Any], **reference: str) -> dict[str, Any]:
+    slice_["metadata"]["ownerReferences"][0] |= reference
+    return slice_
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        _claims(service(metadata__namespace="attacker"), 20_123),
+        _claims(service(metadata__uid="nobody"), 20_123),
+        _with(_claims(service(), 20_123), name="other"),
+        _with(_claims(service(), 20_123), kind="Pod"),
+        _with(_claims(service(), 20_123), apiVersion="v1"),
+        _with(_claims(service(), 20_123), uid=""),
+        {**_claims(service(), 20_123), "ports": [{"port": "20123"}]},
+        {**_claims(service(), 20_123), "ports": [{"port": 80}]},
+    ],
+    ids=["namespace", "uid", "name", "kind", "group", "no uid", "text", "range"],
+)
+def test_slice_whose_owner_is_not_the_service_records_no_port(forged: dict[str, Any]) -> None:
+    assert port_numbers.read([forged], {service().uid: body()}) == {}
+
+
+def test_port_that_two_slices_claim_stays_with_the_service_it_was_chosen_for() -> None:
+    victim = service(metadata__uid="victim")
+    port = port_numbers.choose("victim", set())
+    assert port is not None
+    attackers = [
+        (f"attacker-{number}", service(metadata__uid=f"attacker-{number}", metadata__namespace="a"))
+        for number in range(20)
+    ]
+    known = {"victim": body(metadata__uid="victim")} | {
+        uid: body(metadata__uid=uid, metadata__namespace="a") for uid, _ in attackers
+    }
+    slices = [*(_claims(one, port) for _, one in attackers), _claims(victim, port)]
+    assert {uid: one.port for uid, one in port_numbers.read(slices, known).items()} == {
+        "victim": port
+    }
 
 
 def pod(**changes: object) -> dict[str, object]:

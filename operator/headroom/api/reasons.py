@@ -187,6 +187,9 @@ class StatusReason(StrEnum):
     NO_GATEWAY = "NoGateway"
     """RoutingReady: routing.mode is Gateway and no gateway is ready for the service; clients
     connect to the replicas."""
+    NO_PORT_LEFT = "NoPortLeft"
+    """RoutingReady: the services of the namespace have all ports of the gateways that one namespace
+    may have, or all are taken; clients connect to the replicas."""
     GATEWAY_BYPASSED = "GatewayBypassed"
     """RoutingReady: most requests reach the pods of targetRef through another Service; the latency
     is that of the replicas."""
@@ -222,6 +225,9 @@ class StatusReason(StrEnum):
     """Doctor: the metrics are those of another runtime.profile."""
     PROMETHEUS_UNREACHABLE = "PrometheusUnreachable"
     """Doctor: the operator gets no samples from its Prometheus."""
+    ACCELERATORS_DIFFER = "AcceleratorsDiffer"
+    """Event, doctor: spec.accelerator claims other accelerators than the pod template requests,
+    which are counted."""
     NOT_CHECKED = "NotChecked"
     """Doctor: a check could not read what it needs."""
 
@@ -252,6 +258,7 @@ OF_DOCTOR = frozenset(
         StatusReason.WRONG_PORT,
         StatusReason.WRONG_PROFILE,
         StatusReason.PROMETHEUS_UNREACHABLE,
+        StatusReason.ACCELERATORS_DIFFER,
         StatusReason.NOT_CHECKED,
     }
 )

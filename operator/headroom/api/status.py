@@ -231,7 +231,7 @@ class Status(Value):
         """The checkpoint as JSON; None if there is none that can be read."""
         try:
             return None if self.checkpoint is None else json.loads(self.checkpoint)
-        except ValueError:
+        except (ValueError, RecursionError):  # a nest of 5000 brackets is 5 kB of text
             return None
 
 

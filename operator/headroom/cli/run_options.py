@@ -64,6 +64,19 @@ MaxAccelerators = Annotated[
     ),
 ]
 
+NotAccelerators = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--not-accelerator",
+        metavar="PATTERN",
+        envvar="HEADROOM_NOT_ACCELERATORS",
+        help="Extended resource of pods that --max-accelerators does not count, such as rdma/*; "
+        "repeatable. Every other one counts. [default: rdma/*, vpc.amazonaws.com/*, "
+        "networking.gke.io.networks/*, devices.kubevirt.io/*]",
+        show_default=False,
+    ),
+]
+
 # The console
 
 CONSOLE_ADDRESS = "127.0.0.1"
@@ -122,6 +135,7 @@ DownloaderImage = Annotated[
 # Gateways and activators
 
 XDS_PORT = 18000
+PORTS, PORTS_PER_NAMESPACE = 10_000, 1_000
 ACTIVATOR_PORT = 18001
 
 GatewayNamespace = Annotated[
@@ -138,6 +152,15 @@ XdsPort = Annotated[
 ActivatorPort = Annotated[
     int, typer.Option(min=1, max=65535, help="Port on which activators get their configuration.")
 ]
+PortsPerNamespace = Annotated[
+    int,
+    typer.Option(
+        "--gateway-ports-per-namespace",
+        min=1,
+        max=PORTS,
+        help=f"Most ports of the gateways, of {PORTS} in all, that services of one namespace have.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +170,7 @@ class GatewayChoice:
     namespace: str
     port: int = XDS_PORT
     activator_port: int = ACTIVATOR_PORT
+    ports_per_namespace: int = PORTS_PER_NAMESPACE
 
 
 # Leadership

@@ -6,6 +6,7 @@ as far as possible.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -15,6 +16,7 @@ from headroom.api.conditions import Condition, Conditions, ConditionStatus, Cond
 from headroom.api.demand_status import DemandStatus
 from headroom.api.reasons import StatusReason
 from headroom.api.status import SloStatus, Status
+from headroom.resources import accelerators
 
 Manifest = Mapping[str, Any]
 
@@ -163,7 +165,8 @@ class ServiceSummary:
 def summarize(service: Manifest, accelerators_per_replica: int | None = None) -> ServiceSummary:
     """Summarize one object as the API server returns it.
 
-    `accelerators_per_replica` are those of a targetRef's pod template, if known.
+    `accelerators_per_replica` are those of a targetRef's pod template, if known. A field of another
+    type than the schema's, which an older schema may have admitted, is unknown.
     """
     metadata, spec = service["metadata"], _of(service, "spec")
     status = Status.read(service.get("status"))
@@ -172,7 +175,7 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
     state, why = state_of(status.conditions)
     per_replica = accelerators_per_replica
     if not spec.get("targetRef"):
-        per_replica = int(accelerator.get("count") or 0)
+        per_replica = accelerators.counted(accelerators.of_stored(spec))
     pending = {
         "warming": status.warming_replicas,
         "unschedulable": status.unschedulable_replicas,
@@ -184,23 +187,23 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
         uid=metadata.get("uid", ""),
         state=state,
         why=why,
-        percentile=objective.get("percentile"),
-        target=objective.get("target"),
+        percentile=_number(objective.get("percentile")),
+        target=_text(objective.get("target")),
         latency=signals.latency if signals else None,
         arrivals_rps=signals.arrivals_per_second if signals else None,
         demand=status.demand,
         waiting=signals.waiting if signals else None,
         utilization=signals.utilization if signals else None,
-        ceiling=slo.get("utilizationCeiling"),
+        ceiling=_number(slo.get("utilizationCeiling")),
         freshness=signals.freshness if signals else None,
         current=status.replicas,
         ready=status.ready_replicas,
         desired=decision.replicas if decision else None,
         pending={state: number for state, number in pending.items() if number},
-        min_replicas=scaling.get("minReplicas"),
-        max_replicas=scaling.get("maxReplicas"),
-        mode=scaling.get("mode"),
-        accelerator=accelerator.get("resource", ""),
+        min_replicas=_number(scaling.get("minReplicas")),
+        max_replicas=_number(scaling.get("maxReplicas")),
+        mode=_text(scaling.get("mode")),
+        accelerator=_text(accelerator.get("resource")) or "",
         accelerators=None if per_replica is None else status.replicas * per_replica,
         reason=decision.reason if decision else None,
         message=decision.message if decision else None,
@@ -245,6 +248,16 @@ def summary_json(row: ServiceSummary) -> dict[str, Any]:
 def _camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
+
+
+def _number(value: object) -> Any:
+    """Return a number of the spec; None for what is none."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if plain and math.isfinite(value) else None  # type: ignore[arg-type]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _of(parent: Manifest, key: str) -> Manifest:

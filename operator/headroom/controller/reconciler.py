@@ -34,10 +34,11 @@ from headroom.controller.report.reporter import Reporter
 from headroom.controller.scheduling import tick_period
 from headroom.controller.service_context import ServiceContext, restore
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceiling, Ceilings
-from headroom.controller.sharing.competition import Competition, accelerators_per_replica
+from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceiling, Ceilings, template_of
+from headroom.controller.sharing.competition import Competition
 from headroom.controller.warmup import Requester, Warmer
 from headroom.errors import NotFound, ScrapeFailed
+from headroom.resources import accelerators
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, State
 from headroom.scaling.values import CostModel, PodState
@@ -133,7 +134,7 @@ class Reconciler:
             return
         conflicts = await self._conflicts(context, service, gathered, raw)
         context.decide.reset_on_mode_change(service.spec.scaling.mode)
-        workload = context.children[-1] if context.children else gathered.deployment or {}
+        workload = _workload(context, gathered)
         current = 0 if gathered.deployment is None else gathered.observation.current
         ceiling = self._ceilings.of(service, workload, current)
         if gathered.deployment is None and ceiling.replicas == 0:
@@ -168,6 +169,7 @@ class Reconciler:
             misses_per_cold_start=_misses_per_cold_start(service, decided),
             tokens=decided.tokens.measured,
             failure=failure,
+            accelerators=_difference(service, workload),
         )
         desired = min(_desired(tick, decided.after.state), ceiling.replicas)
         self._ceilings.note(service, workload, decided.observation, desired)
@@ -265,7 +267,7 @@ class Reconciler:
                     post_inputs=decided.post_inputs,
                     pods=gathered.pods,
                     decision=decision,
-                    accelerators_per_replica=_accelerators(service, gathered),
+                    accelerators_per_replica=_accelerators(_workload(context, gathered)),
                 )
             )
 
@@ -432,8 +434,18 @@ def _misses_per_cold_start(service: InferenceService, decided: DecisionResult) -
     )
 
 
-def _accelerators(service: InferenceService, gathered: Gathered) -> int | None:
-    template = ((gathered.deployment or {}).get("spec") or {}).get("template")
-    if service.spec.target_ref is not None and template is None:
-        return None
-    return accelerators_per_replica(service, template)
+def _workload(context: ServiceContext, gathered: Gathered) -> Manifest:
+    """Return the manifest that the replicas follow; empty for a target that is gone."""
+    return context.children[-1] if context.children else gathered.deployment or {}
+
+
+def _accelerators(workload: Manifest) -> int | None:
+    template = template_of(workload)
+    return None if template is None else accelerators.counted(accelerators.of_template(template))
+
+
+def _difference(service: InferenceService, workload: Manifest) -> str:
+    template = template_of(workload)
+    if template is None:
+        return ""
+    return accelerators.difference(service, accelerators.of_template(template))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from headroom.resources import model_source, names, probes
+from headroom.resources import accelerators, model_source, names, probes
 from headroom.resources.overlay import lay_over
 from headroom.resources.settings import DEFAULTS, Settings
 
@@ -33,6 +33,7 @@ def build(service: InferenceService, settings: Settings = DEFAULTS) -> dict[str,
     allowed_s = (
         2 * warmup_s if warmup.by_operator else warmup_s
     )  # it starts after the probes succeed
+    template = _template(service, settings)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -41,8 +42,8 @@ def build(service: InferenceService, settings: Settings = DEFAULTS) -> dict[str,
             "selector": {"matchLabels": names.selector_labels(service.name)},
             "progressDeadlineSeconds": allowed_s + _allowance_s(service),
             "revisionHistoryLimit": 3,
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": _rolling_update(service)},
-            "template": _template(service, settings),
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": _rolling_update(template)},
+            "template": template,
         },
     }
 
@@ -56,12 +57,12 @@ def _allowance_s(service: InferenceService) -> int:
     return PULL_ALLOWANCE_S + (DOWNLOAD_ALLOWANCE_S if service.spec.model.is_fetched else 0)
 
 
-def _rolling_update(service: InferenceService) -> dict[str, Any]:
+def _rolling_update(template: dict[str, Any]) -> dict[str, Any]:
     """Replace replicas with accelerators in place.
 
     A surge pod needs a free accelerator; without one it stays Pending and the rollout never ends.
     """
-    if service.spec.accelerator.count:
+    if accelerators.of_template(template):
         return {"maxSurge": 0, "maxUnavailable": 1}
     return {"maxSurge": 1, "maxUnavailable": 0}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from headroom.api.kind import API_VERSION, GROUP, KIND
@@ -98,3 +99,19 @@ def owner_reference(service: InferenceService) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def is_owner(
+    service: Mapping[str, Any], child: Mapping[str, Any], reference: Mapping[str, Any]
+) -> bool:
+    """Whether a child's reference names this InferenceService; both are given by their metadata.
+
+    The API server does not check references: group, kind, namespace, name and UID must all agree.
+    """
+    return (
+        service.get("namespace") == child.get("namespace")
+        and str(reference.get("apiVersion", "")).partition("/")[0] == GROUP
+        and reference.get("kind") == KIND
+        and reference.get("name") == service.get("name")
+        and reference.get("uid") == service.get("uid")
+    )

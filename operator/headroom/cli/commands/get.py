@@ -89,23 +89,23 @@ async def _accelerators_per_replica(
     api: KubernetesApi, service: dict[str, Any], few: asyncio.Semaphore
 ) -> int | None:
     """Read the count from the pod template of a targetRef; None without one or if unreadable."""
-    from headroom.api import InferenceService, InvalidSpec
-    from headroom.controller.sharing.competition import accelerators_per_replica
     from headroom.errors import ClusterError
+    from headroom.resources import accelerators
 
     target = service["spec"].get("targetRef")
     if not target:
         return None
     namespace = service["metadata"]["namespace"]
     try:
-        parsed = InferenceService.parse(service)
         async with few:
             workload = await api.get(
                 target["apiVersion"], target["kind"], namespace, target["name"]
             )
         template = workload["spec"].get("template")
-        return None if template is None else accelerators_per_replica(parsed, template)
-    except (ClusterError, InvalidSpec, KeyError):
+        if not isinstance(template, dict):
+            return None
+        return accelerators.counted(accelerators.of_template(template))
+    except (ClusterError, KeyError):
         return None
 
 

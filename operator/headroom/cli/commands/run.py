@@ -17,6 +17,7 @@ from headroom.cli.run_options import (
     CONSOLE_ADDRESS,
     CONSOLE_PORT,
     LEASE_NAME,
+    PORTS_PER_NAMESPACE,
     XDS_PORT,
     ActivatorPort,
     ConsoleAddress,
@@ -30,6 +31,8 @@ from headroom.cli.run_options import (
     LogLevelOption,
     MaxAccelerators,
     MaxReplicas,
+    NotAccelerators,
+    PortsPerNamespace,
     PrometheusUrls,
     ReplicaLabels,
     WithConsole,
@@ -66,11 +69,13 @@ def run(
     lease_name: LeaseName = LEASE_NAME,
     max_replicas_per_service: MaxReplicas = None,
     max_accelerators: MaxAccelerators = None,
+    not_accelerator: NotAccelerators = None,
     prometheus: PrometheusUrls = None,
     prometheus_replica_label: ReplicaLabels = None,
     gateway_namespace: GatewayNamespace = None,
     xds_port: XdsPort = XDS_PORT,
     activator_port: ActivatorPort = ACTIVATOR_PORT,
+    gateway_ports_per_namespace: PortsPerNamespace = PORTS_PER_NAMESPACE,
     downloader_image: DownloaderImage = None,
     record: Annotated[
         Path | None,
@@ -91,6 +96,7 @@ def run(
     from headroom.cli.compose.process_setup import configure_logging
     from headroom.controller.sharing.ceilings import Caps
     from headroom.errors import ClusterError
+    from headroom.resources.accelerators import NOT_COUNTED
     from headroom.resources.settings import DOWNLOADER_IMAGE, Settings
 
     tick_s = _tick_s(tick)
@@ -102,9 +108,11 @@ def run(
         shown = console_choice(console, console_address, console_port)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--console-address") from None
-    gateway = (
-        GatewayChoice(gateway_namespace, xds_port, activator_port) if gateway_namespace else None
-    )
+    gateway = None
+    if gateway_namespace:
+        gateway = GatewayChoice(
+            gateway_namespace, xds_port, activator_port, gateway_ports_per_namespace
+        )
     instance = os.environ.get("HOSTNAME") or socket.gethostname()
     configure_logging(log_level.number)
     options = RunOptions(
@@ -115,7 +123,11 @@ def run(
         lease=lease_choice(lease_namespace, lease_name, instance) if lease else None,
         prometheus=urls,
         replica_labels=prometheus_replica_label or (),
-        caps=Caps(replicas_per_service=max_replicas_per_service, accelerators=max_accelerators),
+        caps=Caps(
+            replicas_per_service=max_replicas_per_service,
+            accelerators=max_accelerators,
+            not_counted=tuple(not_accelerator or NOT_COUNTED),
+        ),
         console=shown,
         gateway=gateway,
         record=record,

@@ -58,6 +58,7 @@ def routing_parts(
         counts=GatewayPages(pages, clock),
         gateway_namespace=choice.namespace,
         namespaces=namespaces,
+        ports_per_namespace=choice.ports_per_namespace,
     )
     server.listen(on_left=router.gateway_left)
     return router, server, desk

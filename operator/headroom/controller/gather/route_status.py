@@ -24,6 +24,9 @@ class RouteStatus:
     trouble: str = ""
     """Why its routing could not be written; empty where it could."""
 
+    refused: str = ""
+    """Why it has no port of the gateways; empty where it has one or needs none."""
+
     @property
     def can_activate(self) -> bool:
         """Whether a request is held while there is no replica."""

@@ -49,6 +49,8 @@ class TickResult:
     written: WriteResult
     preemption: str = ""
     """Which services give accelerators to this one; empty if none does."""
+    accelerators: str = ""
+    """Where the spec claims other accelerators than the pod template requests."""
     ceiling: Ceiling | None = None
     """What the operator's settings allow; None if they were not checked."""
     conflicts: ConflictStatus = field(default_factory=ConflictStatus)

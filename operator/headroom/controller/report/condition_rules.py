@@ -188,7 +188,8 @@ def _scaling_limited(tick: TickResult) -> _Condition:
         if applied.limit in _LIMITS and applied.after < applied.before:
             message = f"{applied.before} replicas are needed, {applied.after} allowed"
             return _TRUE, _LIMITS[applied.limit], join(message, applied.detail)
-    return _FALSE, StatusReason.WITHIN_BOUNDS, "no limit reduces the number of replicas"
+    message = join("no limit reduces the number of replicas", tick.accelerators)
+    return _FALSE, StatusReason.WITHIN_BOUNDS, message
 
 
 def _metrics_available(tick: TickResult) -> _Condition:
@@ -318,6 +319,9 @@ def _routing_ready(tick: TickResult) -> _Condition:
             return _TRUE, StatusReason.VIA_GATEWAY, message
         message = "clients connect to the replicas, because routing.mode is Service"
         return _TRUE, StatusReason.DIRECT_TO_PODS, message
+    if route.refused:
+        message = f"clients connect to the replicas, because {route.refused}"
+        return _FALSE, StatusReason.NO_PORT_LEFT, message
     if not route.gateways:
         message = (
             "no gateway accepts connections for the service, so clients connect to the replicas"

@@ -68,6 +68,16 @@ def of_preemption(preemption: str) -> Event:
     return Event(reason=StatusReason.PREEMPTING_LOWER_PRIORITY, note=preemption, action="Scale")
 
 
+def of_accelerators(difference: str) -> Event:
+    """Tell that spec.accelerator claims something else than the pod template requests."""
+    return Event(
+        reason=StatusReason.ACCELERATORS_DIFFER,
+        note=f"{difference}; set spec.accelerator to it",
+        action="Evaluate",
+        warning=True,
+    )
+
+
 def of_replacement(pod: str, decision: Decision) -> Event:
     """Return the event of an eviction."""
     why = decision.replacement.detail if decision.replacement else "is slow or fails"

@@ -78,6 +78,9 @@ class Reporter:
         if tick.preemption and tick.preemption != state.preemption:
             posted.insert(0, events.of_preemption(tick.preemption))
         state.preemption = tick.preemption
+        if tick.accelerators and tick.accelerators != state.accelerators:
+            posted.insert(0, events.of_accelerators(tick.accelerators))
+        state.accelerators = tick.accelerators
         if tick.written.scaled:
             posted.insert(
                 0,
@@ -198,7 +201,7 @@ def _key_of(tick: TickResult, found: Iterable[ConditionResult]) -> StatusKey:
     return StatusKey(
         urgent=(tick.service.generation, tick.written, decision.replicas, decision.current),
         other=(
-            tick.preemption,
+            (tick.preemption, tick.accelerators),
             (decision.direction, decision.reason),
             decision.counts,
             {one.waits_for.reason for one in tick.gathered.pods if one.waits_for is not None},

@@ -35,6 +35,8 @@ class ReportState:
     """When this process last wrote the status."""
     preemption: str = ""
     """Which services give accelerators to this one, as last reported."""
+    accelerators: str = ""
+    """Which accelerators the spec claims that the pod template does not request, as reported."""
     events_s: dict[str, float] = field(default_factory=dict)
     """When an event of each reason was last posted."""
 

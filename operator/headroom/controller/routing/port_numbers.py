@@ -1,24 +1,29 @@
 """Assign each routed service a port of the gateways. Pure.
 
 A service's port is where its UID's digest points, or the next free one. The service keeps it: its
-slice records it, and an operator that restarts reads it from there.
+slice records it, and an operator that restarts reads it from there. Users who may write slices in
+a namespace can write any port into them, so a record is believed only of the service that owns the
+slice, and of two records of a port the one nearer to where its UID points holds.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from headroom.controller.ports import Manifest
 from headroom.resources.endpoint_slice import SERVICE_NAME_LABEL
+from headroom.resources.names import is_owner
 
 FIRST_PORT, PORTS = 20_000, 10_000
+PER_NAMESPACE = 1_000
+"""Ports that the services of one namespace may have, unless a setting says otherwise."""
 
 
 def choose(uid: str, taken: Container[int]) -> int | None:
     """Choose a port; None where all are taken."""
-    begin = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:4]) % PORTS
+    begin = _begin(uid)
     for step in range(PORTS):
         port = FIRST_PORT + (begin + step) % PORTS
         if port not in taken:
@@ -36,23 +41,46 @@ class Recorded:
     """The Service that it belongs to."""
 
 
-def read(slices: Iterable[Manifest]) -> dict[str, Recorded]:
-    """Return what each service's slice records; of two with the same port, the first keeps it."""
-    found: dict[str, Recorded] = {}
+def read(slices: Iterable[Manifest], services: Mapping[str, Manifest]) -> dict[str, Recorded]:
+    """Return what the slice of each service records, by UID; `services` are those that exist.
+
+    Of two records of one port that are equally near, the older service's holds.
+    """
+    candidates = []
     for one in slices:
-        metadata = one["metadata"]
-        owner = next((ref["uid"] for ref in metadata.get("ownerReferences") or ()), None)
+        owner = _owner(one, services)
         port = next((entry.get("port") for entry in one.get("ports") or ()), None)
-        taken = {each.port for each in found.values()}
-        if owner is None or not isinstance(port, int) or port in taken:
+        if owner is None or not isinstance(port, int) or not one.get("endpoints"):
             continue
-        if FIRST_PORT <= port < FIRST_PORT + PORTS and one.get("endpoints"):
-            found[owner] = Recorded(
-                port=port,
-                addresses=tuple(a for entry in one["endpoints"] for a in entry["addresses"]),
-                service_name=(metadata.get("labels") or {}).get(SERVICE_NAME_LABEL, ""),
-            )
+        if FIRST_PORT <= port < FIRST_PORT + PORTS:
+            created = str(services[owner]["metadata"].get("creationTimestamp", ""))
+            steps = (port - FIRST_PORT - _begin(owner)) % PORTS
+            candidates.append((steps, created, owner, port, one))
+    found: dict[str, Recorded] = {}
+    taken: set[int] = set()
+    for _, _, owner, port, one in sorted(candidates, key=lambda each: each[:3]):
+        if owner in found or port in taken:
+            continue
+        taken.add(port)
+        found[owner] = Recorded(
+            port=port,
+            addresses=tuple(a for entry in one["endpoints"] for a in entry["addresses"]),
+            service_name=(one["metadata"].get("labels") or {}).get(SERVICE_NAME_LABEL, ""),
+        )
     return found
+
+
+def _owner(one: Manifest, services: Mapping[str, Manifest]) -> str | None:
+    """Return the UID of the service that owns the slice, as names, namespace and UID agree."""
+    for reference in one["metadata"].get("ownerReferences") or ():
+        service = services.get(reference.get("uid", ""))
+        if service is not None and is_owner(service["metadata"], one["metadata"], reference):
+            return str(reference["uid"])
+    return None
+
+
+def _begin(uid: str) -> int:
+    return int.from_bytes(hashlib.sha256(uid.encode()).digest()[:4]) % PORTS
 
 
 def preference(uid: str, gateway: str) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -94,11 +95,14 @@ class Router:
     namespaces: Sequence[str] = ()
     counts: GatewayPages | None = None
     """The gateways' counts of each service; None if they are not read."""
+    ports_per_namespace: int = port_numbers.PER_NAMESPACE
     restart_after_s: float = RESTART_AFTER_S
     _dirty: asyncio.Event = field(default_factory=asyncio.Event)
     _left: asyncio.Event = field(default_factory=asyncio.Event)
     _routed: dict[str, Routed] = field(default_factory=dict)
     """By UID, as the present leadership knows them."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why a service in Gateway mode has no port, by UID."""
 
     async def lead(
         self, cluster: Cluster, cache: ServiceCache, cost_of: Callable[[str], CostModel | None]
@@ -122,7 +126,7 @@ class Router:
         """Return how requests reach a service now."""
         routed = self._routed.get(service.uid)
         if routed is None:
-            return NOT_ROUTED
+            return replace(NOT_ROUTED, refused=self.refused.get(service.uid, ""))
         key = f"{service.namespace}/{service.name}"
         return RouteStatus(
             gateways=routed.addresses,
@@ -138,7 +142,7 @@ class Router:
     ) -> None:
         book, gates = ReadyPodIndex(self._dirty.set), ReadyPodIndex(self._gateways_changed)
         await cache.synced.wait()
-        self._routed = await self._seed(cluster)
+        self._routed = await self._seed(cluster, cache)
         async with asyncio.TaskGroup() as group:
             targets = TargetPods(cluster, self.watch_pods, self._dirty.set, group)
             loop = RoutingLoop(self, cluster, cache, cost_of, book, gates, targets, self._routed)
@@ -183,7 +187,7 @@ class Router:
                 await self._dirty.wait()
         self._dirty.clear()
 
-    async def _seed(self, cluster: Cluster) -> dict[str, Routed]:
+    async def _seed(self, cluster: Cluster, cache: ServiceCache) -> dict[str, Routed]:
         """Read the ports that an earlier operator assigned."""
         while True:
             try:
@@ -198,6 +202,7 @@ class Router:
                 _log.warning("the slices of gateways could not be read: %s", error)
                 await asyncio.sleep(SEED_AGAIN_S)
                 continue
+            known = {uid: one for uid in cache.uids() if (one := cache.get(uid)) is not None}
             return {
                 uid: Routed(
                     port=one.port,
@@ -205,7 +210,7 @@ class Router:
                     addresses=one.addresses,
                     service_name=one.service_name,
                 )
-                for uid, one in port_numbers.read(slices).items()
+                for uid, one in port_numbers.read(slices, known).items()
             }
 
 
@@ -309,14 +314,28 @@ class RoutingLoop:
         for uid in [uid for uid in self._routed if uid not in known]:
             del self._routed[uid]
         taken = {routed.port for routed in self._routed.values()}
+        held = Counter(known[uid].namespace for uid in self._routed)
+        refused: dict[str, str] = {}
         for uid, service in known.items():
-            if service.spec.routing.mode == "Gateway" and uid not in self._routed:
-                port = port_numbers.choose(uid, taken)
-                if port is None:
-                    _log.error("no port is left for %s/%s", service.namespace, service.name)
-                    continue
-                taken.add(port)
-                self._routed[uid] = Routed(port=port, writer=ChildWriter())
+            if service.spec.routing.mode != "Gateway" or uid in self._routed:
+                continue
+            share = self._router.ports_per_namespace
+            if held[service.namespace] >= share:
+                refused[uid] = (
+                    f"services of the namespace have all {share} ports of the gateways that one "
+                    "namespace may have (--gateway-ports-per-namespace)"
+                )
+                continue
+            port = port_numbers.choose(uid, taken)
+            if port is None:
+                refused[uid] = f"all {port_numbers.PORTS} ports of the gateways are taken"
+                continue
+            taken.add(port)
+            held[service.namespace] += 1
+            self._routed[uid] = Routed(port=port, writer=ChildWriter())
+        for uid in refused.keys() - self._router.refused.keys():
+            _log.error("%s/%s: %s", known[uid].namespace, known[uid].name, refused[uid])
+        self._router.refused = refused
         self._targets.follow(
             service
             for uid, service in known.items()

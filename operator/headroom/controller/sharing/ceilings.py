@@ -13,7 +13,13 @@ from headroom.api import InferenceService
 from headroom.api.status import Status
 from headroom.controller.ports import Manifest
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.controller.sharing.competition import accelerators_per_replica
+from headroom.resources.accelerators import (
+    NOT_COUNTED,
+    Accelerators,
+    counted,
+    of_stored,
+    per_replica,
+)
 from headroom.scaling.values import Observation, PodState, Policy
 
 _ASK = "the operator's administrator can raise it"
@@ -26,6 +32,8 @@ class Caps:
     replicas_per_service: int | None = None
     accelerators: int | None = None
     """Of all services that this operator keeps, whatever their resource is called."""
+    not_counted: tuple[str, ...] = NOT_COUNTED
+    """Patterns of extended resources that are no accelerators."""
 
 
 NO_CAPS = Caps()
@@ -70,14 +78,15 @@ class Ceilings:
             allowed = per_service
             why = f"the operator allows {per_service} replicas per service; {_ASK} "
             why += "(--max-replicas-per-service)"
-        count = accelerators_per_replica(service, _template(workload))
+        count = self._count(per_replica(service, template_of(workload)))
         if self._caps.accelerators is not None and count:
             others = self._total - self._held.get(service.uid, 0)
             room = max(0, self._caps.accelerators - others) // count
             if room < allowed:
                 allowed = room
                 why = f"the operator allows {self._caps.accelerators} accelerators in all, other "
-                why += f"services hold {others}; {_ASK} (--max-accelerators)"
+                why += f"services hold {others} and each replica {count}; {_ASK} "
+                why += "(--max-accelerators)"
         exceeded = why != "" and current > allowed
         return Ceiling(replicas=max(allowed, current), why=why, exceeded=exceeded)
 
@@ -87,9 +96,9 @@ class Ceilings:
         """Count a service's requested replicas, and its pods beyond them."""
         leaving = observation.count(PodState.TERMINATING)
         listed = len(observation.pods) - leaving
-        counted = max(asked, listed + observation.unlisted_ready)
-        count = accelerators_per_replica(service, _template(workload))
-        self._hold(service.uid, count * (counted + leaving))
+        replicas = max(asked, listed + observation.unlisted_ready)
+        count = self._count(per_replica(service, template_of(workload)))
+        self._hold(service.uid, count * (replicas + leaving))
 
     def forget(self, uid: str) -> None:
         """Remove a deleted service."""
@@ -102,15 +111,18 @@ class Ceilings:
         self._begun = True
         for uid in self._cache.uids():
             raw = self._cache.get(uid) or {}
-            count = ((raw.get("spec") or {}).get("accelerator") or {}).get("count", 1)
-            if isinstance(count, int):
-                self._hold(uid, Status.read(raw.get("status")).replicas * count)
+            count = self._count(of_stored(raw.get("spec") or {}))
+            self._hold(uid, Status.read(raw.get("status")).replicas * count)
+
+    def _count(self, held: Accelerators) -> int:
+        return counted(held, self._caps.not_counted)
 
     def _hold(self, uid: str, accelerators: int) -> None:
         self._total += accelerators - self._held.get(uid, 0)
         self._held[uid] = accelerators
 
 
-def _template(workload: Manifest) -> Manifest | None:
-    template: Manifest | None = (workload.get("spec") or {}).get("template")
-    return template
+def template_of(workload: Manifest) -> Manifest | None:
+    """Return the pod template of a workload; None where its kind has it elsewhere."""
+    template = (workload.get("spec") or {}).get("template")
+    return template if isinstance(template, dict) else None

@@ -32,7 +32,7 @@ LIMITS = frozenset(
 WARNINGS = frozenset(
     {
         *(_R.RECOMMEND_ONLY, _R.NO_GATEWAY, _R.NO_ACTIVATOR, _R.SCALING_DISABLED),
-        *(_R.GATEWAY_BYPASSED, _R.REPLICA_SLOW, _R.REPLICA_FAILING),
+        *(_R.NO_PORT_LEFT, _R.GATEWAY_BYPASSED, _R.REPLICA_SLOW, _R.REPLICA_FAILING),
         _R.REPLICA_IMPLAUSIBLE,
         *(_R.RETRIES_COUNTED, _R.CONNECTIONS_PINNED, _R.DOWNSTREAM_LIMIT),
     }
@@ -106,6 +106,8 @@ REMEDIES: dict[StatusReason, str] = {
     "another; replace the pod if they are wrong, or correct what is between it and the operator",
     _R.COST_UNKNOWN: "send requests; the cost is learned from them",
     _R.NO_GATEWAY: "install deploy/components/gateway, or set spec.routing.mode to Service",
+    _R.NO_PORT_LEFT: "set spec.routing.mode of services that need no gateway to Service; the "
+    "operator's administrator can raise --gateway-ports-per-namespace",
     _R.GATEWAY_BYPASSED: "point clients to the Service that the message names; requests to other "
     "Services of the workload are balanced by connection",
     _R.NO_ACTIVATOR: "check the pods of headroom-activator, or set spec.scaling.minReplicas to 1",

@@ -28,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     service_checks.nothing_is_paused,
     service_checks.service_is_evaluated,
     service_checks.accelerators_exist,
+    service_checks.accelerators_are_as_claimed,
     routing_checks.gateway_port_is_declared,
     telemetry_checks.prometheus_answers,
     telemetry_checks.pods_expose_metrics,

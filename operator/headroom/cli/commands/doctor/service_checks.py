@@ -17,6 +17,7 @@ from headroom.cli.commands.doctor.facts import (
     uid,
 )
 from headroom.cli.commands.doctor.findings import Diagnosis, note, problem, warning
+from headroom.resources import accelerators
 
 SILENT_AFTER_S = 300.0
 """Status is written every minute; a quarter second for each service where they are many."""
@@ -125,20 +126,22 @@ def accelerators_exist(facts: Facts) -> Iterator[Diagnosis]:
         return
     needed: defaultdict[str, int] = defaultdict(int)
     for one in facts.services:
-        accelerator = one["spec"].get("accelerator") or {}
-        name, count = accelerator.get("resource", ""), int(accelerator.get("count") or 0)
-        if one["spec"].get("targetRef") or not count:
+        if one["spec"].get("targetRef"):
             continue
-        needed[name] += int((one["spec"].get("scaling") or {}).get("minReplicas") or 1) * count
-        largest = max((_allocatable(node, name) for node in facts.nodes), default=0)
-        if largest < count:
-            yield problem(
-                StatusReason.NO_ACCELERATORS,
-                subject(one),
-                f"a replica needs {count} {name}, and the largest node has {largest}",
-                f"add nodes with {name}, install its device plugin, or change spec.accelerator "
-                "(count: 0 needs none)",
-            )
+        least = _whole((one["spec"].get("scaling") or {}).get("minReplicas"), 1)
+        for name, count in sorted(accelerators.of_stored(one["spec"]).items()):
+            if name == accelerators.CLAIM:  # devices of claims are no resource of the node
+                continue
+            needed[name] += least * count
+            largest = max((_allocatable(node, name) for node in facts.nodes), default=0)
+            if largest < count:
+                yield problem(
+                    StatusReason.NO_ACCELERATORS,
+                    subject(one),
+                    f"a replica needs {count} {name}, and the largest node has {largest}",
+                    f"add nodes with {name}, install its device plugin, or change "
+                    "spec.accelerator (count: 0 needs none)",
+                )
     for name, number in sorted(needed.items()):
         total = sum(_allocatable(node, name) for node in facts.nodes)
         if 0 < total < number:
@@ -149,6 +152,33 @@ def accelerators_exist(facts: Facts) -> Iterator[Diagnosis]:
                 "add nodes, or lower spec.scaling.minReplicas; spec.scaling.priority decides which "
                 "service gets them",
             )
+
+
+def accelerators_are_as_claimed(facts: Facts) -> Iterator[Diagnosis]:
+    """Find pod templates that request other accelerators than spec.accelerator claims."""
+    for one in facts.services:
+        try:
+            service = InferenceService.parse(one)
+        except InvalidSpec:
+            continue
+        held = accelerators.of_stored(one["spec"])
+        if service.spec.target_ref is not None:
+            template = ((facts.targets.get(uid(one)) or {}).get("spec") or {}).get("template")
+            if not isinstance(template, dict):
+                continue
+            held = accelerators.of_template(template)
+        if difference := accelerators.difference(service, held):
+            yield warning(
+                StatusReason.ACCELERATORS_DIFFER,
+                subject(one),
+                difference,
+                "set spec.accelerator to what the pod template requests",
+            )
+
+
+def _whole(value: object, missing: int) -> int:
+    """Return a number of the spec as the operator reads it: 0 replicas are one, to start with."""
+    return value if isinstance(value, int) and value > 0 else missing
 
 
 def _workload(one: Manifest) -> tuple[str, str, str]:
