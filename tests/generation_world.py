@@ -76,10 +76,12 @@ class Device:
         if not samples:
             return ()
         ends = self.lengths.get(sequence.request.key)
-        got, context = [], list(held)
+        got: list[SampledToken] = []
+        context = list(held) if drafts else []
         for draft in (*tokens[len(tokens) - drafts :], None) if drafts else (None,):
-            made = len(context) - len(sequence.request.prompt) + 1
-            token = END if ends is not None and made >= ends else next_token(context)
+            so_far = context if drafts else held
+            made = len(so_far) - len(sequence.request.prompt) + 1
+            token = END if ends is not None and made >= ends else next_token(so_far)
             got.append(SampledToken(token))
             if token != draft:
                 break

@@ -6,7 +6,10 @@
 | while draining                                    | 503, retry after 1 s (another replica)  |
 | too many requests or tokens wait                  | 429, retry once they are served         |
 | its tenant waits with more than what is free      | 429: another tenant finds room          |
-| predicted to miss one of its deadlines            | 429                                     |
+| predicted to miss one of its deadlines            | 429, retry once the backlog is served   |
+
+A prediction is not trusted while nothing runs or waits: refusing would leave the device idle and
+teach nothing. The usable share of deadlines is controlled by misses, as for batches.
 """
 
 from __future__ import annotations
@@ -14,9 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headroom_server.errors import InvalidRequestError, QueueFullError, RefusedError
+from headroom_server.generation.scheduling.forecast import Forecast, ahead_of, forecast
+from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.values import GenerationLimits, GenerationRequest
 from headroom_server.scheduling.admission import retry_after_s
+from headroom_server.scheduling.deadline_margin import DeadlineMargin
+
+BUDGET_WEIGHT = 0.05
 
 
 def check_valid(request: GenerationRequest, limits: GenerationLimits) -> None:
@@ -50,30 +58,82 @@ class Admission:
     def __init__(self, state: SchedulerState, chance: Callable[[], float]) -> None:
         self._state = state
         self._chance = chance
+        self._margins: dict[int, DeadlineMargin] = {}
         self.draining = False
+        self.due_within_s: float | None = None
+        """Recent mean time from arrival to the first token's deadline."""
 
-    def check(self, request: GenerationRequest, now_s: float) -> None:
+    def check(self, sequence: LiveSequence, now_s: float) -> None:
         """Raise what a client gets whose request is not accepted."""
         if self.draining:
             raise RefusedError("this replica is stopping", retry_after_s=1)
-        check_valid(request, self._state.limits)
-        self._check_room(request, now_s)
+        request = sequence.request
+        self._check_room(request)
+        first_s, whole_s = request.first_token_deadline_s, request.deadline_s
+        if first_s is not None:
+            budget_s = first_s - request.arrived_s
+            usual_s = budget_s if self.due_within_s is None else self.due_within_s
+            self.due_within_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
+        if (first_s is None and whole_s is None) or not self._state.cost.known:
+            return
+        expected = self._in_time(sequence, now_s)
+        if expected is not None and self._state.live:
+            self._refuse("the answer is predicted to come after its deadline", expected)
 
-    def _check_room(self, request: GenerationRequest, now_s: float) -> None:
+    def record(self, sequence: LiveSequence, now_s: float, *, missed: bool) -> None:
+        """Follow an accepted request that met or missed a deadline."""
+        request = sequence.request
+        self._margins[request.priority] = self._margin(request.priority).record(
+            missed=missed, arrived_s=request.arrived_s, now_s=now_s
+        )
+
+    def expected_wait_s(self) -> float | None:
+        """Return the time until all waiting prompts are served; None if nothing is known."""
+        state = self._state
+        if not state.cost.known:
+            return None
+        return state.cost.prompt_s(1) * state.interactive.tokens
+
+    def _margin(self, priority: int) -> DeadlineMargin:
+        return self._margins.get(priority) or DeadlineMargin()
+
+    def _in_time(self, sequence: LiveSequence, now_s: float) -> float | None:
+        """Return the predicted seconds to the first token if a deadline would be missed."""
+        state = self._state
+        own = len(sequence.tokens) - len(state.memory.prefix(sequence)) * state.memory.block_tokens
+        for exact in (False, True):
+            ahead = ahead_of(sequence, state, exact=exact)
+            expected = forecast(sequence, own, ahead, state, self.due_within_s)
+            if not self._late(sequence.request, expected, now_s):
+                return None
+        return expected.first_token_s
+
+    def _late(self, request: GenerationRequest, expected: Forecast, now_s: float) -> bool:
+        margin, arrived_s = self._margin(request.priority), request.arrived_s
+        first_s, whole_s = request.first_token_deadline_s, request.deadline_s
+        late = False
+        if first_s is not None:
+            late = now_s + expected.first_token_s > margin.latest_s(arrived_s, first_s)
+        if whole_s is not None:
+            late |= now_s + expected.answer_s > margin.latest_s(arrived_s, whole_s)
+        return late
+
+    def _check_room(self, request: GenerationRequest) -> None:
         state = self._state
         options = state.options
         line = state.batch if request.batch_class else state.interactive
         if not line.count:
             return  # a short bound must not exclude a long prompt
+        wait_s = self.expected_wait_s()
         if line.count >= options.max_waiting_requests:
-            self._refuse(f"at most {options.max_waiting_requests} requests may wait")
+            self._refuse(f"at most {options.max_waiting_requests} requests may wait", wait_s)
         free = options.max_waiting_tokens - line.tokens
         own = line.by_tenant.get(request.tenant, 0) + len(request.prompt)
         if len(request.prompt) > free:
-            self._refuse(f"at most {options.max_waiting_tokens} tokens may wait")
+            self._refuse(f"at most {options.max_waiting_tokens} tokens may wait", wait_s)
         if own > free:
-            self._refuse("a tenant may wait with at most as many tokens as are free")
+            self._refuse("a tenant may wait with at most as many tokens as are free", wait_s)
 
-    def _refuse(self, why: str) -> None:
-        retry_s = retry_after_s(None, self._chance())
+    def _refuse(self, why: str, wait_s: float | None) -> None:
+        retry_s = retry_after_s(wait_s, self._chance())
         raise QueueFullError(f"{why}; try again after {retry_s} s", retry_after_s=retry_s)

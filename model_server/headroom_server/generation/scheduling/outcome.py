@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
+from headroom_server.generation.scheduling.speculation import learn
 from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.values import (
     Chunk,
@@ -16,8 +17,6 @@ from headroom_server.generation.values import (
     SampledToken,
 )
 
-ACCEPTED_WEIGHT = 0.1
-"""Weight of one verification in a sequence's share of accepted drafts."""
 _new = tuple.__new__
 
 
@@ -76,7 +75,10 @@ def _apply_any(
         if not chunk.samples:
             return
     if chunk.drafts:
-        _learn_drafts(state, sequence, chunk.drafts, len(sampled) - 1)
+        accepted = len(sampled) - 1
+        learn(sequence, chunk.drafts, accepted)
+        state.count("accepted_tokens", accepted)
+        state.count("rejected_tokens", chunk.drafts - accepted)
     taken: list[SampledToken] = []
     reason: FinishReason | None = None
     for one in sampled:
@@ -113,11 +115,3 @@ def _append(sequence: LiveSequence, token: int) -> FinishReason | None:
         if request.grammar.finished:
             return FinishReason.STOP
     return None if sequence.left else FinishReason.LENGTH
-
-
-def _learn_drafts(
-    state: SchedulerState, sequence: LiveSequence, drafts: int, accepted: int
-) -> None:
-    sequence.accepted += ACCEPTED_WEIGHT * (accepted / drafts - sequence.accepted)
-    state.count("accepted_tokens", accepted)
-    state.count("rejected_tokens", drafts - accepted)

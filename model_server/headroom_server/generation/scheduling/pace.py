@@ -24,6 +24,8 @@ DUE_USED = 0.4
 ALONE = 4.0
 """Without decodes, prompts take this multiple of an iteration's constant: 80 % of the time."""
 LEAST_PROGRESS = 0.05
+FINISHING_EXTRA = 0.5
+"""Short prompts may prolong an iteration by this share of its decodes, whatever long ones take."""
 
 
 class Pace(NamedTuple):
@@ -57,7 +59,7 @@ def pace(
         return Pace(room_s, room_s)
     share = share_of_prompts(base_s, backlog_s, waited_s, own_s, due_within_s)
     partial_s = base_s * share / (1.0 - share)
-    return Pace(partial_s, max(partial_s, base_s))
+    return Pace(partial_s, max(base_s, partial_s + FINISHING_EXTRA * base_s))
 
 
 def share_of_prompts(

@@ -21,14 +21,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from headroom_server.errors import RefusedError
-from headroom_server.generation.scheduling.admission import Admission
+from headroom_server.generation.scheduling.admission import Admission, check_valid
 from headroom_server.generation.scheduling.counts import GenerationStatistics
+from headroom_server.generation.scheduling.decode_plan import Drafts, plan_decodes, wanted_drafts
 from headroom_server.generation.scheduling.expiry import Expiry
 from headroom_server.generation.scheduling.flight import Flight
 from headroom_server.generation.scheduling.iteration_cost import Features, features_of
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.outcome import apply
-from headroom_server.generation.scheduling.planning import PromptFill, plan_decodes
+from headroom_server.generation.scheduling.prompt_fill import PromptFill
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
 from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.scheduling.tenant_shares import work_tokens
@@ -72,13 +73,14 @@ class Scheduler:
         state = self._state
         if request.key in state.live:
             raise ValueError(f"the key of a request must be unique; {request.key} is in use")
+        check_valid(request, state.limits)
+        prompt_s = state.cost.prompt_s(len(request.prompt))
+        sequence = LiveSequence(request, place_s(request, prompt_s))
         try:
-            self._admission.check(request, now_s)
+            self._admission.check(sequence, now_s)
         except RefusedError:
             state.count("refused")
             raise
-        prompt_s = state.cost.prompt_s(len(request.prompt))
-        sequence = LiveSequence(request, place_s(request, prompt_s))
         state.live[request.key] = sequence
         self._expiry.watch(sequence)
         state.wait(sequence)
@@ -92,10 +94,10 @@ class Scheduler:
 
     def expire(self, now_s: float) -> Sequence[Delivery]:
         """End the requests whose deadline passed."""
-        return [
-            self._end(sequence, FinishReason.EXPIRED, now_s)
-            for sequence in self._expiry.expired(now_s)
-        ]
+        expired = self._expiry.expired(now_s)
+        for sequence in expired:
+            self._admission.record(sequence, now_s, missed=True)
+        return [self._end(sequence, FinishReason.EXPIRED, now_s) for sequence in expired]
 
     @property
     def expires_s(self) -> float:
@@ -118,6 +120,18 @@ class Scheduler:
 
     # ---- iterations
 
+    def wanted_drafts(self) -> Drafts | None:
+        """Return what the draft model is to propose before the next iteration; None: nothing.
+
+        The caller gives `Executor.draft(drafts.sequences, drafts.most)` to `take_drafts`.
+        """
+        return wanted_drafts(self._state)
+
+    def take_drafts(self, drafts: Drafts, proposed: Sequence[Sequence[int]]) -> None:
+        """Take proposals for the next iteration, which verifies them."""
+        for sequence, tokens in zip(drafts.sequences, proposed, strict=True):
+            sequence.proposed = tuple(tokens[: drafts.most])
+
     def next_iteration(self, now_s: float) -> Iteration | None:
         """Return what to compute now; None if nothing can be computed before another event."""
         state, flight = self._state, self._flight
@@ -127,12 +141,14 @@ class Scheduler:
             return half
         chunks = plan_decodes(state)
         fill = PromptFill(state, chunks, now_s)
-        fill.fill(None)
+        fill.fill(self._admission.due_within_s)
         if not chunks:
             return None
         decodes = len(chunks) - fill.chunks_added
         features = Features(fill.prompt_tokens, decodes, state.context_tokens, fill.products)
         iteration = Iteration(tuple(chunks))
+        if state.options.max_drafts:
+            features = features_of(iteration)
         flight.begin(iteration, features)
         return iteration
 
@@ -147,6 +163,10 @@ class Scheduler:
         state, flight = self._state, self._flight
         self._release_all(flight.end(iteration))
         outcome = apply(state, iteration, result, ended_s)
+        for sequence in outcome.first:
+            due_s = sequence.request.first_token_deadline_s
+            if due_s is not None:
+                self._admission.record(sequence, ended_s, missed=ended_s > due_s)
         for sequence, reason in outcome.ended:
             self._leave(sequence, reason, ended_s)
         state.count("iterations")
@@ -223,6 +243,8 @@ class Scheduler:
             state.memory.release(sequence)
         if reason in (FinishReason.STOP, FinishReason.LENGTH):
             state.lengths.record(sequence.generated)
+            if sequence.request.deadline_s is not None:
+                self._admission.record(sequence, now_s, missed=False)
         if sequence.charged:
             tenant, prompt = sequence.request.tenant, len(sequence.request.prompt)
             done = work_tokens(prompt - sequence.cached_tokens, sequence.generated)

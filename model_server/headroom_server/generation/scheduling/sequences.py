@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from enum import Enum, auto
 
+from headroom_server.generation.scheduling.lookup import LookupIndex
 from headroom_server.generation.values import GenerationRequest
 
 
@@ -21,9 +22,9 @@ class LiveSequence:
     """One accepted request. Implements `SequenceView`; changed only by the scheduler's modules."""
 
     __slots__ = (
-        "accepted", "blocks", "cached_tokens", "charged", "computed", "digests", "first_token_s",
-        "grown_tokens", "index", "left", "phase", "place_s", "plain", "preemptions", "proposed",
-        "request", "tokens",
+        "acceptance", "blocks", "cached_tokens", "charged", "computed", "digests",
+        "first_token_s", "grown_tokens", "left", "lookup", "phase", "place_s", "plain",
+        "preemptions", "proposed", "request", "tokens",
     )  # fmt: skip
 
     def __init__(self, request: GenerationRequest, place_s: float) -> None:
@@ -50,9 +51,9 @@ class LiveSequence:
         self.first_token_s: float | None = None
         self.proposed: tuple[int, ...] = ()
         """Next tokens that a draft model proposed."""
-        self.accepted = 0.5
-        """Recent share of drafted tokens that the model accepted."""
-        self.index: dict[tuple[int, ...], int] | None = None
+        self.acceptance = 0.5
+        """Estimated chance that a drafted token is the model's own."""
+        self.lookup: LookupIndex | None = None
         """Prompt lookup's index; None until it is needed."""
 
     @property

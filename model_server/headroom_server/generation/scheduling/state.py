@@ -16,6 +16,9 @@ from headroom_server.generation.values import GenerationLimits
 MEMORY_SHARE = 0.9
 """Of the blocks, what the expected peak may use: beyond it, preemptions multiply."""
 
+PACE_USED = 0.75
+"""Of a promised time per token, what decodes alone may use: the rest is for prompts."""
+
 
 class SchedulerState:
     """Everything that the scheduler's modules share."""

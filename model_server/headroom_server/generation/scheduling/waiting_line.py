@@ -10,7 +10,7 @@ that received the least (`tenant_shares`); within a tenant, the earliest place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
 from headroom_server.generation.scheduling.sequences import LiveSequence
@@ -28,20 +28,21 @@ def place_s(request: GenerationRequest, prompt_s: float) -> float:
 
 
 class _Heap:
-    """Sequences by place; those that left are skipped when they come to the top."""
+    """Sequences by a rank; those that left are skipped when they come to the top."""
 
-    __slots__ = ("_entries", "live")
+    __slots__ = ("_entries", "_rank", "live")
 
-    def __init__(self) -> None:
+    def __init__(self, rank: Callable[[LiveSequence], float]) -> None:
         self._entries: list[tuple[float, int, LiveSequence]] = []
+        self._rank = rank
         self.live: dict[int, LiveSequence] = {}
 
     def push(self, sequence: LiveSequence) -> None:
-        key = sequence.request.key
+        key, rank = sequence.request.key, self._rank
         self.live[key] = sequence
-        heappush(self._entries, (sequence.place_s, key, sequence))
+        heappush(self._entries, (rank(sequence), key, sequence))
         if len(self._entries) > 64 + 2 * len(self.live):
-            self._entries = sorted((s.place_s, k, s) for k, s in self.live.items())
+            self._entries = sorted((rank(s), k, s) for k, s in self.live.items())
 
     def first(self) -> LiveSequence | None:
         entries, live = self._entries, self.live
@@ -53,6 +54,24 @@ class _Heap:
         return None
 
 
+def _place(sequence: LiveSequence) -> float:
+    return sequence.place_s
+
+
+def _length(sequence: LiveSequence) -> float:
+    return len(sequence.tokens)
+
+
+class _Tenant:
+    """A tenant's waiting requests of one priority."""
+
+    __slots__ = ("by_length", "by_place")
+
+    def __init__(self) -> None:
+        self.by_place = _Heap(_place)
+        self.by_length = _Heap(_length)
+
+
 class _Priority:
     """The waiting requests of one priority."""
 
@@ -60,19 +79,20 @@ class _Priority:
 
     def __init__(self, shares: TenantShares) -> None:
         self.shares = shares
-        self.all = _Heap()
-        self.tenants: dict[str, _Heap] = {}
+        self.all = _Heap(_place)
+        self.tenants: dict[str, _Tenant] = {}
         self._accounts: list[tuple[float, str]] = []
         """Tenants by account; an entry is current if its account is."""
 
     def push(self, sequence: LiveSequence) -> None:
         tenant = sequence.request.tenant
         self.all.push(sequence)
-        heap = self.tenants.get(tenant)
-        if heap is None:
-            heap = self.tenants[tenant] = _Heap()
+        own = self.tenants.get(tenant)
+        if own is None:
+            own = self.tenants[tenant] = _Tenant()
             self.rank(tenant)
-        heap.push(sequence)
+        own.by_place.push(sequence)
+        own.by_length.push(sequence)
 
     def rank(self, tenant: str) -> None:
         """Follow a change of a tenant's account."""
@@ -83,21 +103,22 @@ class _Priority:
 
     def remove(self, sequence: LiveSequence) -> None:
         key, tenant = sequence.request.key, sequence.request.tenant
-        heap = self.tenants[tenant]
-        del self.all.live[key], heap.live[key]
-        if not heap.live:
+        own = self.tenants[tenant]
+        del self.all.live[key], own.by_place.live[key], own.by_length.live[key]
+        if not own.by_place.live:
             del self.tenants[tenant]
 
-    def first(self) -> LiveSequence | None:
+    def least_served(self) -> _Tenant | None:
+        """Return the waiting tenant that received the least."""
         accounts = self._accounts
         while accounts:
             account, tenant = accounts[0]
-            heap = self.tenants.get(tenant)
-            now = self.shares.of(tenant) if heap is not None else account
-            if heap is not None and now <= account:
-                return heap.first()
+            own = self.tenants.get(tenant)
+            now = self.shares.of(tenant) if own is not None else account
+            if own is not None and now <= account:
+                return own
             heappop(accounts)
-            if heap is not None:
+            if own is not None:
                 heappush(accounts, (now, tenant))
         return None
 
@@ -148,6 +169,15 @@ class WaitingLine:
 
     def first(self) -> LiveSequence | None:
         """Return the sequence to be started next."""
+        tenant = self._next_tenant()
+        return None if tenant is None else tenant.by_place.first()
+
+    def shortest(self) -> LiveSequence | None:
+        """Return the shortest prompt of the tenant that is next: for time that `first` leaves."""
+        tenant = self._next_tenant()
+        return None if tenant is None else tenant.by_length.first()
+
+    def _next_tenant(self) -> _Tenant | None:
         if not self.count:
             return None
         heads = (
@@ -156,7 +186,7 @@ class WaitingLine:
             if (head := priority.all.first()) is not None
         )
         _, level = min(heads)
-        return self._priorities[level].first()
+        return self._priorities[level].least_served()
 
     def account_changed(self, tenant: str) -> None:
         """Follow a change of a tenant's account."""

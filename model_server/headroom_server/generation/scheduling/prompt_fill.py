@@ -1,7 +1,9 @@
-"""PURE. The next iteration: a token for every decoding sequence, then prompts within their pace."""
+"""PURE. The prompts of an iteration: in order of service, within their pace."""
 
 from __future__ import annotations
 
+from headroom_server.generation.scheduling.decode_plan import last_protected
+from headroom_server.generation.scheduling.forecast import free_seats
 from headroom_server.generation.scheduling.iteration_cost import Features
 from headroom_server.generation.scheduling.pace import Pace, pace
 from headroom_server.generation.scheduling.sequences import LiveSequence
@@ -10,44 +12,6 @@ from headroom_server.generation.values import Chunk
 
 LEAST_CHUNK = 16
 """Smaller parts of a prompt are not worth an iteration's attention, unless nothing else runs."""
-_new = tuple.__new__
-
-
-def plan_decodes(state: SchedulerState) -> list[Chunk]:
-    """Return a chunk for each decoding sequence; preempts where memory is short."""
-    chunks: list[Chunk] = []
-    add, short = chunks.append, None
-    for sequence in state.decoding.values():
-        tokens = sequence.tokens
-        count = len(tokens)
-        if count > sequence.grown_tokens and not state.memory.grow(sequence, count):
-            short = [sequence] if short is None else [*short, sequence]
-            continue
-        add(_new(Chunk, (sequence, count - 1, (tokens[-1],), sequence.blocks, True, 0)))
-    if short:
-        _make_room(state, short, chunks)
-    return chunks
-
-
-def _make_room(state: SchedulerState, short: list[LiveSequence], chunks: list[Chunk]) -> None:
-    """Preempt the last in rank until the best of those that are short of memory have grown."""
-    for sequence in sorted(short, key=_protection):
-        while sequence.key in state.decoding:
-            if state.memory.grow(sequence, len(sequence.tokens)):
-                start = len(sequence.tokens) - 1
-                last = (sequence.tokens[-1],)
-                chunks.append(Chunk(sequence, start, last, sequence.blocks, samples=True))
-                break
-            state.preempt(_victim(state))
-    chunks[:] = [chunk for chunk in chunks if chunk.sequence.request.key in state.decoding]
-
-
-def _victim(state: SchedulerState) -> LiveSequence:
-    return max((*state.prefilling, *state.decoding.values()), key=_protection)
-
-
-def _protection(sequence: LiveSequence) -> tuple[bool, int, float, float, int]:
-    return sequence.protection
 
 
 class PromptFill:
@@ -62,6 +26,7 @@ class PromptFill:
         self.prompt_tokens = 0
         self.products = 0.0
         self.chunks_added = 0
+        self.seen: set[int] = set()
         self.computing: set[bytes] = set()
         """Names of blocks that this iteration computes."""
 
@@ -77,13 +42,17 @@ class PromptFill:
             head = self._head() if may_start else None
             current = state.prefilling[at] if at < len(state.prefilling) else None
             if head is not None and (current is None or order(head) < order(current)):
-                may_start = self._fits_time(head, budget) and self._start(head)
-                if may_start:
-                    at = state.prefilling.index(head)
+                if not self._size(head, budget):  # its turn comes; a short one may still fit
+                    head = self._short(head, budget)
+                may_start = head is not None and self._start(head)
+                if head is not None and may_start:
+                    self._add(head, budget)
+                    at += state.prefilling.index(head) <= at
                 continue
             if current is None:
                 break
-            self._add(current, budget)
+            if current.key not in self.seen:
+                self._add(current, budget)
             at += 1
 
     def _head(self) -> LiveSequence | None:
@@ -117,8 +86,13 @@ class PromptFill:
             size = max(size, min(LEAST_CHUNK, self.room))
         return min(left, int(size)) if size >= LEAST_CHUNK else 0
 
-    def _fits_time(self, head: LiveSequence, budget: Pace) -> bool:
-        return self._size(head, budget) > 0
+    def _short(self, head: LiveSequence, budget: Pace) -> LiveSequence | None:
+        """Return a short prompt that can be finished now, if the head's turn is not now."""
+        line = self.state.line_of(head)
+        short = line.shortest()
+        if short is None or self._size(short, budget) < short.remaining:
+            return None
+        return short
 
     def _start(self, head: LiveSequence) -> bool:
         """Start a waiting sequence if a seat and memory are left; batch ones give theirs."""
@@ -126,7 +100,7 @@ class PromptFill:
         while True:
             prefix = memory.prefix(head)
             needed = memory.new_blocks(head, prefix)
-            if state.running < state.seats and state.memory_admits(head, needed):
+            if free_seats(state) > 0 and state.memory_admits(head, needed):
                 state.start(head, prefix)
                 return True
             if head.request.batch_class or not self._preempt_batch():
@@ -136,7 +110,7 @@ class PromptFill:
         state = self.state
         if not state.running:
             return False
-        victim = _victim(state)
+        victim = last_protected(state)
         if not victim.request.batch_class:
             return False
         state.preempt(victim)
@@ -146,6 +120,7 @@ class PromptFill:
 
     def _add(self, sequence: LiveSequence, budget: Pace) -> None:
         state, size = self.state, self.state.memory.block_tokens
+        self.seen.add(sequence.key)
         adopted = state.memory.adopt(sequence)
         if adopted:
             state.count("cached_prompt_tokens", adopted)

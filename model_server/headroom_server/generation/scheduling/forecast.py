@@ -1,0 +1,116 @@
+"""PURE. When a new request would get its first token, and its whole answer.
+
+The first token waits for the slowest of three: the time of the prompts before it and its own, at
+the share of an iteration that prompts get; a seat; and memory. Seats and memory come from answers
+that end: `running` answers of the mean length take `length * iteration` seconds each.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from headroom_server.generation.scheduling.iteration_cost import Features
+from headroom_server.generation.scheduling.pace import ALONE, PROMISE_USED, share_of_prompts
+from headroom_server.generation.scheduling.sequences import LiveSequence
+from headroom_server.generation.scheduling.state import MEMORY_SHARE, PACE_USED, SchedulerState
+
+LEAST_SHARE = 0.05
+
+
+class Ahead(NamedTuple):
+    """What is served before a request."""
+
+    requests: int
+    """Those that do not run yet."""
+    tokens: int
+    """Tokens that those will hold."""
+    work_s: float
+    """Time of all prompts, also of those that run."""
+
+
+class Forecast(NamedTuple):
+    """Seconds from now."""
+
+    first_token_s: float
+    answer_s: float
+
+
+def ahead_of(sequence: LiveSequence, state: SchedulerState, *, exact: bool) -> Ahead:
+    """Return what is served before a sequence; not exact: at most so much, without a search."""
+    cost, place = state.cost, sequence.place_s
+    work_s = sum(
+        cost.prompt_s(one.remaining, one.computed)
+        for one in state.prefilling
+        if not exact or one.place_s <= place
+    )
+    line = state.interactive
+    if not exact:
+        mean = line.tokens // line.count if line.count else 0
+        return Ahead(line.count, line.tokens, work_s + line.count * cost.prompt_s(mean))
+    count = tokens = 0
+    for one in line:
+        if one.place_s <= place:
+            count += 1
+            tokens += len(one.tokens)
+            work_s += cost.prompt_s(len(one.tokens))
+    return Ahead(count, tokens, work_s)
+
+
+def forecast(
+    sequence: LiveSequence,
+    own_tokens: int,
+    ahead: Ahead,
+    state: SchedulerState,
+    due_within_s: float | None,
+) -> Forecast:
+    """Predict a waiting sequence that has `own_tokens` to compute."""
+    cost = state.cost
+    running = max(1, state.running)
+    base_s = cost.seconds(Features(0, state.running, state.context_tokens))
+    own_s = cost.prompt_s(own_tokens, len(sequence.tokens) - own_tokens)
+    work_s = ahead.work_s + own_s
+    share = _share(base_s, work_s, own_s, state, due_within_s)
+    iteration_s = base_s / (1.0 - share) if work_s > base_s else base_s + work_s
+    finish_s = iteration_s * state.lengths.expected() / running
+    seat_s = finish_s * max(0, ahead.requests + 1 - free_seats(state))
+    memory_s = finish_s * _finishes_for_memory(sequence, ahead, state)
+    wait_s = max(work_s / share, seat_s + own_s / share, memory_s + own_s / share)
+    first_s = (1.0 + cost.tail) * (wait_s + base_s + iteration_s / 2.0)
+    length = min(float(sequence.left), state.lengths.expected())
+    return Forecast(first_s, first_s + length * iteration_s)
+
+
+def free_seats(state: SchedulerState) -> int:
+    """Return how many sequences may start now: by number, and by the promised time per token."""
+    free = state.seats - state.running
+    promised_s = state.options.time_per_token_s
+    if promised_s is None or not state.cost.known or not state.running:
+        return free
+    mean = state.context_tokens // max(1, len(state.decoding))
+    one_s = state.cost.seconds(Features(0, 1, mean)) - state.cost.base_s
+    held = state.cost.seconds(Features(0, state.running, mean * state.running))
+    room_s = PACE_USED * promised_s - held
+    return min(free, int(room_s / one_s)) if one_s > 0.0 else free
+
+
+def _share(
+    base_s: float, work_s: float, own_s: float, state: SchedulerState, due_within_s: float | None
+) -> float:
+    if not state.running:
+        return ALONE / (1.0 + ALONE)
+    promised_s = state.options.time_per_token_s
+    if promised_s is not None:
+        usable_s = PROMISE_USED * promised_s
+        return max(LEAST_SHARE, (usable_s - base_s) / usable_s)
+    return share_of_prompts(base_s, work_s, work_s, own_s, due_within_s)
+
+
+def _finishes_for_memory(sequence: LiveSequence, ahead: Ahead, state: SchedulerState) -> float:
+    """Return how many answers must end before memory is left."""
+    pool, size = state.memory.pool, state.memory.block_tokens
+    if not state.running:
+        return 0.0
+    starting = (ahead.tokens + len(sequence.tokens)) / size
+    growth = (state.running + ahead.requests + 1) * state.lengths.expected() / 2.0 / size
+    missing = pool.used + starting + growth - MEMORY_SHARE * pool.total
+    return max(0.0, missing) / max(1.0, pool.used / state.running)
