@@ -66,7 +66,12 @@ async def authenticate(token: str) -> bool:
 
 
 def write_bootstrap(
-    folder: Path, *, xds_port: int = 18000, ops_port: int = 8081, admin_port: int = 9901
+    folder: Path,
+    *,
+    xds_port: int = 18000,
+    ops_port: int = 8081,
+    admin_port: int = 9901,
+    heap_bytes: int = 8 << 30,
 ) -> Path:
     """Write an Envoy's bootstrap files."""
     (folder / "token").write_text(TOKEN)
@@ -79,6 +84,7 @@ def write_bootstrap(
         secret_file=str(secret_file),
         ops_port=ops_port,
         admin_port=admin_port,
+        heap_bytes=heap_bytes,
     )
     path = folder / "envoy.json"
     path.write_text(json.dumps(config))

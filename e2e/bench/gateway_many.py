@@ -100,6 +100,7 @@ async def running_envoy() -> AsyncIterator[tuple[XdsServer, Process, str]]:
             secret_file=str(secret_file),
             ops_port=free_port(),
             admin_port=admin,
+            heap_bytes=2 << 30,
         )
         path = Path(folder) / "envoy.json"
         path.write_text(json.dumps(config))

@@ -198,6 +198,7 @@ def _written(folder: Path, xds_port: int) -> Path:
                 secret_file=str(secret_file),
                 ops_port=free_port(),
                 admin_port=free_port(),
+                heap_bytes=2 << 30,
             )
         )
     )

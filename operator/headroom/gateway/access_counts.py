@@ -126,7 +126,7 @@ _TIMED = re.compile(
     rf"{PREFIX}\.{ANSWERED}\.service\.(?P<service>[^.]+)\.to\.(?P<to>[^.]+)"
     r"\.grpc\.(?P<grpc>[0-9-]*)"
 )
-_INSIDE = re.compile(r"cluster\.(?P<to>[^./]+/[^./]+(?:/grpc)?)\.upstream_rq_active")
+_INSIDE = re.compile(r"cluster\.(?P<to>[^./]+/[^./]+(?:/grpc|/upgrades)?)\.upstream_rq_active")
 _GRPC_ANSWERED = ("", "-", "0")
 _GRPC_MISSED = ("1", "2", "4", "8", "13", "14", "15")
 """Cancelled, Unknown, DeadlineExceeded, ResourceExhausted, Internal, Unavailable, DataLoss; other
@@ -139,7 +139,7 @@ _NEVER_SEEN = frozenset({"UO", "UH", "UF", "LH", "NC", "NR"})
 def _take(services: dict[str, _Sums], name: str, value: int) -> None:
     """Add one counter, if it belongs to a service."""
     if inside := _INSIDE.fullmatch(name):
-        services.setdefault(inside["to"].removesuffix("/grpc"), _Sums()).add("active", value)
+        services.setdefault(_served(inside["to"]), _Sums()).add("active", value)
     elif ended := _ENDED.fullmatch(name):
         flags = set(ended["flags"].split(","))
         if _LIMITED in flags:
@@ -154,8 +154,13 @@ def _take(services: dict[str, _Sums], name: str, value: int) -> None:
 
 def _owner(counted: re.Match[str]) -> str:
     """Return the service whose replicas received the request, or the one that it was sent to."""
-    to = counted["to"].removesuffix("/grpc")
+    to = _served(counted["to"])
     return counted["service"] if to == "-" else to
+
+
+def _served(cluster: str) -> str:
+    """Return the service of a cluster; each of its kinds of requests has one."""
+    return cluster.removesuffix("/grpc").removesuffix("/upgrades")
 
 
 def _is_missed(code: int, grpc: str) -> bool:

@@ -7,6 +7,7 @@ in.
 from __future__ import annotations
 
 from headroom.gateway import access_counts, runtime
+from headroom.gateway.bounds import MAX_CONNECTIONS
 from headroom.gateway.type_urls import (
     FROM_OPERATOR,
     XDS_CLUSTER,
@@ -22,9 +23,12 @@ admin interface."""
 ADMIN_PORT = 9901
 """Bound to loopback only."""
 XDS_PORT = 18000
-HEAP_BYTES = 512 << 20
-"""Above 95 % of it new requests are rejected, so that the process is not OOM-killed."""
-MAX_CONNECTIONS = 50_000
+RESET_FROM, RESET_ALL, REFUSED_FROM = 0.7, 0.9, 0.95
+"""Shares of the container's memory limit: from the first to the second, streams of HTTP/2 are
+reset, the largest first; from the last on, new requests are refused. `bounds.py` keeps HTTP/1.1
+below all of them."""
+TRACKED_FROM_POWER = 14
+"""Streams that hold fewer than 2^14 bytes are not reset."""
 RELEASED_BYTES = 4 << 20
 """Bytes released to the system per second."""
 
@@ -41,11 +45,12 @@ def bootstrap(
     xds_port: int | str = XDS_PORT,
     ops_port: int = OPS_PORT,
     admin_port: int = ADMIN_PORT,
+    heap_bytes: int | None = None,
 ) -> Json:
     """Build Envoy's bootstrap configuration.
 
     `token_folder` has the file `token`, which the kubelet renews; `secret_file` has the output of
-    `secret()`.
+    `secret()`. `heap_bytes` replaces the memory limit of the container, where there is none.
     """
     return {
         # The gates of tenants lead to internal listeners.
@@ -79,7 +84,7 @@ def bootstrap(
         "stats_flush_interval": access_counts.MERGED_EVERY,
         "stats_config": {"stats_matcher": {"inclusion_list": {"patterns": _STATS}}},
         "deferred_stat_options": {"enable_deferred_creation_stats": True},
-        "overload_manager": _overload(),
+        "overload_manager": _overload(heap_bytes),
         # Freed memory is returned to the system: applying configuration takes more than keeping it.
         "memory_allocator_manager": {
             "bytes_to_release": RELEASED_BYTES,
@@ -106,6 +111,8 @@ _STATS = [
     {"prefix": f"{access_counts.PREFIX}."},
     {"prefix": "listener_manager."},
     {"prefix": "cluster_manager."},
+    {"prefix": "overload."},
+    {"safe_regex": {"regex": r"listener\..*\.downstream_(global_)?cx_overflow"}},
     {
         "safe_regex": {
             "regex": r"cluster\..*\.(upstream_rq_(total|active|retry|retry_success|"
@@ -216,33 +223,41 @@ def _ops(port: int) -> Json:
 _GET = {"name": ":method", "string_match": {"exact": "GET"}}
 
 
-def _overload() -> Json:
+def _overload(heap_bytes: int | None) -> Json:
+    """Build what bounds connections, and what happens when memory runs out all the same."""
     monitors = "envoy.extensions.resource_monitors"
+    if heap_bytes is None:
+        # What the kernel counts; the heap has pages that were never touched.
+        memory = typed(
+            "envoy.resource_monitors.cgroup_memory",
+            f"{monitors}.cgroup_memory.v3.CgroupMemoryConfig",
+        )
+    else:
+        memory = typed(
+            "envoy.resource_monitors.fixed_heap",
+            f"{monitors}.fixed_heap.v3.FixedHeapConfig",
+            max_heap_size_bytes=heap_bytes,
+        )
+    scaled = {"scaling_threshold": RESET_FROM, "saturation_threshold": RESET_ALL}
+    connections = typed(
+        "envoy.resource_monitors.global_downstream_max_connections",
+        f"{monitors}.downstream_connections.v3.DownstreamConnectionsConfig",
+        max_active_downstream_connections=MAX_CONNECTIONS,
+    )
     return {
-        "refresh_interval": "0.25s",
-        "resource_monitors": [
-            typed(
-                "envoy.resource_monitors.fixed_heap",
-                f"{monitors}.fixed_heap.v3.FixedHeapConfig",
-                max_heap_size_bytes=HEAP_BYTES,
-            ),
-            typed(
-                "envoy.resource_monitors.global_downstream_max_connections",
-                f"{monitors}.downstream_connections.v3.DownstreamConnectionsConfig",
-                max_active_downstream_connections=MAX_CONNECTIONS,
-            ),
-        ],
+        "refresh_interval": "0.1s",
+        "resource_monitors": [memory, connections],
         "actions": [
             {
                 "name": "envoy.overload_actions.stop_accepting_requests",
-                "triggers": [
-                    {
-                        "name": "envoy.resource_monitors.fixed_heap",
-                        "threshold": {"value": 0.95},
-                    }
-                ],
-            }
+                "triggers": [{"name": memory["name"], "threshold": {"value": REFUSED_FROM}}],
+            },
+            {
+                "name": "envoy.overload_actions.reset_high_memory_stream",
+                "triggers": [{"name": memory["name"], "scaled": scaled}],
+            },
         ],
+        "buffer_factory_config": {"minimum_account_to_track_power_of_two": TRACKED_FROM_POWER},
     }
 
 

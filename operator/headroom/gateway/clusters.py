@@ -7,6 +7,7 @@ retries have a budget, and a replica with consecutive failures is ejected for so
 
 from __future__ import annotations
 
+from headroom.gateway.bounds import CONNECTION_BUFFER_BYTES, SOCKET_OPTIONS
 from headroom.gateway.type_urls import CLUSTER, FROM_OPERATOR, Json, any_of, seconds, typed
 from headroom.gateway.values import Route
 
@@ -28,6 +29,8 @@ EJECTED_S = 2.0
 """First ejection; later ones last two, three times as long."""
 LONGEST_EJECTED_S = 10.0
 UNBOUNDED = 1_000_000_000
+PRIORITIES = ("DEFAULT", "HIGH")
+"""Small requests, and those with streamed bodies: each kind has the whole bound."""
 
 _PROTOCOL_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
@@ -38,7 +41,18 @@ def build(route: Route) -> list[Json]:
     if route.grpc_port is not None:
         http2 = {"http2_protocol_options": {"connection_keepalive": _PINGS}}
         clusters.append(_cluster(route, route.grpc_key, http2))
+    if route.max_upgrades:
+        clusters.append(_upgraded(route))
     return clusters
+
+
+def _upgraded(route: Route) -> Json:
+    """Build the cluster of the same replicas whose bound counts upgraded connections."""
+    cluster = _cluster(route, route.upgrade_key, {"http_protocol_options": {}})
+    cluster["eds_cluster_config"]["service_name"] = route.key
+    threshold = {"max_connections": UNBOUNDED, "max_requests": route.max_upgrades}
+    cluster["circuit_breakers"] = {"thresholds": [threshold]}
+    return cluster
 
 
 _PINGS = {"interval": "10s", "timeout": "2s"}
@@ -51,16 +65,20 @@ def _cluster(route: Route, name: str, protocol: Json) -> Json:
         "type": "EDS",
         "eds_cluster_config": {"eds_config": FROM_OPERATOR},
         "connect_timeout": seconds(CONNECT_TIMEOUT_S),
+        "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
         # A removed replica gets no more requests, whatever its health.
         "ignore_health_on_host_removal": True,
         "load_balancing_policy": {"policies": [{"typed_extension_config": _least_request(route)}]},
-        "circuit_breakers": {"thresholds": [_thresholds(route)]},
+        "circuit_breakers": {
+            "thresholds": [_thresholds(route, priority) for priority in PRIORITIES]
+        },
         "outlier_detection": _OUTLIERS | (_HEDGED if route.hedge else {}),
         "common_lb_config": {
             "healthy_panic_threshold": {"value": 1.0},
             # Otherwise a replica that returns and fails again within a second stays selected.
             "update_merge_window": "0s",
         },
+        "upstream_bind_config": {"socket_options": SOCKET_OPTIONS},
         "upstream_connection_options": {"tcp_keepalive": _KEEPALIVE},
         "typed_extension_protocol_options": {
             _PROTOCOL_OPTIONS: any_of(
@@ -86,9 +104,10 @@ def _least_request(route: Route) -> Json:
 _KEEPALIVE = {"keepalive_time": 10, "keepalive_interval": 2, "keepalive_probes": 3}
 
 
-def _thresholds(route: Route) -> Json:
+def _thresholds(route: Route, priority: str) -> Json:
     percent = route.hedge.budget_percent if route.hedge else RETRY_BUDGET_PERCENT
     return {
+        "priority": priority,
         "max_connections": UNBOUNDED,
         "max_pending_requests": UNBOUNDED,
         "max_requests": IN_FLIGHT,

@@ -6,7 +6,16 @@ or long name, its address, or any other name.
 
 from __future__ import annotations
 
-from headroom.gateway import access_counts, local_replies, routes, tenant_in_flight, tenant_rates
+from typing import Any
+
+from headroom.gateway import (
+    access_counts,
+    bounds,
+    local_replies,
+    routes,
+    tenant_in_flight,
+    tenant_rates,
+)
 from headroom.gateway.type_urls import LISTENER, Json, seconds, typed
 from headroom.gateway.values import Route
 
@@ -15,10 +24,6 @@ HEADERS_WITHIN_S = 10.0
 BODY_WITHIN_S = 60.0
 IDLE_CONNECTION_S = 600.0
 MAX_HEADERS = 100
-MAX_HEADERS_KIB = 60
-MAX_STREAMS = 1024
-CONNECTION_BUFFER_BYTES = 1 << 18
-"""Per connection and direction, except for buffered bodies."""
 
 _HTTP = "envoy.extensions.filters.http"
 
@@ -26,7 +31,8 @@ _HTTP = "envoy.extensions.filters.http"
 def build(route: Route) -> list[Json]:
     """Build the listener of a service; with tenant shares, an outer and an internal one."""
     address = {"socket_address": {"address": ALL_ADDRESSES, "port_value": route.port}}
-    filters = [*_deadline(), _body(route)]
+    filters = [*_deadline(), _body()]
+    upgraded = tenant_rates.build(route)
     service = {
         "stat_prefix": route.key,
         "access_log": access_counts.access_log(route.key),
@@ -38,51 +44,76 @@ def build(route: Route) -> list[Json]:
         # are dropped.
         outside = service | {"use_remote_address": True}
         filters = [*tenant_rates.build(route), *filters]
-        return [_listener(route.key, outside, filters, route, address=address)]
+        return [_listener(route, outside, filters, upgraded, route.key, **_outer(address))]
     gates = tenant_in_flight.front(route) | {"use_remote_address": True}
     within = service | {"use_remote_address": False, "skip_xff_append": True}
     return [
-        _listener(route.key, gates, tenant_rates.build(route), route, address=address),
-        _listener(tenant_in_flight.inside(route), within, filters, route, internal_listener={}),
+        _listener(route, gates, upgraded, upgraded, route.key, **_outer(address)),
+        _listener(route, within, filters, [], tenant_in_flight.inside(route), internal_listener={}),
     ]
 
 
-def _listener(name: str, manager: Json, filters: list[Json], route: Route, **where: Json) -> Json:
+def _outer(address: Json) -> Json:
+    """Return what listeners for clients have: an address, and small buffers in the kernel."""
+    return {"address": address, "socket_options": bounds.SOCKET_OPTIONS}
+
+
+def _listener(
+    route: Route,
+    manager: Json,
+    filters: list[Json],
+    upgraded: list[Json],
+    name: str,
+    **where: Any,
+) -> Json:
     return {
         "@type": LISTENER,
         "name": name,
         **where,
-        "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
-        "filter_chains": [{"filters": [_connection_manager(route, manager, filters)]}],
+        "per_connection_buffer_limit_bytes": bounds.CONNECTION_BUFFER_BYTES,
+        "filter_chains": [{"filters": [_connection_manager(route, manager, filters, upgraded)]}],
     }
 
 
-def _connection_manager(route: Route, manager: Json, filters: list[Json]) -> Json:
+def _connection_manager(
+    route: Route, manager: Json, filters: list[Json], upgraded: list[Json]
+) -> Json:
     streams = route.grpc_port is not None
     return typed(
         "envoy.filters.network.http_connection_manager",
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         **manager,
         http_filters=[*filters, _router()],
-        upgrade_configs=[{"upgrade_type": "websocket", "filters": [_router()]}],
+        # Only HTTP/2 multiplies what one connection may hold.
+        codec_type="AUTO" if streams else "HTTP1",
+        **_upgrades(route, upgraded),
         common_http_protocol_options={
             "idle_timeout": seconds(IDLE_CONNECTION_S),
             "max_headers_count": MAX_HEADERS,
         },
-        max_request_headers_kb=MAX_HEADERS_KIB,
+        max_request_headers_kb=bounds.MAX_HEADERS_KIB,
         request_headers_timeout=seconds(HEADERS_WITHIN_S),
         # A streaming call may send as long as it lasts.
         request_timeout=seconds(route.timeout_s if streams else BODY_WITHIN_S),
         stream_idle_timeout=seconds(route.timeout_s),
         http2_protocol_options={
-            "max_concurrent_streams": MAX_STREAMS,
-            "initial_stream_window_size": 1 << 16,
-            "initial_connection_window_size": 1 << 20,
-            "allow_connect": True,
+            "max_concurrent_streams": bounds.STREAMS_PER_CONNECTION,
+            "initial_stream_window_size": bounds.STREAM_WINDOW_BYTES,
+            "initial_connection_window_size": bounds.CONNECTION_WINDOW_BYTES,
         },
         server_header_transformation="PASS_THROUGH",
         generate_request_id=False,
     )
+
+
+def _upgrades(route: Route, filters: list[Json]) -> Json:
+    """Let the routes that say so upgrade, behind the same limits; no other request may."""
+    if not route.max_upgrades:
+        return {}
+    chain = [*filters, _router()]
+    return {
+        "upgrade_configs": [{"upgrade_type": routes.UPGRADE, "filters": chain, "enabled": False}]
+    }
 
 
 def _deadline() -> list[Json]:
@@ -157,10 +188,13 @@ def _set(header: str, key: str) -> Json:
     )
 
 
-def _body(route: Route) -> Json:
-    """Buffer a body before it is forwarded, so that a slow client takes no time of a replica."""
+def _body() -> Json:
+    """Receive a small body whole before it is forwarded: a slow client takes no place in flight.
+
+    `routes.py` excludes the larger ones, which are announced and streamed.
+    """
     return typed(
-        routes.BODY_FILTER, f"{_HTTP}.buffer.v3.Buffer", max_request_bytes=route.max_body_bytes
+        routes.BODY_FILTER, f"{_HTTP}.buffer.v3.Buffer", max_request_bytes=bounds.BUFFERED_BYTES
     )
 
 

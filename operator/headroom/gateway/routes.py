@@ -4,6 +4,12 @@ A request is retried once, on another replica, if the first replica rejected it 
 unreachable, or closed the connection before it answered. Inference has no side effects, so a
 request may run twice; with `x-headroom-idempotent: false` it is retried only if no replica can have
 started it.
+
+A body of up to `BUFFERED_BYTES` is received whole before the request takes a place in flight. A
+larger one has to be announced (`content-length`) and is streamed: whatever its size, it takes a few
+kilobytes of the gateway. It is counted by the cluster's second bound (Envoy's priority HIGH), so
+that unfinished uploads never take the places of small requests, and it is not retried once a
+replica can have started it.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from headroom.gateway.bounds import BUFFERED_BYTES, UPGRADED_IDLE_S
 from headroom.gateway.type_urls import Json, any_of, seconds
 from headroom.gateway.values import RequestClass, Route
 
@@ -25,6 +32,10 @@ PRIORITY = "x-request-priority"
 NO_RETRY = "x-envoy-ratelimited"
 """An answer with this header is not retried, whatever its status."""
 BODY_FILTER = "envoy.filters.http.buffer"
+UPGRADE = "websocket"
+_MOST = 1 << 62
+_BUFFER = "envoy.extensions.filters.http.buffer.v3.BufferPerRoute"
+_UNBUFFERED: Json = {"typed_per_filter_config": {BODY_FILTER: any_of(_BUFFER, disabled=True)}}
 
 REFUSED = (429, 503)
 """Statuses of requests that the replica has not started."""
@@ -58,16 +69,19 @@ def build(route: Route) -> Json:
 
 def _matches(route: Route) -> Iterator[Json]:
     """Yield the routes of each class, then those of requests without a class."""
+    yield _NO_TUNNEL
+    if route.max_body_bytes > BUFFERED_BYTES:
+        yield _too_large(route)
+    if route.max_upgrades:
+        yield _upgrade(route)
     for kind in (*route.classes, None):
         for once in (True, False):
             if route.grpc_port is not None:
                 yield _grpc(route, kind, once=once)
         for model, key in route.models:
-            for once in (True, False):
-                path = {"safe_regex": {"regex": _MODEL_PATH.format(re.escape(model))}}
-                yield _http(route, kind, path, {"cluster": key}, once=once)
-        for once in (True, False):
-            yield _http(route, kind, {"prefix": "/"}, _shares(route), once=once)
+            path = {"safe_regex": {"regex": _MODEL_PATH.format(re.escape(model))}}
+            yield from _paths(route, kind, path, {"cluster": key})
+        yield from _paths(route, kind, {"prefix": "/"}, _shares(route))
 
 
 _MODEL_PATH = r"/v[12]/models/{}([:/].*)?"
@@ -82,14 +96,78 @@ def _shares(route: Route) -> Json:
     return {"weighted_clusters": {"clusters": [{"name": k, "weight": w} for k, w in shares]}}
 
 
-def _http(route: Route, kind: RequestClass | None, path: Json, where: Json, *, once: bool) -> Json:
+def _paths(route: Route, kind: RequestClass | None, path: Json, where: Json) -> Iterator[Json]:
+    """Yield the routes of a path: of bodies that are streamed, and of those received whole."""
+    if route.max_body_bytes > BUFFERED_BYTES:
+        yield _streamed(_http(route, kind, path, where, once=None))
+    for once in (True, False):
+        yield _small(route, _http(route, kind, path, where, once=once))
+
+
+def _announced(above: int) -> Json:
+    return {"name": "content-length", "range_match": {"start": above + 1, "end": _MOST}}
+
+
+def _too_large(route: Route) -> Json:
+    """Refuse a body by what it announces, before any of it is received."""
+    return {
+        "match": {"prefix": "/", "headers": [_announced(route.max_body_bytes)]},
+        "direct_response": {"status": 413},
+        **_UNBUFFERED,
+    }
+
+
+_NO_TUNNEL: Json = {
+    "match": {"connect_matcher": {}},
+    "direct_response": {"status": 405},
+    **_UNBUFFERED,
+}
+"""The body of a CONNECT never ends: it would be received for as long as one may."""
+
+
+def _upgrade(route: Route) -> Json:
+    """Let WebSockets through, within their own bound and for as long as a request may last."""
+    headers = [
+        {"name": ":method", "string_match": {"exact": "GET"}},
+        {"name": "upgrade", "string_match": {"exact": UPGRADE, "ignore_case": True}},
+    ]
+    return {
+        "match": {"prefix": "/", "headers": headers},
+        "route": {
+            "cluster": route.upgrade_key,
+            **_limits(route, None),
+            "idle_timeout": seconds(min(UPGRADED_IDLE_S, route.timeout_s)),
+            "upgrade_configs": [{"upgrade_type": UPGRADE, "enabled": True}],
+        },
+    }
+
+
+def _streamed(http: Json) -> Json:
+    http["match"].setdefault("headers", []).append(_announced(BUFFERED_BYTES))
+    http["route"]["priority"] = "HIGH"
+    return {**http, **_UNBUFFERED}
+
+
+def _small(route: Route, http: Json) -> Json:
+    """Lower the bound of what is received whole, where the service has a lower one."""
+    if route.max_body_bytes >= BUFFERED_BYTES:
+        return http
+    bound = {"buffer": {"max_request_bytes": route.max_body_bytes}}
+    return {**http, "typed_per_filter_config": {BODY_FILTER: any_of(_BUFFER, **bound)}}
+
+
+def _http(
+    route: Route, kind: RequestClass | None, path: Json, where: Json, *, once: bool | None
+) -> Json:
+    """Build a route of requests that may run once, that may run twice, or, with None, of both."""
+    retry_on = NOT_ANSWERED if once is False else NOT_STARTED
     action = {
         **where,
         **_limits(route, kind),
-        **_retry_policy(route, NOT_STARTED if once else NOT_ANSWERED, once=once),
+        **_retry_policy(route, retry_on, once=once is not False),
     }
     return {
-        "match": {**path, **_only(kind, once=once)},
+        "match": {**path, **_only(kind, once=once is True)},
         "route": action,
         **_of_class(kind),
     }
@@ -104,11 +182,7 @@ def _grpc(route: Route, kind: RequestClass | None, *, once: bool) -> Json:
             **_limits(route, kind),
             **_retry_policy(route, GRPC_NOT_STARTED if once else GRPC_NOT_ANSWERED, once=once),
         },
-        "typed_per_filter_config": {
-            BODY_FILTER: any_of(
-                "envoy.extensions.filters.http.buffer.v3.BufferPerRoute", disabled=True
-            )
-        },
+        **_UNBUFFERED,
         **_of_class(kind),
     }
 

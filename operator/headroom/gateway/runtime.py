@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from headroom.gateway.bounds import SERVICE_CONNECTIONS
+from headroom.gateway.clusters import PRIORITIES
 from headroom.gateway.type_urls import RUNTIME, Json
 from headroom.scaling.values import CostModel
 
@@ -38,15 +40,22 @@ def busy_per_replica(cost: CostModel) -> int:
     return BATCHES * cost.slots * cost.max_batch
 
 
-def build(bounds: Mapping[str, int], gateways: Iterable[str] = ()) -> Json:
+def build(
+    bounds: Mapping[str, int], gateways: Iterable[str] = (), listeners: Iterable[str] = ()
+) -> Json:
     """Build the layer with the bound of each cluster; other clusters keep the default.
+
+    A listener admits its share of the gateway's connections.
 
     It has the gateways' addresses for the standby process (`deploy/gateway/standby.py`).
     """
     fields: Json = {
-        f"circuit_breakers.{cluster}.default.max_requests": most
+        f"circuit_breakers.{cluster}.{priority.lower()}.max_requests": most
         for cluster, most in sorted(bounds.items())
+        for priority in PRIORITIES
     }
+    for name in listeners:
+        fields[f"envoy.resource_limits.listener.{name}.connection_limit"] = SERVICE_CONNECTIONS
     if addresses := " ".join(sorted(gateways)):
         fields[GATEWAYS] = addresses
     return {"@type": RUNTIME, "name": LAYER, "layer": fields}

@@ -71,7 +71,11 @@ def snapshot(
             "clusters": cluster_resources,
             "endpoints": endpoint_resources,
             "listeners": listener_resources,
-            "runtime": {runtime.LAYER: _resource(runtime.build(bounds, gateways))},
+            "runtime": {
+                runtime.LAYER: _resource(
+                    runtime.build(bounds, gateways, sorted(route.key for route in routes))
+                )
+            },
         }
     )
 

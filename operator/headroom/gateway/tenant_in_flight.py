@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from headroom.gateway import local_replies
+from headroom.gateway.bounds import CONNECTION_BUFFER_BYTES
 from headroom.gateway.clusters import IN_FLIGHT, UNBOUNDED
 from headroom.gateway.type_urls import CLUSTER, Json, any_of, seconds
 from headroom.gateway.values import Route
@@ -61,11 +62,13 @@ def front(route: Route) -> Json:
     limit = route.tenants
     assert limit is not None
     gates = [{"name": name, "weight": 1} for name in _gates(route)]
-    action = {
+    action: Json = {
         "weighted_clusters": {"clusters": gates, "use_hash_policy": True},
         "hash_policy": [{"header": {"header_name": limit.header}}],
         "timeout": "0s",  # the internal listener enforces deadlines
     }
+    if route.max_upgrades:
+        action["upgrade_configs"] = [{"upgrade_type": "websocket", "enabled": True}]
     return {
         "stat_prefix": f"{route.key}/gates",
         "route_config": {
@@ -99,7 +102,7 @@ def _share(route: Route, of: int) -> int:
 def _gate(route: Route, name: str) -> Json:
     address = {"envoy_internal_address": {"server_listener_name": inside(route)}}
     hosts = [{"endpoint": {"address": address}}]
-    protocols = {"http_protocol_options": {}, "http2_protocol_options": {"allow_connect": True}}
+    protocols = {"http_protocol_options": {}, "http2_protocol_options": {}}
     threshold = {
         "max_connections": UNBOUNDED,
         "max_pending_requests": UNBOUNDED,
@@ -110,6 +113,7 @@ def _gate(route: Route, name: str) -> Json:
         "name": name,
         "type": "STATIC",
         "connect_timeout": seconds(1.0),
+        "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}]},
         "circuit_breakers": {"thresholds": [threshold]},
         "typed_extension_protocol_options": {

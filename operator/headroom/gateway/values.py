@@ -61,6 +61,8 @@ class Route:
     """Time in which a new replica ramps up to its full share."""
     grpc_port: int | None
     """The replicas' gRPC port; None without gRPC."""
+    max_upgrades: int = 0
+    """Upgraded connections (WebSocket) at a time; 0: upgrades are refused."""
     hedge: Hedge | None = None
     classes: tuple[RequestClass, ...] = ()
     tenants: TenantLimit | None = None
@@ -78,3 +80,8 @@ class Route:
     def grpc_key(self) -> str:
         """The name of the service's gRPC cluster."""
         return f"{self.key}/grpc"
+
+    @property
+    def upgrade_key(self) -> str:
+        """The name of the cluster whose bound counts the service's upgraded connections."""
+        return f"{self.key}/upgrades"

@@ -28,6 +28,7 @@ def route(service: InferenceService, port: int, others: Container[str] = ()) -> 
         timeout_s=routing.request_timeout.seconds,
         per_try_timeout_s=None,
         max_body_bytes=routing.max_body_bytes,
+        max_upgrades=routing.max_upgrades,
         slow_start_s=routing.slow_start.seconds if routing.slow_start else None,
         grpc_port=routing.grpc_port,
         hedge=Hedge(after_s=hedging.after.seconds, budget_percent=float(hedging.budget_percent))

@@ -1,0 +1,40 @@
+"""What clients can take of a gateway: bytes per connection, connections per service and in all.
+
+Envoy can bound neither the bytes that requests of HTTP/1.1 have buffered in sum, nor reset the
+largest of them (`reset_high_memory_stream` is for HTTP/2 alone). So the sum is bounded by its
+factors: no connection holds more than a few kilobytes, whatever is sent over it, and connections
+are counted.
+
+The worst that a connection takes, measured (`tests/gateway/test_gateway_memory.py`): 27 kB idle
+with a request begun; 92 kB with a body in segments of 512 bytes, each of which occupies a page of
+4 KiB, be it received whole or streamed to a replica that does not read; and 64 kB in the kernel.
+12 288 x 156 kB + 120 MB with 500 services = 2.04 GB; the container's limit is 2 GiB = 2.15 GB.
+"""
+
+from __future__ import annotations
+
+from headroom.gateway.type_urls import Json
+
+BUFFERED_BYTES = 8 << 10
+"""Bodies up to this size are received whole; above it they are streamed (`routes.py`)."""
+CONNECTION_BUFFER_BYTES = 8 << 10
+"""Per connection and direction, on both sides of the gateway."""
+MAX_HEADERS_KIB = 16
+MAX_CONNECTIONS = 12_288
+"""Of all services together; a further one is closed at once."""
+SERVICE_CONNECTIONS = 10_240
+"""Of one service, so that it cannot take all."""
+KERNEL_BYTES = 16 << 10
+"""Of a socket, per direction. The kernel doubles it, and counts it against the container."""
+STREAMS_PER_CONNECTION = 100
+STREAM_WINDOW_BYTES = 1 << 16
+"""The smallest that Envoy takes."""
+CONNECTION_WINDOW_BYTES = 1 << 18
+UPGRADED_IDLE_S = 60.0
+"""An upgraded connection that carries nothing for so long is ended."""
+
+_SOL_SOCKET, _SO_SNDBUF, _SO_RCVBUF = 1, 7, 8
+SOCKET_OPTIONS: list[Json] = [
+    {"level": _SOL_SOCKET, "name": option, "int_value": KERNEL_BYTES, "state": "STATE_PREBIND"}
+    for option in (_SO_SNDBUF, _SO_RCVBUF)
+]
