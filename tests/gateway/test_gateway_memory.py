@@ -52,7 +52,7 @@ def attacking(one: Route, count: int, said: Path) -> Iterator[None]:
     head = f"POST / HTTP/1.1\\r\\nhost: a\\r\\ncontent-length: {BUFFERED_BYTES}\\r\\n\\r\\n"
     words = [sys.executable, "-m", hostile_client.__name__, str(one.port), "--head", head]
     words += ["--count", str(count), "--body", str(UNFINISHED), "--segment", str(WORST_SEGMENT)]
-    words += ["--gap", "0.3", "--seconds", "600"]
+    words += ["--gap", "0.3", "--seconds", "600", "--again"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "e2e")}
     with said.open("wb") as lines:
         attacker = subprocess.Popen(words, stdout=lines, env=environment)
@@ -99,7 +99,7 @@ async def test_all_admitted_connections_at_their_worst_fit_the_shipped_limit(
             await front.tell(attacked, other, quiet, replicas=hosts)
             with (
                 closing(HTTPConnection("127.0.0.1", quiet.port, timeout=10.0)) as kept,
-                attacking(attacked, SERVICE_CONNECTIONS + 50, said[0]),
+                attacking(attacked, SERVICE_CONNECTIONS + 5, said[0]),
                 attacking(other, MAX_CONNECTIONS - SERVICE_CONNECTIONS, said[1]),
             ):
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 READ_BYTES = 1 << 16
 CONNECTS_PER_ROUND = 200
 """So that connections that are open already go on sending meanwhile."""
+AGAIN_EVERY_S = 0.1
+"""Pause before connections that the server ended are replaced."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +54,7 @@ class HostileClient:
     outcomes: Counter[str] = field(default_factory=Counter)
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     _begun: int = 0
+    _again_s: float = 0.0
 
     def run(self, seconds: float) -> None:
         """Attack for so long."""
@@ -74,8 +77,11 @@ class HostileClient:
         print(json.dumps({"open": len(self.open), "sent": sent, **self.outcomes}), flush=True)
 
     def _connect(self) -> None:
-        wanted = self.count if self.again else self.count - self._begun + len(self.open)
-        for _ in range(min(CONNECTS_PER_ROUND, wanted - len(self.open))):
+        if self._begun >= self.count:
+            if not self.again or time.monotonic() < self._again_s:
+                return
+            self._again_s = time.monotonic() + AGAIN_EVERY_S
+        for _ in range(min(CONNECTS_PER_ROUND, self.count - len(self.open))):
             self._begun += 1
             try:
                 made = socket.create_connection(("127.0.0.1", self.port), timeout=1.0)
