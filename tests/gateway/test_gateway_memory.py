@@ -106,7 +106,7 @@ async def test_all_admitted_connections_at_their_worst_fit_the_shipped_limit(
                 async def full() -> bool:
                     first, second = await held(front, attacked), await held(front, other)
                     return (
-                        first == SERVICE_CONNECTIONS
+                        first >= 0.99 * SERVICE_CONNECTIONS
                         and first + second >= 0.99 * MAX_CONNECTIONS
                         and sent(said[0]) >= 0.95 * SERVICE_CONNECTIONS
                     )

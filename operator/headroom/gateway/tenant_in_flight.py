@@ -102,7 +102,7 @@ def _share(route: Route, of: int) -> int:
 def _gate(route: Route, name: str) -> Json:
     address = {"envoy_internal_address": {"server_listener_name": inside(route)}}
     hosts = [{"endpoint": {"address": address}}]
-    protocols = {"http_protocol_options": {}, "http2_protocol_options": {}}
+    protocols: Json = {"http_protocol_options": {}, "http2_protocol_options": {}}
     threshold = {
         "max_connections": UNBOUNDED,
         "max_pending_requests": UNBOUNDED,
