@@ -17,6 +17,7 @@ from headroom_server.engine import Engine, LoadError
 from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
 from headroom_server.repository import samples
 from headroom_server.repository.description import Description
+from headroom_server.repository.huggingface import generates
 from headroom_server.repository.tables import Emulated
 from headroom_server.runtime.caches import cache_of, second_level_of
 from headroom_server.runtime.registry import Models
@@ -170,6 +171,10 @@ async def _run(
 def run(settings: Settings) -> int:
     """Serve until stopped and return the exit code."""
     try:
+        if generates(settings):
+            from headroom_server import generating_server  # noqa: PLC0415
+
+            return generating_server.run(settings)
         second_level = second_level_of(settings)
         store = ModelStore(settings, partial(build_runner, settings, second_level=second_level))
         versions = store.configured()

@@ -15,7 +15,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import uvicorn
 
@@ -68,6 +68,43 @@ class Server(uvicorn.Server):
         return len(connections)
 
 
+class Served(Protocol):
+    """What is served, as its life is seen from here."""
+
+    @property
+    def warm(self) -> bool:
+        """Whether everything is loaded."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether something accepts requests, so that there is something to drain."""
+
+    @property
+    def impaired(self) -> bool:
+        """Whether a device was lost."""
+
+    async def failed(self) -> None:
+        """Wait until something cannot execute any more."""
+
+    def drain(self) -> None:
+        """Become unready."""
+
+    def close_intake(self) -> None:
+        """Refuse new requests from now on."""
+
+    async def wait_idle(self) -> None:
+        """Wait until every accepted request has ended."""
+
+    def abandon(self) -> int:
+        """Fail every request in flight; return how many."""
+
+    def stop(self) -> None:
+        """Ask all device threads to end."""
+
+    def watch(self) -> None:
+        """Detect hanging devices."""
+
+
 async def serve(
     models: Models,
     store: ModelStore,
@@ -75,13 +112,7 @@ async def serve(
     listener: socket.socket,
     telemetry: OpenTelemetry | None = None,
 ) -> int:
-    """Serve until stopped or until a model cannot execute any more; the models have been started.
-
-    Returns:
-        The exit code: 0 after a drain that answered every accepted request, else 1; also 1 if a
-            device was lost, so that the pod's status shows it.
-    """
-    loop = asyncio.get_running_loop()
+    """Serve models until stopped; they have been started. Return the exit code."""
     application = Application(
         models,
         max_body_bytes=settings.max_body_bytes,
@@ -101,14 +132,40 @@ async def serve(
     except OSError as error:
         log.error("cannot listen on HEADROOM_GRPC_PORT=%d: %s", settings.grpc_port, error)
         return 2
-    options = HttpOptions(
+    options = http_options(settings, application.receiving, direct)
+    return await run_server(models, traced, options, settings, listener, telemetry, grpc)
+
+
+def http_options(
+    settings: Settings, receiving: Shares, direct: Direct | None = None
+) -> HttpOptions:
+    """Return the options of all connections."""
+    return HttpOptions(
         settings.connection_max_age_s,
         settings.receive_timeout_s,
         direct,
-        receiving=application.receiving,
+        receiving=receiving,
         connections=Shares(settings.max_connections),
     )
-    server = Server(_config(traced, options, settings))
+
+
+async def run_server(
+    models: Served,
+    application: ASGIApp,
+    options: HttpOptions,
+    settings: Settings,
+    listener: socket.socket,
+    telemetry: OpenTelemetry | None = None,
+    grpc: GrpcServer | None = None,
+) -> int:
+    """Serve an application until stopped, or until what it serves cannot execute any more.
+
+    Returns:
+        The exit code: 0 after a drain that answered every accepted request, else 1; also 1 if a
+            device was lost, so that the pod's status shows it.
+    """
+    loop = asyncio.get_running_loop()
+    server = Server(_config(application, options, settings))
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
@@ -164,7 +221,7 @@ async def _listen_for_grpc(
 
 
 async def _drain(
-    models: Models,
+    models: Served,
     server: Server,
     http: asyncio.Task[None],
     settings: Settings,
@@ -192,7 +249,7 @@ async def _drain(
 
 
 async def _fail(
-    models: Models,
+    models: Served,
     server: Server,
     http: asyncio.Task[None],
     stop: asyncio.Task[bool],
@@ -217,7 +274,7 @@ async def _close(server: Server, http: asyncio.Task[None], end_s: float) -> None
         await asyncio.wait((http,), timeout=CLOSING_S)
 
 
-async def _watch(models: Models) -> None:
+async def _watch(models: Served) -> None:
     while True:
         await asyncio.sleep(WATCH_PERIOD_S)
         models.watch()

@@ -106,8 +106,9 @@ class ListenerSettings(Group):
 class EngineSettings(Group):
     """Engine."""
 
-    engine: Literal["torch", "emulated"] = "torch"
-    """emulated: sleep instead of computing, without a model or a device."""
+    engine: Literal["torch", "emulated", "generation", "generation-emulated"] = "torch"
+    """generation: text by a language model; the default for a Hugging Face folder. emulated and
+    generation-emulated: sleep instead of computing, without a model or a device."""
     model_class: str = Field("", pattern=r"^$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
     """Class to serve as a model without a description: module:Class."""
     devices: Annotated[
@@ -189,6 +190,35 @@ class QueueSettings(Group):
     """Maximum time of a batch; while one takes longer the server is neither ready nor live."""
 
 
+class GenerationSettings(Group):
+    """Text generation."""
+
+    context_tokens: int | None = Field(None, ge=16, le=1 << 24)
+    """Maximum tokens of a prompt and its answer. Default: the model's own limit."""
+    kv_cache_bytes: int | None = Field(None, ge=1 << 16, le=1 << 44)
+    """Memory for keys and values. Default: what the device has left."""
+    block_tokens: int = Field(16, ge=1, le=1024)
+    """Tokens per block of keys and values."""
+    max_sequences: int = Field(64, ge=1, le=4096)
+    """Maximum sequences per iteration."""
+    max_iteration_tokens: int = Field(512, ge=16, le=1 << 20)
+    """Maximum tokens computed per iteration; longer prompts are computed in chunks."""
+    max_waiting_requests: int = Field(1024, ge=1, le=1_000_000)
+    """Maximum requests that wait for their prompt to be computed."""
+    max_waiting_tokens: int = Field(1 << 20, ge=1, le=1 << 40)
+    """Maximum tokens of prompts that wait."""
+    time_per_token_s: Seconds | None = None
+    """Promised mean time between the tokens of an answer; chunks of prompts are cut to keep it."""
+    prefix_cache: bool = True
+    """Whether prompts with equal beginnings share computed blocks."""
+    max_drafts: int = Field(0, ge=0, le=16)
+    """Maximum tokens guessed ahead per sequence and iteration; 0: no speculation."""
+    max_unread_bytes: int = Field(64 << 20, ge=1024, le=1 << 40)
+    """Maximum bytes of streams that their clients do not read; beyond it such a stream ends."""
+    unread_timeout_s: Seconds = 30.0
+    """Maximum time that a stream may stay unread."""
+
+
 class CacheSettings(Group):
     """Response cache."""
 
@@ -221,6 +251,7 @@ GROUPS: tuple[type[Group], ...] = (
     EngineSettings,
     EmulationSettings,
     QueueSettings,
+    GenerationSettings,
     CacheSettings,
     LifecycleSettings,
 )
@@ -232,6 +263,7 @@ class Settings(
     EngineSettings,
     EmulationSettings,
     QueueSettings,
+    GenerationSettings,
     CacheSettings,
     LifecycleSettings,
 ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from headroom_server.generation.values import (
     Delivery,
@@ -13,6 +13,7 @@ from headroom_server.generation.values import (
     IterationResult,
     SequenceView,
 )
+from headroom_server.lifecycle import Phase
 
 
 class Executor(Protocol):
@@ -74,3 +75,111 @@ class GenerationEngine(Protocol):
 
     def cancel(self, key: int) -> None:
         """End a request within one iteration; its blocks are freed. Unknown keys are ignored."""
+
+
+class WarmIteration(NamedTuple):
+    """A shape that warm-up executed."""
+
+    sequences: int
+    tokens: int
+    """Tokens computed per sequence: 1 for a decode."""
+    drafts: int
+    first_s: float
+    """Duration of the first execution, including one-time work."""
+    seconds: float
+    """Median duration of later executions."""
+
+
+class WarmEngine(NamedTuple):
+    """An engine that is ready."""
+
+    limits: GenerationLimits
+    shapes: Sequence[WarmIteration]
+    self_test_p95_s: float
+    """95th percentile of the first token of a short prompt, alone."""
+
+
+class EngineListener(Protocol):
+    """Receives an engine's events on the event loop, one after the other."""
+
+    def on_phase(self, phase: Phase) -> None:
+        """A startup phase has begun."""
+
+    def on_warm(self, warm: WarmEngine) -> None:
+        """The engine is ready."""
+
+    def on_suspected(self, suspected: bool) -> None:
+        """The engine fails every iteration, or no longer does."""
+
+    def on_lost(self, message: str) -> None:
+        """Nothing can be generated any more, or the engine did not become ready."""
+
+
+class ManagedEngine(GenerationEngine, Protocol):
+    """An engine with its life: what the server starts, watches and stops."""
+
+    name: str
+    """The kind of engine, for metrics and reports."""
+    emulated: bool
+    """Whether it only simulates the time of a device."""
+
+    @property
+    def device(self) -> str:
+        """Name of the hardware for people."""
+
+    def start(self, post: Callable[..., object], listener: EngineListener) -> None:
+        """Start loading. `post(callable, *arguments)` calls on the event loop."""
+
+    def close_intake(self) -> None:
+        """Refuse new requests; accepted ones continue."""
+
+    def abandon(self) -> None:
+        """End every request with SHUTDOWN, and accept no others."""
+
+    def fail_all(self, error: str) -> None:
+        """End every request with FAILED; others are accepted."""
+
+    def stop(self) -> None:
+        """Ask the engine to end after its current iteration; nothing is reported any more."""
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the engine to end; return whether it has."""
+
+    @property
+    def executing_since_s(self) -> float | None:
+        """When the current iteration began, on the server's clock; None between iterations."""
+
+    def statistics(self) -> EngineStatistics:
+        """Return counts since the start and the present state, from one instant."""
+
+
+class EngineStatistics(NamedTuple):
+    """Counts of an engine since its start, then its present state; None: not known."""
+
+    iterations: int = 0
+    failed_iterations: int = 0
+    busy_s: float = 0.0
+    """Seconds in which iterations were executed."""
+    computed_prompt_tokens: int = 0
+    """Tokens of prompts, and of preempted answers, that were computed."""
+    cached_prompt_tokens: int = 0
+    """Tokens of prompts that the prefix cache supplied."""
+    generated_tokens: int = 0
+    accepted_tokens: int = 0
+    """Drafted tokens that the model accepted."""
+    rejected_tokens: int = 0
+    preemptions: int = 0
+    cost_xx: Sequence[float] = ()
+    """Sum over all iterations of the products of (1, P, D, KV, X): upper triangle by rows."""
+    cost_xy: Sequence[float] = ()
+    """Sum over all iterations of (1, P, D, KV, X) times the iteration's seconds."""
+    total_blocks: int = 0
+    used_blocks: int = 0
+    cached_blocks: int = 0
+    free_blocks: int = 0
+    waiting_requests: int = 0
+    waiting_tokens: int = 0
+    """Tokens of prompts that are accepted and not computed."""
+    running_requests: int = 0
+    context_tokens: int = 0
+    """Tokens in the contexts of running requests."""

@@ -15,6 +15,8 @@ from headroom_server.scheduling.retry_headers import RETRY_HEADERS, is_retry
 
 TIMEOUT = b"x-request-timeout"
 """Seconds from arrival after which the client no longer needs the response."""
+FIRST_TOKEN_TIMEOUT = b"x-first-token-timeout"
+"""Seconds from arrival after which the first token of generated text is of no use."""
 PRIORITY = b"x-request-priority"
 """0 (most urgent) to 9."""
 TENANT = b"x-tenant"
@@ -28,7 +30,7 @@ USUAL_PRIORITY = 5
 MAX_TENANT_BYTES = 128
 DEFAULT_CLASS = "default"
 
-_NAMES = frozenset({TIMEOUT, PRIORITY, TENANT, SLO_CLASS, *RETRY_HEADERS})
+_NAMES = frozenset({TIMEOUT, FIRST_TOKEN_TIMEOUT, PRIORITY, TENANT, SLO_CLASS, *RETRY_HEADERS})
 
 
 class RequestOptions(NamedTuple):
@@ -39,6 +41,8 @@ class RequestOptions(NamedTuple):
     tenant: str = ""
     retried: bool = False
     """Whether a client or proxy says that it was sent before."""
+    first_token_deadline_s: float | None = None
+    """For generated text; from its arrival."""
 
 
 class SloClass(NamedTuple):
@@ -69,7 +73,7 @@ def parse_request_options(
     if deadline_s is None and not classes and _NAMES.isdisjoint(headers):
         return USUAL
     slo = _slo_class(headers.get(SLO_CLASS), classes)
-    timeout_s = _seconds(headers[TIMEOUT]) if TIMEOUT in headers else None
+    timeout_s = _seconds(headers, TIMEOUT)
     if deadline_s is not None:
         timeout_s = deadline_s if timeout_s is None else min(deadline_s, timeout_s)
     return RequestOptions(
@@ -77,6 +81,7 @@ def parse_request_options(
         _priority(headers[PRIORITY]) if PRIORITY in headers else slo.priority,
         _tenant(headers[TENANT]) if TENANT in headers else "",
         is_retry(headers),
+        _seconds(headers, FIRST_TOKEN_TIMEOUT),
     )
 
 
@@ -90,13 +95,16 @@ def _slo_class(name: bytes | None, classes: SloClasses) -> SloClass:
     return found
 
 
-def _seconds(value: bytes) -> float:
+def _seconds(headers: Mapping[bytes, bytes], name: bytes) -> float | None:
+    value = headers.get(name)
+    if value is None:
+        return None
     try:
         seconds = float(value)
     except ValueError:
         seconds = math.nan
     if not 0.0 < seconds <= LONGEST_S:
-        raise _invalid(TIMEOUT, f"a number of seconds above 0 and at most {LONGEST_S:.0f}", value)
+        raise _invalid(name, f"a number of seconds above 0 and at most {LONGEST_S:.0f}", value)
     return seconds
 
 

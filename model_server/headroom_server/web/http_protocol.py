@@ -26,6 +26,7 @@ from headroom_server.web.direct import Direct, Exchange
 from headroom_server.web.inference import CLOSE_LINE
 from headroom_server.web.known_heads import Head, KnownHeads
 from headroom_server.web.receiving import Receipt, Shares, receiving_bytes
+from headroom_server.web.socket_stream import SocketStream
 
 MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers. The first read (up to 256 KiB) is parsed before it is counted."""
@@ -74,6 +75,8 @@ class BoundedProtocol(HttpToolsProtocol):
     """The last request that ASGI has begun to serve."""
     _last_head: Head | None = None
     """The head of the last request that bypassed ASGI."""
+    _streaming: SocketStream | None = None
+    """The response being streamed without ASGI."""
     _rejection: tuple[int, str] | None = None
     """Status and message for the last request, while earlier requests still await responses."""
 
@@ -89,6 +92,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._connection = Connection(self.loop.time() + age_s, client)
         self._receipt = Receipt(self._options.receiving, client)
         self._connection.answer = self._answer
+        self._connection.stream = self._stream
         self.app_state = {**self.app_state, STATE_KEY: self._connection}
         self._idle_since_s = self.loop.time()
         self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
@@ -107,8 +111,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_receive_timer()
         self._receipt.close()
         self._options.connections.give_back(self._connection.client, 1)
+        if self._streaming is not None:
+            self._streaming.lost()
+            self._streaming = None
         self._connection.lost()
-        self._connection.answer = None
+        self._connection.answer = self._connection.stream = None
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._streaming is not None:
+            self._streaming.on_writable()
 
     def data_received(self, data: bytes) -> None:
         if self._rejection is not None:
@@ -214,6 +226,25 @@ class BoundedProtocol(HttpToolsProtocol):
         self._write(cycle, head, body, close)
         cycle.message_event.set()
         return True
+
+    def _stream(self, head: bytes, close: bool) -> SocketStream:
+        # replaces uvicorn's send per piece, which takes a task's turn of the loop each
+        cycle = self._running
+        assert cycle is not None
+        chunked = cycle.scope["http_version"] != "1.0"
+        if close or not chunked:
+            cycle.keep_alive = False
+        cycle.response_started = True
+        self._streaming = SocketStream(self.transport, head, chunked, cycle, self._streamed)
+        return self._streaming
+
+    def _streamed(self, cycle: RequestResponseCycle) -> None:
+        """Go on after a complete stream."""
+        self._streaming = None
+        cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
 
     def _serve_known(self, data: bytes) -> bool:
         """Serve `data` without parsing it, if it is one request whose head is known."""

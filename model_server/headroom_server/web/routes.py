@@ -27,7 +27,8 @@ from headroom_server.runtime.registry import Models
 from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.served_model import ServedModel
 from headroom_server.scheduling.request_options import TIMEOUT
-from headroom_server.telemetry.metrics import CONTENT_TYPE, render_all
+from headroom_server.telemetry.exposition import CONTENT_TYPE
+from headroom_server.telemetry.metrics import render_all
 
 PREDICT = "/v1/models/{model}:predict"
 INFER = ("/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer")

@@ -1,0 +1,1 @@
+"""Our own generation engine: the device thread runs what the scheduler decides."""

@@ -1,0 +1,154 @@
+"""Chat templates: messages to a prompt, by the model's own Jinja template in a sandbox.
+
+The environment is that of `transformers` (utils/chat_template_utils.py): trimmed blocks, loop
+controls, `raise_exception`, `strftime_now`, `tojson` without escapes, and the `generation` block,
+which marks what an assistant says and renders its content.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from headroom_server.engine import LoadError
+from headroom_server.errors import InvalidRequestError
+from headroom_server.generation.text.huggingface_tokenizer import read_json, token_name
+from headroom_server.generation.text.tool_calls import style_of
+
+MAX_TEMPLATE_BYTES = 1 << 20
+SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
+
+
+class _GenerationBlock(Extension):
+    """`{% generation %}...{% endgeneration %}`: renders its content."""
+
+    tags = {"generation"}  # noqa: RUF012 - as jinja2 declares it
+
+    def parse(self, parser: Parser) -> nodes.Node | list[nodes.Node]:
+        """Return the content's nodes."""
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+class ChatTemplate:
+    """One model's template."""
+
+    def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
+        """Compile a template.
+
+        Raises:
+            LoadError: it is not valid.
+        """
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=[loopcontrols, _GenerationBlock],
+        )
+        environment.filters["tojson"] = _tojson
+        environment.globals["raise_exception"] = _raise
+        environment.globals["strftime_now"] = _strftime_now
+        try:
+            self._template = environment.from_string(source)
+        except TemplateError as error:
+            raise LoadError(f"the chat template must be valid Jinja; got {error}") from error
+        self._special_tokens = dict(special_tokens)
+        self.takes_tools = "tools" in source
+        """Whether it can describe tools to the model."""
+        self.tool_style = style_of(source)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        options: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return the prompt.
+
+        Raises:
+            InvalidRequestError: the template does not accept these messages.
+        """
+        try:
+            return self._template.render(
+                **(options or {}),
+                **self._special_tokens,
+                messages=messages,
+                tools=tools,
+                documents=None,
+                add_generation_prompt=add_generation_prompt,
+            )
+        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+            raise InvalidRequestError(
+                f"messages must fit the model's chat template; got {error!s:.200}"
+            ) from error
+        except (RecursionError, MemoryError, AttributeError) as error:
+            raise InvalidRequestError(
+                f"messages must fit the model's chat template; got {type(error).__name__}"
+            ) from error
+
+
+def _raise(message: object) -> None:
+    raise TemplateError(str(message))
+
+
+def _strftime_now(form: str) -> str:
+    return datetime.now(UTC).strftime(form)
+
+
+def _tojson(
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+
+
+def load_chat_template(folder: Path) -> ChatTemplate | None:
+    """Return a folder's template; None if the model has none.
+
+    It is in chat_template.jinja, or in tokenizer_config.json: one, or several by name, of which
+    `default` is used.
+
+    Raises:
+        LoadError: it is not valid.
+    """
+    config = read_json(folder / "tokenizer_config.json")
+    source = _source(folder, config.get("chat_template"))
+    if source is None:
+        return None
+    if len(source) > MAX_TEMPLATE_BYTES:
+        raise LoadError(f"the chat template must have at most {MAX_TEMPLATE_BYTES} bytes; got more")
+    special = {name: text for name in SPECIAL_TOKENS if (text := token_name(config.get(name)))}
+    return ChatTemplate(source, special)
+
+
+def _source(folder: Path, configured: object) -> str | None:
+    try:
+        return (folder / "chat_template.jinja").read_text("utf-8")
+    except FileNotFoundError:
+        pass
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoadError("chat_template.jinja must be readable text in UTF-8") from error
+    if isinstance(configured, list):
+        named = {
+            one.get("name"): one.get("template") for one in configured if isinstance(one, dict)
+        }
+        configured = named.get("default")
+    return configured if isinstance(configured, str) else None

@@ -1,0 +1,177 @@
+"""Tokenizers from a Hugging Face folder: tokenizer.json and the files next to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+from tokenizers import Tokenizer as LibraryTokenizer
+
+from headroom_server.engine import LoadError
+from headroom_server.generation.text.tokenizer import (
+    ByteDetokenizer,
+    Detokenizer,
+    TokenBytes,
+)
+
+REPLACEMENT = "\ufffd"
+MAX_FILE_BYTES = 256 << 20
+"""Of tokenizer.json; the largest published ones have 35 MB."""
+
+
+class HuggingFaceTokenizer:
+    """A tokenizer of the `tokenizers` library."""
+
+    def __init__(self, library: LibraryTokenizer, eos_tokens: Iterable[int]) -> None:
+        self.library = library
+        self.eos_tokens = frozenset(eos_tokens)
+        self._special = {
+            token for token, added in library.get_added_tokens_decoder().items() if added.special
+        }
+        self._bytes = _byte_table(library, self._special)
+
+    def encode(self, text: str, *, special: bool) -> Sequence[int]:
+        """Return a text's tokens. The library releases the interpreter's lock."""
+        ids: list[int] = self.library.encode(text, add_special_tokens=special).ids
+        return ids
+
+    def detokenizer(self) -> Detokenizer:
+        """Return a new detokenizer."""
+        if self._bytes is not None:
+            return ByteDetokenizer(self._bytes)
+        return WindowDetokenizer(self.library)
+
+    def token_bytes(self, token: int) -> bytes:
+        """Return the bytes of one token alone; of a special token, its name."""
+        if self._bytes is not None and token not in self._special:
+            return self._bytes[token]
+        return str(self.library.decode([token], skip_special_tokens=False)).encode()
+
+
+class WindowDetokenizer:
+    """Detokenizer for any other kind: decodes the last tokens with and without the new ones.
+
+    Decoders look back (a space before a word, runs of byte tokens), so the text of a token depends
+    on those before it; a window from the last complete character on is enough.
+    """
+
+    __slots__ = ("_emitted", "_library", "_tokens")
+
+    def __init__(self, library: LibraryTokenizer) -> None:
+        self._library = library
+        self._tokens: list[int] = []
+        self._emitted = 0
+        """Tokens of the window whose text has been returned."""
+
+    def push(self, tokens: Sequence[int]) -> str:
+        """Return the text that these tokens complete."""
+        self._tokens += tokens
+        return self._step(final=False)
+
+    def flush(self) -> str:
+        """Return the rest, incomplete characters as U+FFFD."""
+        return self._step(final=True)
+
+    def _step(self, *, final: bool) -> str:
+        before = self._decode(self._tokens[: self._emitted])
+        text = self._decode(self._tokens)
+        if len(text) <= len(before) or (text.endswith(REPLACEMENT) and not final):
+            return ""
+        del self._tokens[: self._emitted]
+        self._emitted = len(self._tokens)
+        return text[len(before) :]
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        return str(self._library.decode(list(tokens), skip_special_tokens=True)) if tokens else ""
+
+
+def _byte_table(library: LibraryTokenizer, special: set[int]) -> TokenBytes | None:
+    """Return each token's bytes if the decoder is byte-level, else None."""
+    decoder = orjson.loads(library.to_str())["decoder"]
+    if decoder is None or decoder["type"] != "ByteLevel":
+        return None
+    of_character = _byte_of_character()
+    table = TokenBytes()
+    for text, token in library.get_vocab(with_added_tokens=True).items():
+        if token in special:
+            continue
+        try:
+            table[token] = bytes([of_character[character] for character in text])
+        except KeyError:  # an added token: its text is not mapped
+            table[token] = text.encode()
+    return table
+
+
+def _byte_of_character() -> Mapping[str, int]:
+    """Return GPT-2's mapping of printable characters to bytes.
+
+    Source: bytes_to_unicode in https://github.com/openai/gpt-2/blob/master/src/encoder.py.
+    """
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [value for value in range(256) if value not in set(plain)]
+    mapping = {chr(value): value for value in plain}
+    return mapping | {chr(256 + number): value for number, value in enumerate(others)}
+
+
+def load_tokenizer(folder: Path) -> HuggingFaceTokenizer:
+    """Load a folder's tokenizer, and the tokens that end an answer.
+
+    Raises:
+        LoadError: a file is missing or invalid.
+    """
+    path = folder / "tokenizer.json"
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise LoadError(f"tokenizer.json must have at most {MAX_FILE_BYTES} bytes; got more")
+        library = LibraryTokenizer.from_file(str(path))
+    except OSError as error:
+        raise LoadError(
+            f"tokenizer.json is required and must be readable; got {error.strerror}: save the "
+            "tokenizer in its fast form next to the weights"
+        ) from error
+    except LoadError:
+        raise
+    except Exception as error:
+        raise LoadError(f"tokenizer.json must be valid; got {str(error)[:200]}") from error
+    library.no_truncation()
+    library.no_padding()
+    return HuggingFaceTokenizer(library, _eos_tokens(folder, library))
+
+
+def _eos_tokens(folder: Path, library: LibraryTokenizer) -> set[int]:
+    found: set[int] = set()
+    for name in ("generation_config.json", "config.json"):
+        value = read_json(folder / name).get("eos_token_id")
+        tokens = value if isinstance(value, list) else [value]
+        found |= {one for one in tokens if isinstance(one, int) and one >= 0}
+    named = token_name(read_json(folder / "tokenizer_config.json").get("eos_token"))
+    token = None if named is None else library.token_to_id(named)
+    return found if token is None else found | {token}
+
+
+def token_name(value: object) -> str | None:
+    """Return the text of a token in tokenizer_config.json: a string, or an object with it."""
+    if isinstance(value, dict):
+        value = value.get("content")
+    return value if isinstance(value, str) else None
+
+
+def read_json(path: Path) -> Mapping[str, Any]:
+    """Return the object in a file; {} if the file does not exist.
+
+    Raises:
+        LoadError: it is not JSON, or no object.
+    """
+    try:
+        value = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise LoadError(f"{path.name} cannot be read: {error.strerror}") from error
+    except orjson.JSONDecodeError as error:
+        raise LoadError(f"{path.name} must be JSON; got {error}") from error
+    if not isinstance(value, dict):
+        raise LoadError(f"{path.name} must be an object; got {type(value).__name__}")
+    return value

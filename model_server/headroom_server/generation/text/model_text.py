@@ -1,0 +1,34 @@
+"""Everything about a model's text: its tokenizer, chat format, style of tool calls, grammars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from headroom_server.generation.text.chat import ChatFormat
+from headroom_server.generation.text.tokenizer import Tokenizer
+from headroom_server.generation.text.tool_calls import ToolStyle
+from headroom_server.generation.values import TokenGrammar
+
+
+class Grammars(Protocol):
+    """Compiles constraints into grammars of tokens."""
+
+    def compile(self, kind: str, text: str) -> TokenGrammar:
+        """Return a new grammar: `json_schema`, `json_object`, `regex`, `grammar` or `choice`.
+
+        Raises:
+            ValueError: the constraint is invalid or too complex; the message is for clients.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelText:
+    """How one model reads and writes."""
+
+    tokenizer: Tokenizer
+    chat: ChatFormat | None = None
+    """None: the model has no chat template, and serves completions only."""
+    tool_style: ToolStyle = ToolStyle.TAGGED
+    grammars: Grammars | None = None
+    """None: answers cannot be constrained."""

@@ -1,0 +1,96 @@
+"""What generation needs from a tokenizer, and one of plain bytes for emulated models."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class Detokenizer(Protocol):
+    """Turns the tokens of one answer into text, piece by piece.
+
+    The pieces together are the text of all tokens decoded at once; no piece ends within a
+    character.
+    """
+
+    def push(self, tokens: Sequence[int]) -> str:
+        """Return the text that these tokens complete; "" while a character is incomplete."""
+
+    def flush(self) -> str:
+        """Return what is left at the end: U+FFFD for incomplete characters."""
+
+
+class Tokenizer(Protocol):
+    """A tokenizer of one model."""
+
+    eos_tokens: frozenset[int]
+    """Tokens that end an answer."""
+
+    def encode(self, text: str, *, special: bool) -> Sequence[int]:
+        """Return a text's tokens; `special`: with those that begin a sequence (BOS)."""
+
+    def detokenizer(self) -> Detokenizer:
+        """Return a new detokenizer, which omits special tokens."""
+
+    def token_bytes(self, token: int) -> bytes:
+        """Return the bytes of one token alone, for reports of probabilities."""
+
+
+class TokenBytes(dict[int, bytes]):
+    """The bytes of each token; b"" for special and unknown ones.
+
+    A model's vocabulary may be padded beyond its tokenizer's.
+    """
+
+    def __missing__(self, token: int) -> bytes:
+        """Return the bytes of a token that the tokenizer does not have."""
+        return b""
+
+
+class ByteDetokenizer:
+    """Detokenizer for tokens that are sequences of bytes (byte-level BPE): exact and fast.
+
+    Invalid UTF-8 becomes one U+FFFD per maximal subpart (Unicode 15.0, section 3.9), as in Rust's
+    `from_utf8_lossy` that the library uses for whole texts.
+    """
+
+    __slots__ = ("_bytes", "_decode")
+
+    def __init__(self, token_bytes: Mapping[int, bytes]) -> None:
+        self._bytes = token_bytes
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+
+    def push(self, tokens: Sequence[int]) -> str:
+        """Return the text that these tokens complete."""
+        table = self._bytes
+        return self._decode(b"".join([table[token] for token in tokens]))
+
+    def flush(self) -> str:
+        """Return U+FFFD if the last character is incomplete."""
+        return self._decode(b"", True)
+
+
+BYTE_TOKENS = 256
+BYTE_BOS, BYTE_EOS = 256, 257
+
+
+class ByteTokenizer:
+    """One token per byte, then BOS and EOS: a vocabulary of 258, without a file or a library."""
+
+    def __init__(self) -> None:
+        self.eos_tokens = frozenset({BYTE_EOS})
+        self._bytes = TokenBytes({value: bytes((value,)) for value in range(BYTE_TOKENS)})
+
+    def encode(self, text: str, *, special: bool) -> Sequence[int]:
+        """Return the bytes of a text."""
+        encoded = list(text.encode("utf-8", "replace"))
+        return [BYTE_BOS, *encoded] if special else encoded
+
+    def detokenizer(self) -> Detokenizer:
+        """Return a new detokenizer."""
+        return ByteDetokenizer(self._bytes)
+
+    def token_bytes(self, token: int) -> bytes:
+        """Return the byte of a token."""
+        return self._bytes[token]

@@ -1,0 +1,237 @@
+"""Calls become requests of the engine: prompts are rendered, tokenized and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import orjson
+
+from headroom_server.generation.text.minimum_length import MinimumLength
+from headroom_server.generation.text.model_text import ModelText
+from headroom_server.generation.values import (
+    GenerationLimits,
+    GenerationRequest,
+    Sampling,
+    TokenGrammar,
+)
+from headroom_server.openai_api.errors import ContextLengthError, InvalidFieldError
+from headroom_server.openai_api.parameters import (
+    ChatCall,
+    Choices,
+    CompletionCall,
+    Constraint,
+    ConstraintKind,
+    ToolUse,
+)
+from headroom_server.scheduling.request_options import RequestOptions
+
+LEAST_BODY_BYTES = 64 * 1024
+BYTES_PER_TOKEN = 64
+"""Of the longest text that is tokenized: text has 4 to 5 bytes per token, spaces up to 128."""
+
+
+def most_body_bytes(limits: GenerationLimits, max_body_bytes: int) -> int:
+    """Return the most bytes of a body: tokenizing a text that cannot fit the context costs CPU."""
+    return min(max_body_bytes, LEAST_BODY_BYTES + BYTES_PER_TOKEN * limits.context_tokens)
+
+
+def context_of(limits: GenerationLimits) -> int:
+    """Return the most tokens of a prompt and its answer: the model's context, if memory has it."""
+    return min(limits.context_tokens, limits.blocks * limits.block_tokens)
+
+
+class EncodedCall(NamedTuple):
+    """A call whose prompts are tokens."""
+
+    prompts: tuple[tuple[int, ...], ...]
+    grammars: tuple[TokenGrammar | None, ...]
+    """One for each choice: prompts times n."""
+
+
+def encode_call(
+    call: CompletionCall | ChatCall, text: ModelText, limits: GenerationLimits
+) -> EncodedCall:
+    """Render and tokenize prompts and compile the constraint. Long prompts take milliseconds.
+
+    Raises:
+        InvalidRequestError: prompt and answer do not fit the context, or a constraint is invalid.
+    """
+    if isinstance(call, ChatCall):
+        field, prompts = "messages", [_chat_prompt(call, text)]
+    else:
+        field = "prompt"
+        prompts = [
+            tuple(text.tokenizer.encode(one, special=call.special_tokens))
+            if isinstance(one, str)
+            else one
+            for one in call.prompts
+        ]
+    _check_tokens(call.choices, limits)
+    for prompt in prompts:
+        _check_prompt(prompt, call.choices, limits, field)
+    return EncodedCall(tuple(prompts), _grammars(call, len(prompts), text))
+
+
+def build_requests(
+    call: CompletionCall | ChatCall,
+    encoded: EncodedCall,
+    text: ModelText,
+    limits: GenerationLimits,
+    options: RequestOptions,
+    *,
+    arrived_s: float,
+    key: Callable[[], int],
+) -> list[GenerationRequest]:
+    """Return a request for each choice: those of the first prompt, then those of the next."""
+    choices = call.choices
+    stop_tokens = choices.stop_tokens
+    if not choices.ignore_eos:
+        stop_tokens |= text.tokenizer.eos_tokens
+    requests = []
+    grammars = iter(encoded.grammars)
+    for prompt in encoded.prompts:
+        most = choices.max_tokens or context_of(limits) - len(prompt)
+        for number in range(choices.n):
+            grammar = next(grammars)
+            if choices.min_tokens and stop_tokens:
+                grammar = MinimumLength(choices.min_tokens, stop_tokens, limits.vocabulary, grammar)
+            requests.append(
+                GenerationRequest(
+                    key=key(),
+                    prompt=prompt,
+                    max_tokens=most,
+                    sampling=_seeded(choices, number),
+                    stop_tokens=stop_tokens,
+                    grammar=grammar,
+                    priority=options.priority,
+                    tenant=options.tenant,
+                    batch_class=choices.flexible,
+                    arrived_s=arrived_s,
+                    first_token_deadline_s=_due(arrived_s, options.first_token_deadline_s),
+                    deadline_s=_due(arrived_s, options.deadline_s),
+                )
+            )
+    return requests
+
+
+def _due(arrived_s: float, seconds: float | None) -> float | None:
+    return None if seconds is None else arrived_s + seconds
+
+
+def _seeded(choices: Choices, number: int) -> Sampling:
+    """Return the sampling of a choice: the choices of one seed differ, and repeat."""
+    sampling = choices.sampling
+    if sampling.seed is None or not number:
+        return sampling
+    return replace(sampling, seed=(sampling.seed + number + 2**63) % 2**64 - 2**63)
+
+
+def _chat_prompt(call: ChatCall, text: ModelText) -> tuple[int, ...]:
+    if text.chat is None:
+        raise InvalidFieldError(
+            "messages",
+            "messages require a chat template, which this model does not have; use /v1/completions",
+        )
+    described = _described(call.tools)
+    if described and not text.chat.takes_tools:
+        raise InvalidFieldError(
+            "tools", "tools must be omitted: this model's chat template does not describe tools"
+        )
+    prompt = text.chat.render(
+        call.messages,
+        tools=described,
+        add_generation_prompt=call.add_generation_prompt,
+        options=call.template_options,
+    )
+    return tuple(text.tokenizer.encode(prompt, special=False))
+
+
+def _described(tools: ToolUse | None) -> Sequence[Mapping[str, Any]] | None:
+    if tools is None or not tools.parsed:
+        return None
+    return tools.tools
+
+
+def _check_prompt(
+    prompt: Sequence[int], choices: Choices, limits: GenerationLimits, field: str
+) -> None:
+    most = context_of(limits)
+    if not prompt:
+        raise InvalidFieldError(field, f"{field} must have at least 1 token; got 0")
+    if len(prompt) + (choices.max_tokens or 1) > most:
+        wanted = "" if choices.max_tokens is None else f" and {choices.max_tokens} for the answer"
+        raise ContextLengthError(
+            field,
+            f"{field} and answer must have at most {most} tokens, the model's context; got "
+            f"{len(prompt)} in the {field}{wanted}. Shorten the {field} or lower max_tokens.",
+        )
+    highest = max(prompt)
+    if highest >= limits.vocabulary:
+        raise InvalidFieldError(
+            field, f"{field} must have tokens below {limits.vocabulary}; got {highest}"
+        )
+
+
+def _check_tokens(choices: Choices, limits: GenerationLimits) -> None:
+    for field, tokens in (
+        ("logit_bias", choices.sampling.logit_bias),
+        ("stop_token_ids", choices.stop_tokens),
+    ):
+        if tokens and max(tokens) >= limits.vocabulary:
+            raise InvalidFieldError(
+                field, f"{field} must have tokens below {limits.vocabulary}; got {max(tokens)}"
+            )
+
+
+def _grammars(
+    call: CompletionCall | ChatCall, prompts: int, text: ModelText
+) -> tuple[TokenGrammar | None, ...]:
+    constraint = call.choices.constraint
+    if isinstance(call, ChatCall) and call.tools is not None:
+        constraint = _demanded(call.tools) or constraint
+    count = prompts * call.choices.n
+    if constraint is None:
+        return (None,) * count
+    if text.grammars is None:
+        raise InvalidFieldError(
+            constraint.field,
+            f"{constraint.field} must be omitted: this server cannot constrain answers",
+        )
+    try:
+        return tuple(text.grammars.compile(constraint.kind, constraint.text) for _ in range(count))
+    except ValueError as error:
+        raise InvalidFieldError(
+            constraint.field, f"{constraint.field} must be a valid constraint; got {error!s:.200}"
+        ) from error
+
+
+def _demanded(tools: ToolUse) -> Constraint | None:
+    """Return the form of an answer that must be a call: its arguments, or a list of calls."""
+    functions = [one["function"] for one in tools.tools]
+    if tools.forced is not None:
+        schema = next(one.get("parameters") for one in functions if one["name"] == tools.forced)
+        schema = schema or {"type": "object"}
+    elif tools.required:
+        schema = {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {
+                            "name": {"const": one["name"]},
+                            "parameters": one.get("parameters") or {"type": "object"},
+                        },
+                        "required": ["name", "parameters"],
+                        "additionalProperties": False,
+                    }
+                    for one in functions
+                ]
+            },
+        }
+    else:
+        return None
+    return Constraint(ConstraintKind.JSON_SCHEMA, orjson.dumps(schema).decode(), "tool_choice")

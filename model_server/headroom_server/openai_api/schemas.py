@@ -1,0 +1,249 @@
+"""PURE. The bodies of requests to OpenAI's API, as validated fields with physical bounds.
+
+Fields, names and ranges: https://platform.openai.com/docs/api-reference, and for the sampling that
+OpenAI does not have, vLLM's names (https://docs.vllm.ai/en/latest/serving/openai_compatible_server).
+A field that neither knows is refused, as OpenAI does. Fields that only describe the client, or ask
+for what this server does anyway, are accepted and not used.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+MAX_CHOICES = 128
+"""Of one request: prompts times n."""
+MAX_LOGPROBS = 20
+MAX_STOPS = 16
+MAX_MESSAGES = 8192
+MAX_TOOLS = 128
+MAX_SCHEMA_CHARACTERS = 256 * 1024
+
+Token = Annotated[int, Field(ge=0, lt=2**31)]
+StopString = Annotated[str, Field(min_length=1, max_length=256)]
+Stops = StopString | Annotated[list[StopString], Field(max_length=MAX_STOPS)]
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+Prompt = (
+    str
+    | Annotated[list[str], Field(min_length=1, max_length=MAX_CHOICES)]
+    | Annotated[list[Token], Field(min_length=1)]
+    | Annotated[
+        list[Annotated[list[Token], Field(min_length=1)]],
+        Field(min_length=1, max_length=MAX_CHOICES),
+    ]
+)
+Unused = JsonValue
+"""Accepted and not used."""
+
+
+class Fields(BaseModel):
+    """Base of all objects of a request; unknown fields are errors, null is the default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+
+
+class StreamOptions(Fields):
+    """What a stream reports."""
+
+    include_usage: bool = False
+    continuous_usage_stats: bool = False
+    include_obfuscation: bool | None = None
+    """Not used: chunks are not padded."""
+
+
+class JsonSchema(Fields):
+    """A schema that the answer follows."""
+
+    name: str | None = Field(None, max_length=256)
+    description: str | None = None
+    schema_: dict[str, JsonValue] = Field(alias="schema")
+    strict: bool | None = None
+    """Not used: the answer always follows the schema."""
+
+
+class ResponseFormat(Fields):
+    """The form of the answer."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+    @model_validator(mode="after")
+    def _has_schema(self) -> Self:
+        if (self.type == "json_schema") != (self.json_schema is not None):
+            raise ValueError("json_schema is required with type json_schema, and only then")
+        return self
+
+
+class StructuredOutputs(Fields):
+    """vLLM's constraints of the answer; one of them."""
+
+    json_: dict[str, JsonValue] | None = Field(None, alias="json")
+    regex: str | None = Field(None, max_length=MAX_SCHEMA_CHARACTERS)
+    choice: list[Name] | None = Field(None, min_length=1, max_length=1024)
+    grammar: str | None = Field(None, max_length=MAX_SCHEMA_CHARACTERS)
+    json_object: bool | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = (self.json_, self.regex, self.choice, self.grammar, self.json_object)
+        if sum(one not in (None, False) for one in given) != 1:
+            raise ValueError("must have exactly one of json, regex, choice, grammar, json_object")
+        return self
+
+
+class SamplingFields(Fields):
+    """What both endpoints share."""
+
+    model: Name
+    n: int | None = Field(None, ge=1, le=MAX_CHOICES)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    max_tokens: int | None = Field(None, ge=1, lt=2**31)
+    temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(None, gt=0, le=1)
+    top_k: int | None = Field(None, ge=-1, lt=2**31)
+    min_p: float | None = Field(None, ge=0, le=1)
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    repetition_penalty: float | None = Field(None, gt=0, le=100, allow_inf_nan=False)
+    seed: int | None = Field(None, ge=-(2**63), lt=2**63)
+    stop: Stops | None = None
+    stop_token_ids: list[Token] | None = Field(None, max_length=256)
+    ignore_eos: bool | None = None
+    min_tokens: int | None = Field(None, ge=0, lt=2**31)
+    logit_bias: dict[str, float] | None = Field(None, max_length=1024)
+    include_stop_str_in_output: bool | None = None
+    response_format: ResponseFormat | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: dict[str, JsonValue] | None = None
+    guided_regex: str | None = Field(None, max_length=MAX_SCHEMA_CHARACTERS)
+    guided_choice: list[Name] | None = Field(None, min_length=1, max_length=1024)
+    guided_grammar: str | None = Field(None, max_length=MAX_SCHEMA_CHARACTERS)
+    skip_special_tokens: Literal[True] | None = None
+    user: str | None = Field(None, max_length=4096)
+    """Not the tenant: a client could name any. The tenant is the header x-tenant."""
+    metadata: Unused = None
+    service_tier: Literal["auto", "default", "flex", "priority"] | None = None
+    """flex: only what other requests leave; the others are served alike."""
+
+    @model_validator(mode="after")
+    def _stream_options_with_stream(self) -> Self:
+        if self.stream_options is not None and not self.stream:
+            raise ValueError("stream_options must be omitted unless stream is true")
+        return self
+
+
+class CompletionFields(SamplingFields):
+    """The body of POST /v1/completions."""
+
+    prompt: Prompt
+    echo: bool | None = None
+    logprobs: int | None = Field(None, ge=0, le=MAX_LOGPROBS)
+    best_of: int | None = Field(None, ge=1, le=MAX_CHOICES)
+    suffix: Literal[""] | None = None
+    """Only empty: no model here fills in the middle."""
+    add_special_tokens: bool | None = None
+
+
+class TextPart(Fields):
+    """A part of a message."""
+
+    type: Literal["text"]
+    text: str
+
+
+class FunctionCall(Fields):
+    """A function that the model called."""
+
+    name: Name
+    arguments: str
+
+
+class ToolCall(Fields):
+    """A call of a tool in an earlier message."""
+
+    id: str = Field(max_length=256)
+    type: Literal["function"] = "function"
+    function: FunctionCall
+    index: int | None = None
+
+
+class Message(Fields):
+    """One message of a conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[TextPart] | None = None
+    name: str | None = Field(None, max_length=256)
+    tool_calls: list[ToolCall] | None = Field(None, max_length=MAX_TOOLS)
+    tool_call_id: str | None = Field(None, max_length=256)
+    reasoning_content: str | None = None
+    refusal: str | None = None
+    audio: None = None
+    function_call: None = None
+    annotations: Unused = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.content is None and not (self.role == "assistant" and self.tool_calls):
+            if self.role == "assistant" and self.refusal is not None:
+                return self
+            raise ValueError("content is required")
+        return self
+
+
+class FunctionDescription(Fields):
+    """A function that the model may call."""
+
+    name: str = Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")
+    description: str | None = None
+    parameters: dict[str, JsonValue] | None = None
+    strict: bool | None = None
+
+
+class Tool(Fields):
+    """A tool that the model may call."""
+
+    type: Literal["function"]
+    function: FunctionDescription
+
+
+class NamedFunction(Fields):
+    """The name of a tool."""
+
+    name: Name
+
+
+class ToolChoice(Fields):
+    """The tool that the model must call."""
+
+    type: Literal["function"]
+    function: NamedFunction
+
+
+class ChatFields(SamplingFields):
+    """The body of POST /v1/chat/completions."""
+
+    messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES)
+    max_completion_tokens: int | None = Field(None, ge=1, lt=2**31)
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(None, ge=0, le=MAX_LOGPROBS)
+    tools: list[Tool] | None = Field(None, max_length=MAX_TOOLS)
+    tool_choice: Literal["none", "auto", "required"] | ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    add_generation_prompt: bool | None = None
+    chat_template_kwargs: dict[str, JsonValue] | None = Field(None, max_length=64)
+    modalities: list[Literal["text"]] | None = None
+    store: Unused = None
+    safety_identifier: Unused = None
+    prompt_cache_key: Unused = None
+    prompt_cache_retention: Unused = None
+    prediction: Unused = None
+    reasoning_effort: str | None = Field(None, max_length=32)
+    verbosity: Unused = None
+
+    @model_validator(mode="after")
+    def _top_logprobs_with_logprobs(self) -> Self:
+        if self.top_logprobs is not None and not self.logprobs:
+            raise ValueError("top_logprobs must be omitted unless logprobs is true")
+        return self

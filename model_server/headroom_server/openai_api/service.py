@@ -1,0 +1,285 @@
+"""Serves requests for generated text: from a body to the answer, streamed or whole."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headroom_server.connection import Connection, Headers, connection_of
+from headroom_server.errors import (
+    DisconnectedError,
+    EncodingError,
+    InvalidRequestError,
+    NotJsonError,
+    RefusedError,
+    UnknownModelError,
+)
+from headroom_server.generation.text.model_text import ModelText
+from headroom_server.generation.values import Delivery
+from headroom_server.openai_api.collecting import AnswerContext, CollectedAnswer
+from headroom_server.openai_api.encoding import ChatForm, CompletionForm, Form, Head
+from headroom_server.openai_api.parameters import ChatCall, CompletionCall
+from headroom_server.openai_api.parsing import check_parts, parse_chat, parse_completion
+from headroom_server.openai_api.prompts import (
+    EncodedCall,
+    build_requests,
+    encode_call,
+    most_body_bytes,
+)
+from headroom_server.openai_api.streaming import StreamedAnswer
+from headroom_server.runtime.generation_run import GenerationRun
+from headroom_server.runtime.generator import Generator
+from headroom_server.scheduling.request_options import (
+    USUAL,
+    RequestOptions,
+    parse_request_options,
+)
+from headroom_server.telemetry.accounting import Outcome
+from headroom_server.web.close_policy import ClosePolicy
+from headroom_server.web.inference import head_of, read_body
+from headroom_server.web.receiving import Receipt, Shares
+from headroom_server.web.response_stream import AsgiStream, ResponseStream
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+SHORT_BODY_BYTES = 16 * 1024
+"""Longer prompts are tokenized on a thread: 16 KiB take about 2 ms."""
+EVENT_STREAM: Headers = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
+STREAM_HEAD = head_of(200, EVENT_STREAM)
+
+Call = CompletionCall | ChatCall
+Parse = Callable[[bytes], Call]
+MakeForm = Callable[[Call, Head, ModelText], Form]
+
+
+class GenerationService:
+    """The requests of one generating model."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        text: ModelText,
+        *,
+        max_body_bytes: int,
+        receiving: Shares,
+        unread: Shares,
+        unread_timeout_s: float,
+    ) -> None:
+        self.generator = generator
+        self.text = text
+        self._max_body_bytes = max_body_bytes
+        self._receiving = receiving
+        self._unread = unread
+        self._unread_timeout_s = unread_timeout_s
+        self._closing = ClosePolicy(generator)
+        # one: a queue of long prompts waits in the order of arrival and takes one core
+        self._encoder = ThreadPoolExecutor(1, "tokenizer")
+
+    async def serve(
+        self, parse: Parse, make_form: MakeForm, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer one request.
+
+        Raises:
+            RequestError: before the response has begun.
+        """
+        generator = self.generator
+        arrived_s = generator.clock()
+        if not generator.warm:
+            generator.begin(arrived_s, USUAL)  # refused and counted
+        connection = connection_of(scope)
+        receipt = Receipt(self._receiving, connection.client)
+        try:
+            call, options, encoded = await self._read(parse, scope, receive, receipt)
+        except InvalidRequestError as error:
+            generator.ledger.reject(error.reason)
+            error.blamed = True
+            raise
+        finally:
+            receipt.close()
+        run = generator.begin(arrived_s, options)
+        try:
+            await self._generate(run, call, encoded, make_form, connection, send)
+        except DisconnectedError:
+            pass
+        finally:
+            connection.on_lost = None
+            run.cancel()
+
+    async def _read(
+        self, parse: Parse, scope: Scope, receive: Receive, receipt: Receipt
+    ) -> tuple[Call, RequestOptions, EncodedCall]:
+        generator = self.generator
+        headers, limits = dict(scope["headers"]), generator.limits
+        most = most_body_bytes(limits, self._max_body_bytes)
+        body = await read_body(headers, receive, most, receipt)
+        check_parts(body, limits.context_tokens)
+        try:
+            call = parse(body)
+        except NotJsonError as error:
+            _explain(error, headers)
+            raise
+        if call.model != generator.model:
+            raise UnknownModelError(
+                f"model must be {generator.model!r}, which this server serves; "
+                f"got {call.model!r:.100}"
+            )
+        options = parse_request_options(headers, generator.options.classes)
+        if len(body) <= SHORT_BODY_BYTES and call.choices.constraint is None:
+            return call, options, encode_call(call, self.text, limits)
+        loop = asyncio.get_running_loop()
+        encode = partial(encode_call, call, self.text, limits)
+        return call, options, await loop.run_in_executor(self._encoder, encode)
+
+    async def _generate(
+        self,
+        run: GenerationRun,
+        call: Call,
+        encoded: EncodedCall,
+        make_form: MakeForm,
+        connection: Connection,
+        send: Send,
+    ) -> None:
+        generator, text = self.generator, self.text
+        requests = build_requests(
+            call,
+            encoded,
+            text,
+            generator.limits,
+            run.options,
+            arrived_s=run.arrived_s,
+            key=generator.key,
+        )
+        prefix = "chatcmpl-" if isinstance(call, ChatCall) else "cmpl-"
+        head = Head(prefix + secrets.token_hex(16), int(time.time()), generator.model)
+        form = make_form(call, head, text)
+        context = AnswerContext(call, text, form, requests, _echoes(call, encoded, text), run.stop)
+        if call.choices.stream:
+            await self._stream(run, context, connection, send)
+        else:
+            await self._collect(run, context, connection, send)
+
+    async def _collect(
+        self, run: GenerationRun, context: AnswerContext, connection: Connection, send: Send
+    ) -> None:
+        answer = CollectedAnswer(context)
+
+        def leave() -> None:
+            run.cancel()
+            if not answer.done.done():
+                answer.done.set_exception(DisconnectedError())
+
+        self._submit(run, context, answer.receive, connection, leave)
+        await answer.done
+        body, close = answer.body(), self._closing.due(connection)
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        if connection.answer is not None and connection.answer(head_of(200, headers), body, close):
+            return
+        if close:
+            headers.append((b"connection", b"close"))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _stream(
+        self, run: GenerationRun, context: AnswerContext, connection: Connection, send: Send
+    ) -> None:
+        answer = StreamedAnswer(
+            context,
+            partial(self._open, connection, send),
+            Receipt(self._unread, connection.client),
+            unread_timeout_s=self._unread_timeout_s,
+            on_slow=partial(self._give_up, run),
+        )
+
+        def leave() -> None:
+            answer.gone()
+            run.cancel()
+            if not answer.started.done():
+                answer.started.set_exception(DisconnectedError())
+
+        self._submit(run, context, answer.receive, connection, leave)
+        stream = await answer.started
+        await stream.wait()
+
+    def _submit(
+        self,
+        run: GenerationRun,
+        context: AnswerContext,
+        receive: Callable[[int, Delivery], None],
+        connection: Connection,
+        leave: Callable[[], None],
+    ) -> None:
+        if connection.gone:
+            raise DisconnectedError
+        connection.on_lost = leave
+        delivers = [partial(receive, index) for index in range(len(context.requests))]
+        try:
+            run.submit(context.requests, delivers)
+        except RefusedError as error:
+            self.generator.refused(error)
+            run.close(Outcome.REFUSED)
+            raise
+        except BaseException:
+            run.close(Outcome.FAILED)
+            raise
+
+    def _open(self, connection: Connection, send: Send) -> ResponseStream:
+        close = self._closing.due(connection)
+        if connection.stream is not None:
+            stream: ResponseStream = connection.stream(STREAM_HEAD, close)
+            return stream
+        headers = [*EVENT_STREAM, (b"connection", b"close")] if close else EVENT_STREAM
+        return AsgiStream(send, headers)
+
+    def _give_up(self, run: GenerationRun) -> None:
+        self.generator.generation.slow_readers += 1
+        run.cancel()
+
+
+def chat_form(call: Call, head: Head, text: ModelText) -> Form:
+    """Return the form of chat completions."""
+    return ChatForm(head, text.tokenizer, usage=call.choices.include_usage)
+
+
+def completion_form(call: Call, head: Head, text: ModelText) -> Form:
+    """Return the form of completions."""
+    return CompletionForm(head, text.tokenizer, usage=call.choices.include_usage)
+
+
+ENDPOINTS: dict[str, tuple[Parse, MakeForm]] = {
+    "/v1/completions": (parse_completion, completion_form),
+    "/v1/chat/completions": (parse_chat, chat_form),
+}
+
+
+def _echoes(call: Call, encoded: EncodedCall, text: ModelText) -> Sequence[str]:
+    n = call.choices.n
+    if isinstance(call, ChatCall) or not call.echo:
+        return ("",) * (n * len(encoded.prompts))
+    echoes = []
+    for given, tokens in zip(call.prompts, encoded.prompts, strict=True):
+        if isinstance(given, str):
+            before = given
+        else:
+            detokenizer = text.tokenizer.detokenizer()
+            before = detokenizer.push(tokens) + detokenizer.flush()
+        echoes += [before] * n
+    return echoes
+
+
+def _explain(error: NotJsonError, headers: dict[bytes, bytes]) -> None:
+    encoding = headers.get(b"content-encoding", b"identity")
+    if encoding.lower() != b"identity":
+        raise EncodingError(
+            f"content-encoding must be identity; got {encoding.decode('latin-1')!r:.40}"
+        ) from error

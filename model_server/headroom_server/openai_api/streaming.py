@@ -1,0 +1,177 @@
+"""Streams answers as server-sent events; holds text back while the client does not read.
+
+What was held back is sent as one event per choice, so that a slow reader costs the size of its
+text, and not of an event per token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from headroom_server.errors import QueueFullError, RequestError
+from headroom_server.generation.values import Delivery
+from headroom_server.openai_api.collecting import AnswerContext, ChoiceParts, merged, usage_of
+from headroom_server.openai_api.encoding import DONE, Part, error_event
+from headroom_server.openai_api.errors import fields_of
+from headroom_server.web.receiving import Receipt
+from headroom_server.web.response_stream import ResponseStream
+
+TOKEN_BYTES = 512
+"""Memory of a token that waits with its probabilities."""
+CHARACTER_BYTES = 4
+PART_BYTES = 256
+MOST_PARTS = 64
+
+
+class StreamedAnswer:
+    """One request's stream. `open_stream` is called with the first delivery, and not before.
+
+    Until then an error still gets a status of its own.
+    """
+
+    def __init__(
+        self,
+        context: AnswerContext,
+        open_stream: Callable[[], ResponseStream],
+        unread: Receipt,
+        *,
+        unread_timeout_s: float,
+        on_slow: Callable[[], None],
+    ) -> None:
+        self._context = context
+        self._open_stream = open_stream
+        self._unread = unread
+        self._unread_timeout_s = unread_timeout_s
+        self._on_slow = on_slow
+        self._choices = [ChoiceParts(context, index) for index in range(len(context.requests))]
+        self._opened = [False] * len(self._choices)
+        self._held: list[list[Part]] = [[] for _ in self._choices]
+        self._holds = self._ended = False
+        self._left = len(self._choices)
+        self._stream: ResponseStream | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._usage = context.call.choices.include_usage
+        self._each_usage = context.call.choices.continuous_usage
+        self.started: asyncio.Future[ResponseStream] = asyncio.get_running_loop().create_future()
+
+    def receive(self, index: int, delivery: Delivery) -> None:
+        """Take a delivery of a choice."""
+        if self._ended:
+            return
+        choice = self._choices[index]
+        try:
+            part = choice.push(delivery)
+        except RequestError as error:
+            self._fail(error)
+            return
+        if part is None and not delivery.tokens:
+            return
+        stream = self._stream or self._begin()
+        if part is None:
+            return
+        self._left -= choice.done
+        if self._holds or stream.paused:
+            self._hold(stream, index, part)
+            return
+        data = self._encoded(index, part)
+        if self._left:
+            stream.write(data)
+        else:
+            self._end(stream, data)
+
+    def gone(self) -> None:
+        """The client has left."""
+        self._close()
+
+    def _begin(self) -> ResponseStream:
+        self._stream = stream = self._open_stream()
+        stream.on_writable = self._release
+        if not self.started.done():
+            self.started.set_result(stream)
+        return stream
+
+    def _encoded(self, index: int, part: Part) -> bytes:
+        form, usage, opening = self._context.form, None, b""
+        if self._each_usage:
+            usage = usage_of(self._context, self._choices)
+        if not self._opened[index]:
+            self._opened[index] = True
+            opening = form.opening(index)
+            echo = self._context.echoes[index]
+            if echo:
+                opening += form.plain(index, echo)
+        if usage is None and part.finish is None and not part.tokens and not part.calls:
+            return opening + form.plain(index, part.text)
+        return opening + form.event(index, part, usage)
+
+    def _end(self, stream: ResponseStream, data: bytes) -> None:
+        if self._usage:
+            data += self._context.form.usage_event(usage_of(self._context, self._choices))
+        self._close()
+        stream.end(data + DONE)
+
+    def _fail(self, error: RequestError) -> None:
+        """Tell the client that its stream ends without an answer."""
+        stream = self._stream
+        if stream is None:
+            self._ended = True
+            if not self.started.done():
+                self.started.set_exception(error)
+            return
+        data = b"".join(
+            self._encoded(index, merged(held)) for index, held in enumerate(self._held) if held
+        )
+        self._close()
+        stream.end(data + error_event(fields_of(error).encoded()))
+
+    # ---- a client that does not read
+
+    def _hold(self, stream: ResponseStream, index: int, part: Part) -> None:
+        size = CHARACTER_BYTES * len(part.text) + TOKEN_BYTES * len(part.tokens)
+        if not self._holds:
+            self._holds = True
+            size += stream.unsent_bytes + PART_BYTES * MOST_PARTS
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._unread_timeout_s, self._give_up)
+        self._held[index].append(part)
+        if len(self._held[index]) >= MOST_PARTS:  # one string instead of many objects
+            self._held[index] = [merged(self._held[index])]
+        try:
+            self._unread.grow(size)
+        except QueueFullError:
+            self._give_up()
+
+    def _release(self) -> None:
+        stream = self._stream
+        if not self._holds or self._ended or stream is None or stream.paused:
+            return
+        self._holds = False
+        self._stop_timer()
+        self._unread.close()
+        held, self._held = self._held, [[] for _ in self._choices]
+        data = b"".join(
+            self._encoded(index, merged(parts)) for index, parts in enumerate(held) if parts
+        )
+        if self._left:
+            stream.write(data)
+        else:
+            self._end(stream, data)
+
+    def _give_up(self) -> None:
+        stream = self._stream
+        if self._ended or stream is None:
+            return
+        self._close()
+        self._on_slow()
+        stream.abort()
+
+    def _close(self) -> None:
+        self._ended = True
+        self._stop_timer()
+        self._unread.close()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

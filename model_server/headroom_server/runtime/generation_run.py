@@ -1,0 +1,137 @@
+"""One request for generated text: its choices in flight, its times, and its single outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from headroom_server.generation.values import Delivery, FinishReason, GenerationRequest
+from headroom_server.scheduling.request_options import RequestOptions
+from headroom_server.telemetry.accounting import Outcome
+
+if TYPE_CHECKING:
+    from headroom_server.runtime.generator import Generator
+
+Deliver = Callable[[Delivery], object]
+"""Gets what one iteration produced for one choice; the last has `finish`."""
+
+OUTCOMES = {
+    FinishReason.STOP: Outcome.OK,
+    FinishReason.LENGTH: Outcome.OK,
+    FinishReason.CANCELLED: Outcome.CANCELLED,
+    FinishReason.EXPIRED: Outcome.EXPIRED,
+    FinishReason.FAILED: Outcome.FAILED,
+    FinishReason.SHUTDOWN: Outcome.FAILED,
+}
+WORST_FIRST = (Outcome.FAILED, Outcome.EXPIRED, Outcome.CANCELLED, Outcome.OK)
+
+
+class ChoiceRun:
+    """One choice in the engine."""
+
+    __slots__ = ("_deliver", "_first_s", "_last_s", "_run", "request", "tokens")
+
+    def __init__(self, run: GenerationRun, request: GenerationRequest, deliver: Deliver) -> None:
+        self.request = request
+        self.tokens = 0
+        self._run = run
+        self._deliver = deliver
+        self._first_s = self._last_s = 0.0
+
+    def receive(self, delivery: Delivery) -> None:
+        """Account for a delivery, and pass it on."""
+        run, count = self._run, len(delivery.tokens)
+        if count:
+            now_s, ledger = run.clock(), run.generator.generation
+            if self.tokens:
+                ledger.later(now_s - self._last_s, count)
+            else:
+                self._first_s = now_s
+                ledger.first(now_s - run.arrived_s, delivery.cached_tokens)
+            self._last_s = now_s
+            self.tokens += count
+        self._deliver(delivery)
+        if delivery.finish is not None:
+            self.end(delivery.finish)
+
+    def end(self, reason: FinishReason) -> None:
+        """The choice is complete."""
+        spent_s = self._last_s - self._first_s
+        self._run.generator.generation.finish(
+            reason, len(self.request.prompt), self.tokens, spent_s
+        )
+        self._run.ended(self.request.key, OUTCOMES[reason])
+
+
+class GenerationRun:
+    """A request's choices. It is received when it is made, and has exactly one outcome."""
+
+    __slots__ = ("_choices", "_over", "_worst", "arrived_s", "clock", "generator", "options")
+
+    def __init__(self, generator: Generator, arrived_s: float, options: RequestOptions) -> None:
+        self.generator = generator
+        self.clock = generator.clock
+        self.arrived_s = arrived_s
+        self.options = options
+        self._choices: dict[int, ChoiceRun] = {}
+        self._worst = Outcome.OK
+        self._over = False
+
+    def submit(self, requests: Sequence[GenerationRequest], delivers: Sequence[Deliver]) -> None:
+        """Submit all choices; if one is refused, none is generated.
+
+        Raises:
+            RefusedError: not now.
+            InvalidRequestError: never.
+        """
+        engine = self.generator.engine
+        try:
+            for request, deliver in zip(requests, delivers, strict=True):
+                choice = ChoiceRun(self, request, deliver)
+                engine.submit(request, choice.receive)
+                self._choices[request.key] = choice
+        except BaseException:
+            self._withdraw()
+            raise
+
+    @property
+    def over(self) -> bool:
+        """Whether it has its outcome."""
+        return self._over
+
+    def stop(self, key: int) -> None:
+        """End a choice whose answer is complete before its tokens are (a stop string)."""
+        choice = self._choices.get(key)
+        if choice is not None:
+            self.generator.engine.cancel(key)
+            choice.end(FinishReason.STOP)
+
+    def cancel(self) -> None:
+        """The client left, or another choice failed: end everything."""
+        if self._over:
+            return
+        for choice in self._choices.values():
+            self.generator.generation.finished[FinishReason.CANCELLED] += 1
+            self.generator.engine.cancel(choice.request.key)
+        self._choices.clear()
+        self.close(Outcome.CANCELLED if self._worst is Outcome.OK else self._worst)
+
+    def close(self, outcome: Outcome) -> None:
+        """Record the outcome, once."""
+        if not self._over:
+            self._over = True
+            self.generator.closed(self, outcome)
+
+    def ended(self, key: int, outcome: Outcome) -> None:
+        """A choice has ended."""
+        if self._choices.pop(key, None) is None:
+            return
+        if WORST_FIRST.index(outcome) < WORST_FIRST.index(self._worst):
+            self._worst = outcome
+        if not self._choices:
+            self.close(self._worst)
+
+    def _withdraw(self) -> None:
+        for key in list(self._choices):
+            self.generator.engine.cancel(key)
+        self._choices.clear()

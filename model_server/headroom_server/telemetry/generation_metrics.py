@@ -1,0 +1,167 @@
+"""PURE. The metrics of a generating model as Prometheus text. Names and labels are an API.
+
+Requests have the same series as those of other models; tokens and iterations have their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from headroom_server.generation.ports import EngineStatistics
+from headroom_server.lifecycle import STARTUP, Phase
+from headroom_server.telemetry import exposition
+from headroom_server.telemetry.accounting import Ledger
+from headroom_server.telemetry.generation import GenerationLedger
+
+COST_FEATURES = ("1", "P", "D", "KV", "X")
+"""Of an iteration: constant, tokens of prompts, decoding sequences, tokens in their contexts, and
+tokens of prompts times the context before them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationSnapshot:
+    """The data of a scrape, from one instant."""
+
+    model: str
+    engine: str
+    device: str
+    emulated: bool
+    ledger: Ledger
+    generation: GenerationLedger
+    counts: EngineStatistics
+    in_flight: int
+    max_sequences: int | None
+    """None until the model is loaded."""
+    ready: bool
+    draining: bool
+    phase_s: Mapping[Phase, float]
+    page: int = 1
+
+
+def render(snapshot: GenerationSnapshot) -> bytes:
+    """Render the exposition text, format 0.0.4."""
+    return "".join(_lines(snapshot)).encode()
+
+
+def _lines(snapshot: GenerationSnapshot) -> Iterator[str]:
+    ledger, model = snapshot.ledger, f'model="{snapshot.model}"'
+    yield from exposition.requests(ledger, model)
+    for name, kind, meaning, value in _series(snapshot):
+        yield exposition.head(name, kind, meaning)
+        yield exposition.sample(name, model, value)
+    yield from _tokens(snapshot, model)
+    yield from _cost(snapshot.counts, model)
+    yield exposition.head("startup_phase_seconds", "gauge", "Seconds per startup phase.")
+    for phase in STARTUP:
+        if phase in snapshot.phase_s:
+            labels = f'{model},phase="{phase}"'
+            yield exposition.sample("startup_phase_seconds", labels, snapshot.phase_s[phase])
+    generation = snapshot.generation
+    for name, meaning, histogram in (
+        ("request_duration_seconds", "Time from request to response.", ledger.request_s),
+        (
+            "time_to_first_token_seconds",
+            "Time from request to first token.",
+            generation.first_token_s,
+        ),
+        (
+            "inter_token_latency_seconds",
+            "Time between two tokens of an answer.",
+            generation.between_tokens_s,
+        ),
+        (
+            "time_per_output_token_seconds",
+            "Mean time between the tokens of an answer.",
+            generation.per_token_s,
+        ),
+        ("prompt_tokens", "Tokens per prompt.", generation.prompt_tokens),
+        ("answer_tokens", "Tokens per answer.", generation.answer_tokens),
+    ):  # fmt: skip
+        yield from exposition.histogram(name, meaning, model, histogram)
+    yield exposition.head("engine_info", "gauge", "Engine and device that generate.")
+    emulated = "true" if snapshot.emulated else "false"
+    labels = f'{model},engine="{snapshot.engine}",device="{snapshot.device}",emulated="{emulated}"'
+    yield exposition.sample("engine_info", labels, 1)
+
+
+def _series(snapshot: GenerationSnapshot) -> Sequence[tuple[str, str, str, float]]:
+    counts = snapshot.counts
+    running = max(0, snapshot.in_flight - counts.waiting_requests)
+    gauges = [
+        ("requests_waiting", "Accepted requests that wait for their prompt to be computed.",
+         snapshot.in_flight - running),
+        ("requests_running", "Requests whose prompt or answer is computed.", running),
+        ("waiting_tokens", "Tokens of prompts that are accepted and not computed.",
+         counts.waiting_tokens),
+        ("context_tokens", "Tokens in the contexts of running requests.", counts.context_tokens),
+        ("ready", "1 if warm and not draining.", int(snapshot.ready)),
+        ("draining", "1 after SIGTERM.", int(snapshot.draining)),
+    ]  # fmt: skip
+    if snapshot.max_sequences is not None:
+        gauges.append(
+            ("max_batch_size", "Maximum sequences per iteration.", snapshot.max_sequences)
+        )
+    totals = (
+        ("device_busy_seconds_total", "Seconds in which iterations were executed.", counts.busy_s),
+        ("iterations_total", "Iterations executed.", counts.iterations),
+        ("iterations_failed_total", "Iterations that failed.", counts.failed_iterations),
+        ("preemptions_total", "Sequences whose memory was taken, to be computed again.",
+         counts.preemptions),
+        ("slow_readers_total", "Streams ended because their clients did not read.",
+         snapshot.generation.slow_readers),
+        ("scrapes_total", "Scrapes served so far.", snapshot.page),
+    )  # fmt: skip
+    return [
+        *((name, "counter", meaning, value) for name, meaning, value in totals),
+        *((name, "gauge", meaning, value) for name, meaning, value in gauges),
+    ]
+
+
+def _tokens(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
+    counts = snapshot.counts
+    yield from exposition.counters(
+        "tokens_total",
+        "Tokens, by kind: computed and cached ones of prompts, generated ones, accepted and "
+        "rejected drafts.",
+        model,
+        "kind",
+        {
+            "computed": counts.computed_prompt_tokens,
+            "cached": counts.cached_prompt_tokens,
+            "generated": counts.generated_tokens,
+            "accepted": counts.accepted_tokens,
+            "rejected": counts.rejected_tokens,
+        },
+    )
+    yield from exposition.counters(
+        "choices_total",
+        "Ended choices, by reason.",
+        model,
+        "reason",
+        snapshot.generation.finished,
+    )
+    yield exposition.head("kv_blocks", "gauge", "Blocks of keys and values, by state.")
+    for state, count in (
+        ("used", counts.used_blocks),
+        ("cached", counts.cached_blocks),
+        ("free", counts.free_blocks),
+    ):
+        yield exposition.sample("kv_blocks", f'{model},state="{state}"', count)
+
+
+def _cost(counts: EngineStatistics, model: str) -> Iterator[str]:
+    """The sums from which the time of an iteration is fitted exactly, by least squares."""
+    if not counts.cost_xx:
+        return
+    size = len(COST_FEATURES)
+    pairs = [(row, column) for row in range(size) for column in range(row, size)]
+    name = "iteration_cost_xx_total"
+    yield exposition.head(name, "counter", "Sum over iterations of the product of two features.")
+    for (row, column), value in zip(pairs, counts.cost_xx, strict=True):
+        labels = f'{model},row="{COST_FEATURES[row]}",column="{COST_FEATURES[column]}"'
+        yield exposition.sample(name, labels, value)
+    name = "iteration_cost_xy_total"
+    yield exposition.head(name, "counter", "Sum over iterations of a feature times the seconds.")
+    for feature, value in zip(COST_FEATURES, counts.cost_xy, strict=True):
+        yield exposition.sample(name, f'{model},row="{feature}"', value)

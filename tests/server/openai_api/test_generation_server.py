@@ -1,0 +1,323 @@
+"""A generating server in this process: answers, streams, errors, accounts, life."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from generation_front import LIMITS, ScriptedExecutor, answers, content, events, front
+from headroom_server.engine import DeviceLostError, OutOfMemoryError
+from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.text.chat import PlainChat
+from headroom_server.generation.text.model_text import ModelText
+from headroom_server.generation.text.tokenizer import ByteTokenizer
+from headroom_server.generation.text.tool_calls import ToolStyle
+from headroom_server.runtime.generator import GeneratorOptions
+from server_world import until
+
+pytestmark = pytest.mark.clock
+
+
+async def test_completion_is_the_models_text_with_usage() -> None:
+    async with front() as world:
+        answer = (await world.complete("abc")).json()
+    assert answer["choices"] == [
+        {"index": 0, "text": "hello", "logprobs": None, "finish_reason": "stop"}
+    ]
+    assert answer["usage"] == {
+        "prompt_tokens": 4,
+        "completion_tokens": 6,
+        "total_tokens": 10,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
+    assert world.outcomes() == {"ok": 1}
+
+
+async def test_chat_stream_is_the_same_text_in_pieces() -> None:
+    async with front(ScriptedExecutor(answers("grüße €".encode()))) as world:
+        answer = await world.chat(stream=True, stream_options={"include_usage": True})
+    chunks = events(answer)
+    assert content(chunks) == "grüße €"
+    assert [one["choices"][0]["finish_reason"] for one in chunks[:-1]].count("stop") == 1
+    assert chunks[-1]["choices"] == []
+    assert chunks[-1]["usage"]["completion_tokens"] == 12
+    assert all(one["usage"] is None for one in chunks[:-1])
+
+
+async def test_several_prompts_and_choices_are_in_order() -> None:
+    async with front(ScriptedExecutor(lambda request: bytes(request.prompt[1:2] * 2))) as world:
+        answer = (await world.complete(["x", "y"], n=2)).json()
+    assert [one["text"] for one in answer["choices"]] == ["xx", "xx", "yy", "yy"]
+    assert answer["usage"]["prompt_tokens"] == 4
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_stop_string_ends_the_answer_before_it(stream: bool) -> None:
+    async with front(ScriptedExecutor(answers(b"one two three"))) as world:
+        answer = await world.complete(stop=[" th", "zzz"], stream=stream)
+        await until(lambda: world.generator.engine.statistics().used_blocks == 0)
+    parts = events(answer) if stream else [answer.json()]
+    assert "".join(one["choices"][0]["text"] for one in parts) == "one two"
+    assert parts[-1]["choices"][0]["finish_reason"] == "stop"
+    assert world.outcomes() == {"ok": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "reason"),
+    [
+        ({"max_tokens": 3}, "hel", "length"),
+        ({"stop_token_ids": [ord("l")]}, "he", "stop"),
+        ({"stop": "l", "include_stop_str_in_output": True}, "hel", "stop"),
+        ({"ignore_eos": True, "max_tokens": 7}, "hello", "length"),
+        ({"echo": True}, "abchello", "stop"),
+        ({"prompt": [104, 105], "echo": True}, "hihello", "stop"),
+    ],
+)
+async def test_answer_ends_as_requested(body: dict[str, object], text: str, reason: str) -> None:
+    async with front() as world:
+        answer = (await world.complete(**{"prompt": "abc", **body})).json()
+    assert answer["choices"][0]["text"] == text
+    assert answer["choices"][0]["finish_reason"] == reason
+
+
+async def test_probabilities_have_openais_forms() -> None:
+    async with front(ScriptedExecutor(answers(b"hi"))) as world:
+        whole = (await world.complete(logprobs=2)).json()["choices"][0]["logprobs"]
+        chunks = events(await world.chat(logprobs=True, top_logprobs=1, stream=True))
+    assert whole["tokens"] == ["h", "i"]
+    assert whole["text_offset"] == [0, 1]
+    assert whole["top_logprobs"][0] == {"h": -0.5, "\0": -9999.0}
+    tokens = [
+        token
+        for one in chunks
+        if one["choices"][0]["logprobs"]
+        for token in one["choices"][0]["logprobs"]["content"]
+    ]
+    assert [one["token"] for one in tokens] == ["h", "i"]
+    assert tokens[0]["bytes"] == [104]
+    assert len(tokens[0]["top_logprobs"]) == 1
+
+
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+
+
+class ToolChat(PlainChat):
+    takes_tools = True
+
+
+def tool_text(style: ToolStyle) -> ModelText:
+    return ModelText(tokenizer=ByteTokenizer(), chat=ToolChat(), tool_style=style)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("style", "said"),
+    [
+        (ToolStyle.TAGGED, b'Yes.<tool_call>{"name":"f","arguments":{"a":1}}</tool_call>'),
+        (ToolStyle.JSON, b'{"name":"f","parameters":{"a":1}}'),
+    ],
+)
+async def test_tool_call_is_parsed(style: ToolStyle, said: bytes, stream: bool) -> None:
+    async with front(ScriptedExecutor(answers(said)), text=tool_text(style)) as world:
+        answer = await world.chat(tools=TOOLS, stream=stream)
+    if stream:
+        chunks = events(answer)
+        choice = chunks[-1]["choices"][0]
+        calls = [c for one in chunks for c in one["choices"][0]["delta"].get("tool_calls", ())]
+    else:
+        choice = answer.json()["choices"][0]
+        calls = choice["message"]["tool_calls"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert [one["function"] for one in calls] == [{"name": "f", "arguments": '{"a":1}'}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code", "param"),
+    [
+        ("/v1/completions", {"model": "x", "prompt": "a"}, 404, "model_not_found", "model"),
+        ("/v1/completions", {"prompt": "a" * 250}, 400, "context_length_exceeded", "prompt"),
+        ("/v1/completions", {"prompt": [300]}, 400, "invalid_value", "prompt"),
+        ("/v1/completions", {"prompt": "a", "stop_token_ids": [300]}, 400, "invalid_value",
+         "stop_token_ids"),
+        ("/v1/completions", {"prompt": "a", "guided_regex": "a"}, 400, "invalid_value",
+         "guided_regex"),
+        ("/v1/completions", {"prompt": "a", "shout": 1}, 400, "unknown_parameter", "shout"),
+        ("/v1/chat/completions", {}, 400, "missing_required_parameter", "messages"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a" * 300}]}, 400,
+         "context_length_exceeded", "messages"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "tools": TOOLS},
+         400, "invalid_value", "tools"),
+    ],
+)  # fmt: skip
+async def test_invalid_request_gets_openais_error(
+    path: str, body: dict[str, object], status: int, code: str, param: str
+) -> None:
+    async with front() as world:
+        answer = await world.post(path, **body)
+    assert answer.status_code == status
+    error = answer.json()["error"]
+    assert error["type"] == "invalid_request_error"
+    assert (error["code"], error["param"]) == (code, param)
+    assert world.generator.ledger.received == 0
+    assert sum(world.generator.ledger.invalid.values()) == 1
+
+
+async def test_unready_server_refuses() -> None:
+    executor = ScriptedExecutor()
+    executor.hold()
+    async with front(executor, wait=False) as world:
+        answer = await world.complete()
+        assert (await world.http.get("/v2/health/ready")).status_code == 503
+        assert (await world.http.get("/v2/health/live")).status_code == 200
+        executor.free.set()
+        await until(lambda: world.generator.ready)
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "1"
+    assert answer.json()["error"]["code"] == "service_unavailable"
+    assert world.outcomes() == {"refused": 1}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_deadline_before_first_token_is_504_and_is_counted(stream: bool) -> None:
+    executor = ScriptedExecutor()
+    async with front(executor) as world:
+        executor.hold()
+        first = asyncio.create_task(world.complete())
+        await until(executor.began.is_set)
+        late = asyncio.create_task(
+            world.http.post(
+                "/v1/completions",
+                json={"model": "m", "prompt": "a", "stream": stream},
+                headers={"x-request-timeout": "0.2"},
+            )
+        )
+        await asyncio.sleep(0.4)
+        executor.free.set()
+        assert (await late).status_code == 504
+        assert (await first).status_code == 200
+    assert world.outcomes() == {"ok": 1, "expired": 1}
+    assert world.generator.ledger.deadlines_missed == 1
+
+
+async def test_full_queue_is_429_with_seconds_to_wait() -> None:
+    executor = ScriptedExecutor(limits=replace_limits(max_sequences=1))
+    async with front(executor, scheduling=SchedulingOptions(max_waiting_requests=1)) as world:
+        executor.hold()
+        tasks = [asyncio.create_task(world.complete()) for _ in range(6)]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        executor.free.set()
+        results = [await task for task in tasks]
+    refused = [one for one in results if one.status_code == 429]
+    assert refused
+    assert int(refused[0].headers["retry-after"]) >= 1
+    assert refused[0].json()["error"]["type"] == "rate_limit_error"
+    assert world.outcomes() == {"ok": 6 - len(refused), "refused": len(refused)}
+
+
+def replace_limits(**limits: int) -> object:
+    return LIMITS._replace(**limits)
+
+
+async def test_request_that_fails_alone_fails_and_others_do_not() -> None:
+    def bad(iteration: object) -> Exception | None:
+        chunks = iteration.chunks  # type: ignore[attr-defined]
+        failing = any(66 in one.sequence.request.prompt for one in chunks)
+        return OutOfMemoryError("no") if failing else None
+
+    executor = ScriptedExecutor(error=bad)
+    async with front(executor) as world:
+        good, failed = await asyncio.gather(world.complete("aa"), world.complete("BB"))
+    assert good.json()["choices"][0]["text"] == "hello"
+    assert failed.status_code == 500
+    assert "no memory" in failed.json()["error"]["message"]
+    assert world.outcomes() == {"ok": 1, "failed": 1}
+
+
+async def test_stream_that_fails_after_it_began_ends_with_an_error_event() -> None:
+    executor = ScriptedExecutor(answers(b"hello"))
+    async with front(executor) as world:
+        executor.error = lambda one: (
+            RuntimeError("/secret/path") if len(one.chunks[0].sequence.tokens) > 6 else None
+        )
+        answer = await world.complete(stream=True)
+    assert answer.status_code == 200
+    last = answer.text.strip().split("\n\n")[-1]
+    assert last.startswith('data: {"error":')
+    assert "secret" not in last
+    assert "[DONE]" not in answer.text
+    assert world.outcomes() == {"failed": 1}
+
+
+async def test_lost_device_fails_everything_and_liveness() -> None:
+    executor = ScriptedExecutor()
+    async with front(executor) as world:
+        executor.error = lambda _: DeviceLostError("gone")
+        answer = await world.complete()
+        assert answer.status_code == 500
+        await until(lambda: not world.generator.live)
+        assert (await world.http.get("/v2/health/live")).status_code == 503
+        assert (await world.complete()).status_code == 503
+
+
+async def test_hanging_iteration_fails_its_requests_and_liveness_until_it_ends() -> None:
+    executor = ScriptedExecutor()
+    async with front(executor, options=GeneratorOptions(stall_timeout_s=0.05)) as world:
+        executor.hold()
+        task = asyncio.create_task(world.complete())
+        await until(executor.began.is_set)
+        await asyncio.sleep(0.1)
+        world.generator.watch()
+        assert not world.generator.live
+        assert (await task).status_code == 500
+        executor.free.set()
+        await until(lambda: world.generator.engine.executing_since_s is None)
+        world.generator.watch()
+        assert world.generator.ready
+        assert (await world.complete()).json()["choices"][0]["text"] == "hello"
+
+
+async def test_every_ended_request_is_forgotten_once() -> None:
+    async with front() as world:
+        await asyncio.gather(*(world.complete(n=2) for _ in range(5)))
+        await until(lambda: len(world.executor.forgotten) >= 10)
+    assert sorted(world.executor.forgotten) == list(range(1, 11))
+
+
+async def test_metrics_add_up_and_parse() -> None:
+    async with front() as world:
+        await asyncio.gather(*(world.complete(n=2) for _ in range(3)))
+        page = (await world.http.get("/metrics")).text
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+    }
+    model = ("model", "m")
+    assert samples["headroom_requests_received_total", model] == 3
+    assert samples["headroom_requests_total", model, ("outcome", "ok")] == 3
+    assert samples["headroom_tokens_total", ("kind", "generated"), model] == 36
+    assert samples["headroom_time_to_first_token_seconds_count", model] == 6
+    assert samples["headroom_inter_token_latency_seconds_count", model] == 30
+    assert samples["headroom_answer_tokens_sum", model] == 36
+    blocks = {
+        state: samples["headroom_kv_blocks", model, ("state", state)]
+        for state in ("used", "cached", "free")
+    }
+    assert blocks["used"] == 0
+    assert sum(blocks.values()) == LIMITS.blocks
+    iterations = samples["headroom_iteration_cost_xx_total", ("column", "1"), model, ("row", "1")]
+    assert iterations >= samples["headroom_iterations_total", model]
+
+
+async def test_models_are_listed_as_openai_lists_them() -> None:
+    async with front() as world:
+        listed = (await world.http.get("/v1/models")).json()
+        one = (await world.http.get("/v1/models/m")).json()
+        missing = await world.http.get("/v1/models/x")
+    assert [model["id"] for model in listed["data"]] == ["m"]
+    assert one["max_model_len"] == LIMITS.context_tokens
+    assert missing.status_code == 404
+    assert missing.json()["error"]["code"] == "model_not_found"

@@ -1,0 +1,203 @@
+"""Bodies of OpenAI's API: what is accepted, and the errors' fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import strategies as st
+
+from fuzzing import fuzz
+from headroom_server.errors import InvalidRequestError, NotJsonError, TooLargeError
+from headroom_server.openai_api.errors import InvalidFieldError
+from headroom_server.openai_api.parameters import Constraint, ConstraintKind
+from headroom_server.openai_api.parsing import check_parts, parse_chat, parse_completion
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+COMPLETION = {"model": "m", "prompt": "abc"}
+
+
+def completion(**fields: object) -> Any:
+    return parse_completion(orjson.dumps(COMPLETION | fields))
+
+
+def chat(**fields: object) -> Any:
+    return parse_chat(orjson.dumps(CHAT | fields))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "prompts"),
+    [
+        ("a", ("a",)),
+        (["a", "b"], ("a", "b")),
+        ([1, 2], ((1, 2),)),
+        ([[1], [2, 3]], ((1,), (2, 3))),
+    ],
+)
+def test_prompt_has_four_forms(prompt: object, prompts: object) -> None:
+    assert completion(prompt=prompt).prompts == prompts
+
+
+def test_null_is_the_default() -> None:
+    names = ("n", "stop", "temperature", "seed", "logit_bias", "stream", "response_format", "user")
+    assert completion(**dict.fromkeys(names)) == completion()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"temperature": 2.1}, "temperature"),
+        ({"temperature": "1"}, "temperature"),
+        ({"temperature": True}, "temperature"),
+        ({"top_p": 0}, "top_p"),
+        ({"n": 0}, "n"),
+        ({"n": 129}, "n"),
+        ({"n": 100, "prompt": ["a", "b"]}, "n"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": 1.5}, "max_tokens"),
+        ({"stop": ["a"] * 17}, "stop"),
+        ({"stop": ""}, "stop"),
+        ({"logprobs": 21}, "logprobs"),
+        ({"logit_bias": {"a": 1}}, "logit_bias"),
+        ({"logit_bias": {"1": 101}}, "logit_bias"),
+        ({"best_of": 2}, "best_of"),
+        ({"suffix": "x"}, "suffix"),
+        ({"echo": True, "logprobs": 1}, "echo"),
+        ({"min_tokens": 17}, "min_tokens"),
+        ({"stream_options": {}}, "stream_options"),
+        ({"stream": True, "stream_options": {"x": 1}}, "stream_options.x"),
+        ({"prompt": []}, "prompt"),
+        ({"prompt": [-1]}, "prompt.0"),
+        ({"prompt": {"a": 1}}, "prompt"),
+        ({"unheard": 1}, "unheard"),
+        ({"model": ""}, "model"),
+        ({"response_format": {"type": "xml"}}, "response_format.type"),
+        ({"guided_regex": "a", "guided_choice": ["b"]}, "guided_choice"),
+        ({"seed": 2**63}, "seed"),
+    ],
+)
+def test_wrong_field_of_completion_is_named(fields: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidFieldError) as raised:
+        completion(**fields)
+    assert raised.value.field == field
+    assert field.partition(".")[0] in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "user"}]}, "messages.0"),
+        ({"messages": [{"role": "root", "content": ""}]}, "messages.0.role"),
+        ({"messages": [{"role": "user", "content": 1}]}, "messages.0.content"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+            "messages.0.content.0.type",
+        ),
+        ({"max_tokens": 1, "max_completion_tokens": 1}, "max_tokens"),
+        ({"top_logprobs": 2}, "top_logprobs"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools.0.function.name"),
+        ({"chat_template_kwargs": {"messages": []}}, "chat_template_kwargs"),
+        ({"modalities": ["audio"]}, "modalities.0"),
+        ({"functions": []}, "functions"),
+    ],
+)
+def test_wrong_field_of_chat_is_named(fields: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidFieldError) as raised:
+        chat(**fields)
+    assert raised.value.field == field
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"\xff", b'{"model":"m","prompt":"\xff"}', b"[" * 9999]
+)
+def test_body_that_is_no_json_is_refused(body: bytes) -> None:
+    with pytest.raises(NotJsonError, match="the body must be JSON"):
+        parse_completion(body)
+
+
+@pytest.mark.parametrize(
+    ("fields", "constraint"),
+    [
+        ({"response_format": {"type": "text"}}, None),
+        (
+            {"response_format": {"type": "json_object"}},
+            Constraint(ConstraintKind.JSON_OBJECT, "", "response_format"),
+        ),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"a": 1}}}},
+            Constraint(ConstraintKind.JSON_SCHEMA, '{"a":1}', "response_format"),
+        ),
+        (
+            {"structured_outputs": {"regex": "a+"}},
+            Constraint(ConstraintKind.REGEX, "a+", "structured_outputs"),
+        ),
+        (
+            {"guided_choice": ["a", "b"]},
+            Constraint(ConstraintKind.CHOICE, '["a","b"]', "guided_choice"),
+        ),
+    ],
+)
+def test_constraint_has_the_forms_of_openai_and_vllm(
+    fields: dict[str, object], constraint: Constraint | None
+) -> None:
+    assert chat(**fields).choices.constraint == constraint
+
+
+def test_messages_become_what_templates_expect() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    parsed = chat(
+        messages=[
+            {"role": "developer", "content": "x"},
+            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "content": "2", "tool_call_id": "1"},
+        ]
+    )  # fmt: skip
+    assert parsed.messages[:2] == (
+        {"role": "system", "content": "x"},
+        {"role": "user", "content": "a\nb"},
+    )
+    assert parsed.messages[2]["tool_calls"][0]["function"]["arguments"] == {"a": 1}
+    assert parsed.messages[3] == {"role": "tool", "content": "2", "tool_call_id": "1"}
+
+
+def test_body_of_many_small_values_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(TooLargeError, match="values"):
+        check_parts(b"[" + b"[]," * 100_000 + b"[]]", 256)
+    check_parts(orjson.dumps({"prompt": "[" * 200_000}), 256)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+FIELDS = st.sampled_from(
+    ["prompt", "messages", "stop", "n", "logit_bias", "tools", "tool_choice", "response_format",
+     "stream_options", "temperature", "max_tokens", "structured_outputs", "model"]
+)  # fmt: skip
+
+
+@pytest.mark.timeout(0)
+def test_fuzzed_fields_are_parsed_or_refused_with_a_message() -> None:
+    def check(given: tuple[bool, dict[str, object]]) -> None:
+        is_chat, fields = given
+        body = orjson.dumps((CHAT if is_chat else COMPLETION) | fields)
+        try:
+            (parse_chat if is_chat else parse_completion)(body)
+        except InvalidRequestError as error:
+            assert 0 < len(error.message) < 500
+
+    values = st.tuples(st.booleans(), st.dictionaries(FIELDS, JSON, max_size=3))
+    fuzz(values.filter(lambda one: _serializes(one[1])), check, examples=200)
+
+
+def _serializes(value: object) -> bool:
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return True
