@@ -52,7 +52,7 @@ def answers(text: bytes) -> Script:
 class ScriptedExecutor:
     """Generates the script's bytes, then EOS; can be held, and can fail."""
 
-    script: Script = answers(b"hello")
+    script: Script = field(default_factory=lambda: answers(b"hello"))
     device: str = "none"
     limits: GenerationLimits = LIMITS
     free: threading.Event = field(default_factory=threading.Event)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -207,7 +206,7 @@ async def test_full_queue_is_429_with_seconds_to_wait() -> None:
     async with front(executor, scheduling=SchedulingOptions(max_waiting_requests=1)) as world:
         executor.hold()
         tasks = [asyncio.create_task(world.complete()) for _ in range(6)]
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         executor.free.set()
         results = [await task for task in tasks]
     refused = [one for one in results if one.status_code == 429]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ METASPACE = HuggingFaceTokenizer(metaspace(), set())
 def cut(items: list[int], cuts: list[int]) -> list[list[int]]:
     """Items in pieces, cut at these positions."""
     edges = sorted({0, len(items), *(at % (len(items) + 1) for at in cuts)})
-    return [items[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [items[a:b] for a, b in pairwise(edges)]
 
 
 @given(st.lists(st.integers(0, 260), max_size=40), st.lists(st.integers(0, 100), max_size=10))
@@ -123,7 +124,7 @@ def test_stop_string_ends_text_however_it_is_cut(
         expected = text[: first - len(longest)]
     edges = sorted({0, len(text), *(at % (len(text) + 1) for at in cuts)})
     matcher, sent, stopped = StopStrings(stops), "", None
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges):
         released = matcher.push(text[a:b])
         sent += released.text
         stopped = released.stopped
@@ -149,7 +150,8 @@ TAGGED = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
     ("style", "text", "expected"),
     [
         (ToolStyle.TAGGED, TAGGED, Parsed("", (Call("f", '{"a":1}'),))),
-        (ToolStyle.TAGGED, f"One.\n{TAGGED}\n{TAGGED}", Parsed("One.", (Call("f", '{"a":1}'),) * 2)),
+        (ToolStyle.TAGGED, f"One.\n{TAGGED}\n{TAGGED}",
+         Parsed("One.", (Call("f", '{"a":1}'),) * 2)),
         (ToolStyle.TAGGED, "a < b <tool", Parsed("a < b <tool")),
         (ToolStyle.TAGGED, TAGGED[:-5], Parsed("<tool_call>" + TAGGED[11:-5])),
         (ToolStyle.TAGGED, "<tool_call>no</tool_call>", Parsed("<tool_call>no</tool_call>")),
@@ -211,7 +213,8 @@ def test_template_with_generation_block_renders_its_content() -> None:
         ({}, None),
         ({"tokenizer_config.json": '{"chat_template": "A"}'}, "A"),
         ({"tokenizer_config.json": '{"chat_template": "A"}', "chat_template.jinja": "B"}, "B"),
-        ({"tokenizer_config.json": '{"chat_template": [{"name": "default", "template": "C"}]}'}, "C"),
+        ({"tokenizer_config.json":
+          '{"chat_template": [{"name": "default", "template": "C"}]}'}, "C"),
         ({"tokenizer_config.json": '{"bos_token": {"content": "<s>"}, "chat_template": '
           '"{{ bos_token }}"}'}, "<s>"),
     ],
