@@ -202,7 +202,7 @@ async def test_deadline_before_first_token_is_504_and_is_counted(stream: bool) -
 
 
 async def test_full_queue_is_429_with_seconds_to_wait() -> None:
-    executor = ScriptedExecutor(limits=replace_limits(max_sequences=1))
+    executor = ScriptedExecutor(limits=LIMITS._replace(max_sequences=1))
     async with front(executor, scheduling=SchedulingOptions(max_waiting_requests=1)) as world:
         executor.hold()
         tasks = [asyncio.create_task(world.complete()) for _ in range(6)]
@@ -214,10 +214,6 @@ async def test_full_queue_is_429_with_seconds_to_wait() -> None:
     assert int(refused[0].headers["retry-after"]) >= 1
     assert refused[0].json()["error"]["type"] == "rate_limit_error"
     assert world.outcomes() == {"ok": 6 - len(refused), "refused": len(refused)}
-
-
-def replace_limits(**limits: int) -> object:
-    return LIMITS._replace(**limits)
 
 
 async def test_request_that_fails_alone_fails_and_others_do_not() -> None:
