@@ -68,6 +68,7 @@ def test_minimal_body_gets_every_default() -> None:
             "mode": "Service",
             "requestTimeout": "5m",
             "maxBodyBytes": 16777216,
+            "maxUpgrades": 0,
             "classes": [],
             "traffic": [],
             "models": [],
