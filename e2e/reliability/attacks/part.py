@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from bench.figures import Figure
-from reliability.attacks import server
+from reliability.attacks import gateway, server
 
 TITLE = "Attacks within the shipped limits"
 Say = Callable[[str], None]
@@ -44,7 +44,12 @@ async def _server(asked: Asked, say: Say) -> Sequence[Figure]:
     return await server.measure(seconds, asked.only, quick=asked.quick, say=say)
 
 
-COMPONENTS: Mapping[str, Component] = {"server": _server}
+async def _gateway(asked: Asked, say: Say) -> Sequence[Figure]:
+    seconds = asked.seconds_or(gateway.ATTACK_S, gateway.QUICK_S)
+    return await gateway.measure(seconds, asked.only, quick=asked.quick, say=say)
+
+
+COMPONENTS: Mapping[str, Component] = {"server": _server, "gateway": _gateway}
 """Those that need no cluster."""
 
 

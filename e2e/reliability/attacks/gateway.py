@@ -1,0 +1,164 @@
+"""The gateway under attack, in a memory cgroup of the shipped size, and what others notice of it.
+
+One service is attacked. Two victims send small requests meanwhile: another service, in another
+namespace, and another tenant of the attacked service. Each attack is preceded by the same load
+without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from bench.figures import Figure, at_most, shown
+from bench.gateway_many import running_envoy
+from bench.loading import Load, send
+from bench.processes import Process
+from cluster.addresses import free_port
+from headroom.gateway import Endpoint, Route, snapshot
+from headroom.gateway.values import TenantLimit
+from reliability.attacks import hostile_client
+from reliability.attacks.gateway_attacks import ATTACKS, QUICK
+from reliability.attacks.processes import running
+from reliability.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
+
+MANIFEST = Path(__file__).parents[3] / "deploy" / "components" / "gateway" / "gateway.yaml"
+ATTACK_S, QUICK_S = 15.0, 4.0
+SETTLE_S = 2.0
+VICTIM_RPS = 40.0
+LIMIT = TenantLimit(header="x-tenant", rate_rps=100, burst=100)
+IN_FLIGHT = 20
+MOST_SLOWDOWN = 1.2
+TAKES_S = 0.02
+Say = Callable[[str], None]
+REPLICAS = ("--fixed", str(TAKES_S), "--batch", "64")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one gateway under all attacks."""
+
+    kills: int = 0
+    peak_bytes: int = 0
+    slowdown: dict[str, float] = field(default_factory=dict)
+    """A victim's p95 to that without the attack."""
+    refused: dict[str, int] = field(default_factory=dict)
+    """A victim's requests without the right answer."""
+
+
+def shipped_bytes() -> int:
+    """Return the memory limit of the container `envoy`."""
+    (envoy,) = (
+        container
+        for one in yaml.safe_load_all(MANIFEST.read_text())
+        if one["kind"] == "Deployment"
+        for container in one["spec"]["template"]["spec"]["containers"]
+        if container["name"] == "envoy"
+    )
+    return bytes_of(envoy["resources"]["limits"]["memory"])
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A gateway with two services, each with replicas of its own."""
+
+    envoy: Process
+    attacked: int
+    """Port of the service that is attacked."""
+    other: int
+
+
+@asynccontextmanager
+async def staged(cgroup: MemoryCgroup) -> AsyncIterator[Stage]:
+    """Start it, and end it with the block."""
+    routes = [_route("attacked", "model", tenants=LIMIT), _route("other", "model")]
+    with _replicas() as first, _replicas() as second:
+        async with running_envoy(cgroup.prefix) as (xds, envoy, _):
+            ports = {routes[0].key: first, routes[1].key: second}
+            hosts = {key: [Endpoint("127.0.0.1", port)] for key, port in ports.items()}
+            xds.publish(snapshot(routes, hosts, dict.fromkeys(hosts, IN_FLIGHT)))
+            await asyncio.sleep(SETTLE_S)
+            yield Stage(envoy, routes[0].port, routes[1].port)
+
+
+def _route(namespace: str, name: str, tenants: TenantLimit | None = None) -> Route:
+    return Route(
+        namespace=namespace,
+        name=name,
+        port=free_port(),
+        timeout_s=60.0,
+        per_try_timeout_s=None,
+        max_body_bytes=16 * MIB,
+        slow_start_s=None,
+        grpc_port=None,
+        max_upgrades=8,
+        tenants=tenants,
+    )
+
+
+@contextmanager
+def _replicas() -> Iterator[int]:
+    port = free_port()
+    words = [sys.executable, "-m", "bench.gateway_replicas", *REPLICAS, "--ports", str(port)]
+    process = subprocess.Popen(words)
+    try:
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def survive(names: Sequence[str], seconds: float) -> Outcome:
+    """Attack one gateway in every way that is named; stop when it is killed."""
+    found = Outcome()
+    with memory_cgroup(shipped_bytes()) as cgroup:
+        async with staged(cgroup) as stage:
+            for name in names:
+                calm = await _loads(stage, seconds)
+                words = [str(stage.attacked), *ATTACKS[name].words]
+                async with running(hostile_client.__name__, *words):
+                    await asyncio.sleep(SETTLE_S)
+                    attacked = await _loads(stage, seconds)
+                found.kills = cgroup.kills
+                if found.kills:
+                    break
+                for victim, load in attacked.items():
+                    key = f"{name}: {victim}"
+                    found.slowdown[key] = load.quantile_s(0.95) / calm[victim].quantile_s(0.95)
+                    found.refused[key] = load.requests - load.ok
+                found.peak_bytes = cgroup.peak_bytes(stage.envoy.pid)
+    return found
+
+
+async def _loads(stage: Stage, seconds: float) -> dict[str, Load]:
+    """Send the loads of both victims, each over connections that they open now."""
+    loads = await asyncio.gather(
+        asyncio.to_thread(send, [stage.other], VICTIM_RPS, seconds, clients=8),
+        asyncio.to_thread(send, [stage.attacked], VICTIM_RPS, seconds, clients=8, tenant="quiet"),
+    )
+    return dict(zip(("another service", "another tenant"), loads, strict=True))
+
+
+async def measure(seconds: float, only: str, *, quick: bool, say: Say) -> Sequence[Figure]:
+    """Attack in every way."""
+    names = [one for one in (QUICK if quick else ATTACKS) if only in f"gateway: {one}"]
+    found = await survive(names, seconds)
+    for key, ratio in found.slowdown.items():
+        if ratio > MOST_SLOWDOWN or found.refused[key]:
+            say(f"{key}: p95 {ratio:.2f}x, {found.refused[key]} without an answer")
+    slowest, ratio = max(found.slowdown.items(), key=lambda item: item[1], default=("", math.inf))
+    return [
+        shown(f"attacks of {seconds:g} s", f"{len(names)}"),
+        at_most("kills for memory", found.kills, 0, "", 0),
+        shown("most memory", f"{found.peak_bytes / MIB:.0f} MiB"),
+        at_most("refused requests of others", sum(found.refused.values()), 0, "", 0),
+        at_most(f"p95 of others ({slowest})", ratio, MOST_SLOWDOWN, "x", 2),
+    ]
