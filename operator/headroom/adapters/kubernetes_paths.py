@@ -13,6 +13,7 @@ PLURALS = {
     "EndpointSlice": "endpointslices",
     "Event": "events",
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",
+    "NetworkPolicy": "networkpolicies",
     "InferenceService": "inferenceservices",
     "Lease": "leases",
     "Node": "nodes",

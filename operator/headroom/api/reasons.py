@@ -228,6 +228,8 @@ class StatusReason(StrEnum):
     ACCELERATORS_DIFFER = "AcceleratorsDiffer"
     """Event, doctor: spec.accelerator claims other accelerators than the pod template requests,
     which are counted."""
+    POLICY_UNDONE = "PolicyUndone"
+    """Doctor: a NetworkPolicy restricts the clients of a service that a gateway admits all to."""
     NOT_CHECKED = "NotChecked"
     """Doctor: a check could not read what it needs."""
 
@@ -259,6 +261,7 @@ OF_DOCTOR = frozenset(
         StatusReason.WRONG_PROFILE,
         StatusReason.PROMETHEUS_UNREACHABLE,
         StatusReason.ACCELERATORS_DIFFER,
+        StatusReason.POLICY_UNDONE,
         StatusReason.NOT_CHECKED,
     }
 )

@@ -30,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     service_checks.accelerators_exist,
     service_checks.accelerators_are_as_claimed,
     routing_checks.gateway_port_is_declared,
+    routing_checks.policy_means_what_it_says,
     telemetry_checks.prometheus_answers,
     telemetry_checks.pods_expose_metrics,
 )

@@ -70,6 +70,8 @@ class Facts:
     targets: Mapping[str, Manifest | None] = field(default_factory=dict)
     """By the service's UID: the workload that it scales, or None."""
     autoscalers: tuple[Manifest, ...] = ()
+    policies: tuple[Manifest, ...] = ()
+    """NetworkPolicies."""
     nodes: tuple[Manifest, ...] = ()
     answers: Mapping[str, Answered] = field(default_factory=dict)
     """By the service's UID: the answer of one of its running pods."""

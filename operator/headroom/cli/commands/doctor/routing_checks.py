@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.reasons import StatusReason
-from headroom.cli.commands.doctor.facts import Facts, Manifest, subject, uid
+from headroom.cli.commands.doctor.facts import Facts, Manifest, service_status, subject, uid
 from headroom.cli.commands.doctor.findings import Diagnosis, warning
 
 
@@ -19,7 +19,7 @@ def gateway_port_is_declared(facts: Facts) -> Iterator[Diagnosis]:
         target = facts.targets.get(uid(one))
         if target is None or not one["spec"].get("targetRef"):
             continue
-        if (one["spec"].get("routing") or {}).get("mode") != "Gateway":
+        if not _is_routed(one):
             continue
         try:
             port = InferenceService.parse(one).spec.runtime.port
@@ -36,6 +36,54 @@ def gateway_port_is_declared(facts: Facts) -> Iterator[Diagnosis]:
                 "set spec.runtime.port to the port on which the server listens for requests, and "
                 "spec.runtime.metricsPort if its metrics have another",
             )
+
+
+def policy_means_what_it_says(facts: Facts) -> Iterator[Diagnosis]:
+    """Find NetworkPolicies that restrict who reaches the replicas of a routed service.
+
+    Behind a gateway every client of the cluster has the gateway's address.
+    """
+    for one in filter(_is_routed, facts.services):
+        labels = _labels(service_status(one).selector)
+        names = [
+            policy["metadata"]["name"]
+            for policy in facts.policies
+            if policy["metadata"]["namespace"] == one["metadata"]["namespace"]
+            and labels
+            and _restricts(policy["spec"], labels)
+        ]
+        if names:
+            yield warning(
+                StatusReason.POLICY_UNDONE,
+                subject(one),
+                f"NetworkPolicy {', '.join(sorted(names))} restricts the clients of its replicas, "
+                "and the gateway that it sees instead admits every client of the cluster",
+                "set spec.routing.mode to Service, or restrict the clients in a NetworkPolicy of "
+                "the gateways, at the service's port: operator/guide/GATEWAY.md",
+            )
+
+
+def _is_routed(one: Manifest) -> bool:
+    return (one["spec"].get("routing") or {}).get("mode") == "Gateway"
+
+
+def _labels(selector: str) -> dict[str, str]:
+    """Parse a selector of equalities, as status has it."""
+    pairs = (each.partition("=") for each in selector.split(",") if "=" in each)
+    return {key: value for key, _, value in pairs}
+
+
+def _restricts(spec: Manifest, labels: dict[str, str]) -> bool:
+    """Whether a policy restricts ingress of pods with these labels.
+
+    Pods have more labels than are known here, so a selector by expressions is not judged.
+    """
+    selector = spec.get("podSelector") or {}
+    if "Ingress" not in spec.get("policyTypes", ("Ingress",)) or selector.get("matchExpressions"):
+        return False
+    wanted = selector.get("matchLabels") or {}
+    everybody = any(not rule.get("from") for rule in spec.get("ingress") or ())
+    return not everybody and wanted.items() <= labels.items()
 
 
 def _declared(target: Manifest) -> set[int]:
