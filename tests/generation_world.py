@@ -55,6 +55,8 @@ class Device:
     lengths: dict[int, int] = field(default_factory=dict)
     """Generated tokens until the end token, by key; without an entry max_tokens decide."""
 
+    model: Callable[[Sequence[int]], int] = next_token
+
     def seconds(self, features: Features) -> float:
         return (
             self.base_s
@@ -81,7 +83,7 @@ class Device:
         for draft in (*tokens[len(tokens) - drafts :], None) if drafts else (None,):
             so_far = context if drafts else held
             made = len(so_far) - len(sequence.request.prompt) + 1
-            token = END if ends is not None and made >= ends else next_token(so_far)
+            token = END if ends is not None and made >= ends else self.model(so_far)
             got.append(SampledToken(token))
             if token != draft:
                 break

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from headroom_server.generation.scheduling.decode_plan import last_protected
 from headroom_server.generation.scheduling.forecast import free_seats
 from headroom_server.generation.scheduling.iteration_cost import Features
@@ -10,6 +12,8 @@ from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState, order
 from headroom_server.generation.values import Chunk
 
+UNKNOWN_TOKENS = 256
+"""Tokens of prompts in an iteration before the cost of one is known."""
 LEAST_CHUNK = 16
 """Smaller parts of a prompt are not worth an iteration's attention, unless nothing else runs."""
 
@@ -63,7 +67,8 @@ class PromptFill:
     def _pace(self, first: LiveSequence, due_within_s: float | None) -> Pace:
         state, cost = self.state, self.state.cost
         if not cost.known:
-            return Pace(float("inf"), float("inf"))
+            self.room = min(self.room, UNKNOWN_TOKENS)
+            return Pace(math.inf, math.inf)
         decodes = len(self.chunks)
         tokens = state.interactive.tokens + sum(one.remaining for one in state.prefilling)
         return pace(
