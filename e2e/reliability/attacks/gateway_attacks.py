@@ -23,6 +23,7 @@ class Attack:
     body_bytes: int = 0
     segment_bytes: int = 1 << 14
     gap_s: float = 0.5
+    repeats: bool = False
     reads: bool = True
 
     @property
@@ -31,6 +32,7 @@ class Attack:
         words = ["--count", str(self.connections), "--head", self.head, "--again"]
         words += ["--body", str(self.body_bytes), "--segment", str(self.segment_bytes)]
         words += ["--gap", str(self.gap_s), "--seconds", "3600"]
+        words += ["--repeat"] if self.repeats else []
         return words if self.reads else [*words, "--unread"]
 
 
@@ -66,8 +68,12 @@ ATTACKS: Mapping[str, Attack] = {
     ),
     "tunnels": Attack(connections=200, head=f"CONNECT a:1 HTTP/1.1\\r\\nhost: a{END}"),
     "answers that are not read": Attack(
-        connections=200, head=f"GET / HTTP/1.1\\r\\nhost: a{END}" * 50, gap_s=0.1, reads=False
+        connections=200,
+        head=f"GET / HTTP/1.1\\r\\nhost: a{END}" * 50,
+        gap_s=0.1,
+        repeats=True,
+        reads=False,
     ),
-    "flood of a tenant": Attack(connections=100, head=_announced(1) + "x", gap_s=0.1),
+    "flood of a tenant": Attack(connections=100, head=_announced(1) + "x", gap_s=0.1, repeats=True),
 }
 QUICK = ("slow uploads of 16 MiB", "idle connections", "upgrades")

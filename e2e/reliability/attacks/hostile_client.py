@@ -48,6 +48,8 @@ class HostileClient:
     """Pause between two writes of a connection."""
     again: bool
     """Whether a connection that the server ended is replaced."""
+    repeats: bool
+    """Whether a connection sends the same again when it has sent all."""
     reads: bool
     """Whether answers are read."""
     open: set[_Connection] = field(default_factory=set)
@@ -103,6 +105,8 @@ class HostileClient:
             self._end(connection)
         else:
             connection.left = connection.left[sent:]
+            if self.repeats and not connection.left:
+                connection.left = memoryview(self.payload)
             connection.next_s = now_s + self.gap_s
 
     def _read(self, connection: _Connection) -> None:
@@ -137,6 +141,7 @@ def main() -> int:
     parser.add_argument("--segment", type=int, default=1 << 16)
     parser.add_argument("--gap", type=float, default=0.0)
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--repeat", action="store_true")
     parser.add_argument("--unread", action="store_true")
     parser.add_argument("--seconds", type=float, default=10.0)
     asked = parser.parse_args()
@@ -148,6 +153,7 @@ def main() -> int:
         segment=asked.segment,
         gap_s=asked.gap,
         again=asked.again,
+        repeats=asked.repeat,
         reads=not asked.unread,
     )
     client.run(asked.seconds)

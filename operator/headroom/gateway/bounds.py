@@ -30,6 +30,8 @@ STREAMS_PER_CONNECTION = 100
 STREAM_WINDOW_BYTES = 1 << 16
 """The smallest that Envoy takes."""
 CONNECTION_WINDOW_BYTES = 1 << 18
+REPLICA_WINDOW_BYTES = 1 << 20
+"""Of a connection to a replica, which all its gRPC calls share."""
 UPGRADED_IDLE_S = 60.0
 """An upgraded connection that carries nothing for so long is ended."""
 

@@ -7,7 +7,12 @@ retries have a budget, and a replica with consecutive failures is ejected for so
 
 from __future__ import annotations
 
-from headroom.gateway.bounds import CONNECTION_BUFFER_BYTES, SOCKET_OPTIONS
+from headroom.gateway.bounds import (
+    CONNECTION_BUFFER_BYTES,
+    REPLICA_WINDOW_BYTES,
+    SOCKET_OPTIONS,
+    STREAM_WINDOW_BYTES,
+)
 from headroom.gateway.type_urls import CLUSTER, FROM_OPERATOR, Json, any_of, seconds, typed
 from headroom.gateway.values import Route
 
@@ -39,7 +44,14 @@ def build(route: Route) -> list[Json]:
     """Build the clusters of a service: HTTP, and gRPC if it has a gRPC port."""
     clusters = [_cluster(route, route.key, {"http_protocol_options": {}})]
     if route.grpc_port is not None:
-        http2 = {"http2_protocol_options": {"connection_keepalive": _PINGS}}
+        # What a replica may send ahead of a client that does not read.
+        http2 = {
+            "http2_protocol_options": {
+                "connection_keepalive": _PINGS,
+                "initial_stream_window_size": STREAM_WINDOW_BYTES,
+                "initial_connection_window_size": REPLICA_WINDOW_BYTES,
+            }
+        }
         clusters.append(_cluster(route, route.grpc_key, http2))
     if route.max_upgrades:
         clusters.append(_upgraded(route))
