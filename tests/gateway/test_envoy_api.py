@@ -33,6 +33,7 @@ ROOTS = [
     "envoy/extensions/filters/http/router/v3/router",
     "envoy/extensions/filters/http/set_filter_state/v3/set_filter_state",
     "envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager",
+    "envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation",
     "envoy/extensions/load_balancing_policies/least_request/v3/least_request",
     "envoy/extensions/retry/host/previous_hosts/v3/previous_hosts",
     "envoy/extensions/upstreams/http/v3/http_protocol_options",

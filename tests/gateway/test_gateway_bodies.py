@@ -11,9 +11,13 @@ from aiohttp import web
 from fakes_gateway import Gateway, Replica, ok, service, until, url
 from headroom.gateway import Route
 from headroom.gateway.bounds import BUFFERED_BYTES
+from headroom.gateway.values import TenantLimit
+from reliability.attacks.http2 import END_HEADERS, END_STREAM, PREFACE, Kind, frame
 
 pytestmark = pytest.mark.clock
 
+STATUS = {b"200": b"\x88", b"411": b"\x48\x82\x68\x21", b"413": b"\x48\x03413"}
+"""As Envoy compresses them, at the start of the headers of an answer (RFC 7541)."""
 LARGE = BUFFERED_BYTES + 1
 BOUND = 2
 
@@ -131,3 +135,51 @@ async def test_streamed_request_is_not_repeated_once_a_replica_has_begun_it(
     assert sum(len(replica.seen) for replica in started) == 1
     assert await post(front, one, b"x") == 503
     assert sum(len(replica.seen) for replica in started) == 3
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        pytest.param(b"POST", [(b"content-length", b"1")], b"200", id="announced"),
+        pytest.param(b"POST", [(b"content-length", b"9000")], b"200", id="announced and large"),
+        pytest.param(b"POST", [(b"content-length", b"9000000")], b"413", id="too large"),
+        pytest.param(b"POST", [], b"411", id="of unknown length"),
+        pytest.param(b"GET", [], b"200", id="without a body"),
+    ],
+)
+@pytest.mark.parametrize("shares", [None, TenantLimit(header="x-tenant", in_flight_percent=100)])
+async def test_request_of_http2_takes_a_place_before_its_body(
+    front: Gateway,
+    started: list[Replica],
+    method: bytes,
+    headers: list[tuple[bytes, bytes]],
+    status: bytes,
+    shares: TenantLimit | None,
+) -> None:
+    async def answers_the_head(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    started.append(await Replica(answers_the_head).start())
+    one = service(grpc_port=1, tenants=shares)
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
+    pseudo = [(b":method", method), (b":path", b"/"), (b":scheme", b"http"), (b":authority", b"a")]
+    literals = b"".join(
+        b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+        for name, value in [*pseudo, *headers]
+    )
+    flags = END_HEADERS | (END_STREAM if method == b"GET" else 0)
+    writer.write(PREFACE + frame(Kind.SETTINGS, 0, 0) + frame(Kind.HEADERS, flags, 1, literals))
+    answered = b""
+    async with asyncio.timeout(5.0):
+        while not answered:
+            head = await reader.readexactly(9)
+            body = await reader.readexactly(int.from_bytes(head[:3], "big"))
+            if head[3] == Kind.HEADERS:
+                answered = next(
+                    (code for code, start in STATUS.items() if body.startswith(start)), body
+                )
+    writer.close()
+    assert answered == status
+    assert len(started[0].seen) == (status == b"200")
+    assert not any("x-headroom-protocol" in map(str.lower, seen) for seen in started[0].seen)

@@ -27,8 +27,8 @@ RESET_FROM, RESET_ALL, REFUSED_FROM = 0.7, 0.9, 0.95
 """Shares of the container's memory limit: from the first to the second, streams of HTTP/2 are
 reset, the largest first; from the last on, new requests are refused. `bounds.py` keeps HTTP/1.1
 below all of them."""
-TRACKED_FROM_POWER = 14
-"""Streams that hold fewer than 2^14 bytes are not reset."""
+TRACKED_FROM_POWER = 12
+"""Streams that hold fewer than 2^12 bytes are not reset."""
 RELEASED_BYTES = 4 << 20
 """Bytes released to the system per second."""
 

@@ -87,6 +87,7 @@ def _connection_manager(
         # Only HTTP/2 multiplies what one connection may hold.
         codec_type="AUTO" if streams else "HTTP1",
         **_upgrades(route, upgraded),
+        **(_TELLS_PROTOCOL if streams else {}),
         common_http_protocol_options={
             "idle_timeout": seconds(IDLE_CONNECTION_S),
             "max_headers_count": MAX_HEADERS,
@@ -104,6 +105,24 @@ def _connection_manager(
         server_header_transformation="PASS_THROUGH",
         generate_request_id=False,
     )
+
+
+_TELLS_PROTOCOL = {
+    "early_header_mutation_extensions": [
+        typed(
+            "envoy.http.early_header_mutation.header_mutation",
+            "envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation",
+            mutations=[
+                {
+                    "append": {
+                        "header": {"key": routes.PROTOCOL, "value": "%PROTOCOL%"},
+                        "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+                    }
+                }
+            ],
+        )
+    ]
+}
 
 
 def _upgrades(route: Route, filters: list[Json]) -> Json:

@@ -33,6 +33,8 @@ NO_RETRY = "x-envoy-ratelimited"
 """An answer with this header is not retried, whatever its status."""
 BODY_FILTER = "envoy.filters.http.buffer"
 UPGRADE = "websocket"
+PROTOCOL = "x-headroom-protocol"
+"""The protocol of the client's connection, set by the listeners of services with gRPC."""
 _MOST = 1 << 62
 _BUFFER = "envoy.extensions.filters.http.buffer.v3.BufferPerRoute"
 _UNBUFFERED: Json = {"typed_per_filter_config": {BODY_FILTER: any_of(_BUFFER, disabled=True)}}
@@ -53,7 +55,7 @@ def build(route: Route) -> Json:
     return {
         "name": route.key,
         "validate_clusters": False,
-        "request_headers_to_remove": ["x-envoy-external-address"],
+        "request_headers_to_remove": ["x-envoy-external-address", PROTOCOL],
         "response_headers_to_remove": [NO_RETRY],
         "virtual_hosts": [
             {
@@ -98,10 +100,25 @@ def _shares(route: Route) -> Json:
 
 def _paths(route: Route, kind: RequestClass | None, path: Json, where: Json) -> Iterator[Json]:
     """Yield the routes of a path: of bodies that are streamed, and of those received whole."""
+    if route.grpc_port is not None:
+        for known in (_ANY_LENGTH, _NO_BODY):
+            yield _streamed(_http(route, kind, path, where, once=None), _IS_HTTP2, known)
+        headers = [*_only(kind, once=False).get("headers", ()), _IS_HTTP2]
+        yield {
+            "match": {**path, "headers": headers},
+            "direct_response": {"status": 411},
+            **_UNBUFFERED,
+        }
     if route.max_body_bytes > BUFFERED_BYTES:
-        yield _streamed(_http(route, kind, path, where, once=None))
+        yield _streamed(_http(route, kind, path, where, once=None), _announced(BUFFERED_BYTES))
     for once in (True, False):
         yield _small(route, _http(route, kind, path, where, once=once))
+
+
+_IS_HTTP2: Json = {"name": PROTOCOL, "string_match": {"exact": "HTTP/2"}}
+"""A connection of HTTP/2 has many requests: none of them may wait for its body without a place."""
+_ANY_LENGTH: Json = {"name": "content-length", "present_match": True}
+_NO_BODY: Json = {"name": ":method", "string_match": {"safe_regex": {"regex": "GET|HEAD"}}}
 
 
 def _announced(above: int) -> Json:
@@ -142,8 +159,8 @@ def _upgrade(route: Route) -> Json:
     }
 
 
-def _streamed(http: Json) -> Json:
-    http["match"].setdefault("headers", []).append(_announced(BUFFERED_BYTES))
+def _streamed(http: Json, *headers: Json) -> Json:
+    http["match"].setdefault("headers", []).extend(headers)
     http["route"]["priority"] = "HIGH"
     return {**http, **_UNBUFFERED}
 
