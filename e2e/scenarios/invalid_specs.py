@@ -97,9 +97,9 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
             why=f"ceiling {ceiling}",
             path="spec.slo.utilizationCeiling",
             value=ceiling,
-            says="slo.utilizationCeiling must be above 0 and at most 0.95",
+            says="slo.utilizationCeiling must be from 0.01 to 0.95",
         )
-        for ceiling in (-0.5, 0, 0.951, 1, 80)
+        for ceiling in (-0.5, 0, 1e-310, 0.009, 0.951, 1, 80)
     ),
     InvalidSpec(
         why="minimum above maximum",

@@ -68,7 +68,8 @@ class ModelSettings(Group):
     model_control: Literal["none", "explicit"] = "none"
     """explicit: models can be loaded and unloaded at run time; none: only those at start."""
     repository_trusted: bool = False
-    """Whether the repository may run code: torch.export and AOTInductor programs."""
+    """Whether the repository may run code: torch.export and AOTInductor programs, and classes of
+    installed modules (`module:Class`)."""
 
     @field_validator("models")
     @classmethod

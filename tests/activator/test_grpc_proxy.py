@@ -11,8 +11,9 @@ import grpc
 import grpc.aio
 import pytest
 
-from fakes_activator import KEY, Stage
+from fakes_activator import KEY, Stage, served
 from fakes_gateway import Gateway, free_port, route, until
+from headroom.activator.grpc_proxy import GrpcProxy
 from headroom.gateway import Endpoint, Route
 
 pytestmark = pytest.mark.clock
@@ -128,6 +129,23 @@ async def test_grpc_call_that_cannot_be_held_gets_a_pushback(front: Gateway, hel
     await until(woken, "the service is woken")
     page = held.activator.metrics.page(0, 0).decode()
     assert f'requests_total{{outcome="TooLate",service="{KEY}"}} 1.0' in page  # no second try
+
+
+async def test_channels_of_replicas_that_are_gone_are_closed() -> None:
+    unused: Any = None
+    proxy = GrpcProxy(unused, unused, unused, unused, set())
+    one = served(20_000, Endpoint("127.0.0.1", 8000), grpc_port=9000)
+    await proxy.serve({one.key: one})
+    for number in range(1, 200):
+        proxy.channel(Endpoint(f"127.0.0.{number}", 9000))
+    kept = proxy.channel(Endpoint("127.0.0.1", 9000))
+    assert proxy.channels == 199
+    await proxy.serve({one.key: one})
+    assert proxy.channels == 1
+    assert proxy.channel(Endpoint("127.0.0.1", 9000)) is kept
+    await proxy.serve({})
+    assert proxy.channels == 0
+    await proxy.abort()
 
 
 BUSY, AWAY = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE

@@ -239,6 +239,7 @@ def program(kind: str, data: bytes) -> str:
             ["inputs must be those of the model, x FP32 [2]; got x FP64 [2]"],
         ),
         ({"model.toml": "architecture = 'no_such_module:M'"}, ["put the folder", "PYTHONPATH"]),
+        ({"model.toml": "architecture = 'json:Model'"}, ["HEADROOM_REPOSITORY_TRUSTED=true"]),
         (
             {"model.toml": program("export", EXPORTED), "model.pt2": COMPILED},
             ["HEADROOM_REPOSITORY_TRUSTED=true", "pins"],

@@ -93,6 +93,10 @@ def test_value_that_is_not_understood_is_no_further_try(value: str) -> None:
     [
         pytest.param("x-request-timeout", "1e9", "at most 86400; got '1e9'", id="too long"),
         pytest.param("x-request-timeout", "nan", "above 0", id="no number"),
+        pytest.param("x-request-timeout", "1_0", "above 0", id="underscore"),
+        pytest.param("x-request-timeout", "1e1", "above 0", id="exponent"),
+        pytest.param("x-request-timeout", "+1", "above 0", id="sign"),
+        pytest.param("x-request-timeout", "0x1", "above 0", id="hexadecimal"),
         pytest.param("x-request-priority", "10", "from 0 (most urgent) to 9; got '10'", id="ten"),
         pytest.param("x-request-priority", "-1", "got '-1'", id="below nought"),
         pytest.param("x-request-priority", "²", "a digit", id="no ASCII digit"),

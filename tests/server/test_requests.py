@@ -415,4 +415,10 @@ async def test_documentation_shows_the_loaded_model(start: Start) -> None:
     assert (await world.http.post("/v2/models/m/infer", json=example)).status_code == 200
     for operation in (predict, infer):
         assert {"200", "400", "413", "429", "503"} <= set(operation["responses"])
-    assert (await world.http.get("/docs")).status_code == 200
+    documented = await world.http.get("/docs")
+    assert documented.status_code == 200
+    assert documented.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in documented.headers["content-security-policy"]
+    page = documented.text
+    assert "POST /v2/models/m/infer" in page
+    assert not [word for word in ("<script", "http://", "https://", "//cdn") if word in page]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import sys
 from array import array
 from pathlib import Path
 from typing import Any
@@ -235,3 +236,24 @@ def test_description_can_request_compilation(
     (engine,) = build_engines(Settings(), source)
     engine.load()
     assert engine.compiles is compiled
+
+
+def test_untrusted_repository_imports_no_module(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`this` prints a poem when it is imported; an import of venv.__main__ ends the process."""
+    for architecture in ("this:s", "venv.__main__:X"):
+        sys.modules.pop(architecture.partition(":")[0], None)
+        (tmp_path / "model.toml").write_text(f"architecture = '{architecture}'")
+        engine = engine_at(tmp_path)
+        with pytest.raises(LoadError, match="HEADROOM_REPOSITORY_TRUSTED"):
+            engine.load()
+    assert "this" not in sys.modules
+    assert capsys.readouterr().out == ""
+
+
+def test_module_that_ends_the_program_fails_the_load_alone(tmp_path: Path) -> None:
+    (tmp_path / "model.toml").write_text("architecture = 'venv.__main__:X'")
+    engine = engine_at(tmp_path, trusted=True)
+    with pytest.raises(LoadError, match="its module raised SystemExit"):
+        engine.load()

@@ -15,7 +15,7 @@ from pathlib import Path
 from headroom_server.engine import LoadError
 from headroom_server.repository import folder, safetensors_header, samples
 from headroom_server.repository.description import Description
-from headroom_server.repository.formats import DESCRIPTION, untrusted
+from headroom_server.repository.formats import DESCRIPTION, untrusted, untrusted_class
 from headroom_server.repository.layouts import LAYOUTS, Layout, layout
 from headroom_server.repository.programs import check_archive
 from headroom_server.repository.signatures import agreed
@@ -75,6 +75,8 @@ def _finding(name: str, root: Path, path: Path, *, trusted: bool) -> Finding:
             return None
 
     reason = untrusted(one.format, trusted=trusted)
+    if reason is None and one.architecture is not None and one.is_class:
+        reason = untrusted_class(one.architecture, trusted=trusted)
     if reason is not None:
         errors.append(reason)
     known = note(lambda: _layout(one))

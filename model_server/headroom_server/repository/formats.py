@@ -74,3 +74,17 @@ def untrusted(kind: Format, *, trusted: bool) -> str | None:
             f"an architecture"
         )
     return None
+
+
+def untrusted_class(architecture: str, *, trusted: bool) -> str | None:
+    """Return why the server may not import this class; None if it may.
+
+    An import runs the module, and any module that is installed can be named.
+    """
+    if trusted:
+        return None
+    return (
+        f"architecture {architecture} imports a module: start the server with {TRUST}=true if "
+        f"everyone who can write this repository may run code here, name the class in "
+        f"HEADROOM_MODEL_CLASS, or use a registered architecture"
+    )

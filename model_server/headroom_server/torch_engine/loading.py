@@ -13,6 +13,7 @@ import torch
 from headroom_server.engine import LoadError
 from headroom_server.repository import folder
 from headroom_server.repository.description import Description
+from headroom_server.repository.formats import untrusted_class
 from headroom_server.repository.signatures import agreed
 from headroom_server.tensors import Signature
 from headroom_server.torch_engine.architectures import build
@@ -57,6 +58,9 @@ class DescribedModel:
     def _model(self) -> TorchModel:
         one = self.description
         if one.architecture is not None and one.is_class:
+            reason = untrusted_class(one.architecture, trusted=self.trusted)
+            if reason is not None:
+                raise LoadError(reason)
             if one.weights or one.sha256:
                 self._weights()
             return instance(one.architecture, "architecture")
@@ -96,17 +100,20 @@ class ClassModel:
 def instance(path: str, where: str) -> TorchModel:
     """Create an instance of the class `module:Class` from the server's own import path.
 
-    A description may come from an untrusted repository: only a class with a model's methods is
-    called, and nothing is imported from the repository's folder.
+    The setting or a trusted repository names it. Only a class with a model's methods is called,
+    and nothing is imported from the repository's folder.
 
     Raises:
-        LoadError: the class does not exist.
+        LoadError: the class does not exist, or its module ends the program when it is imported.
     """
     module, _, name = path.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise LoadError(f"{where}: {path} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (the module runs; its words may leak)
+        said = f"its module raised {type(error).__name__}"
+        raise LoadError(f"{where}: {path} cannot be imported: {said}") from error
     lacking = [method for method in METHODS if not callable(getattr(found, method, None))]
     if not isinstance(found, type) or lacking:
         raise LoadError(

@@ -14,6 +14,7 @@ from headroom_server.runtime.store import ModelStore
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.control import add_control
 from headroom_server.web.direct import Direct
+from headroom_server.web.documentation import add_documentation
 from headroom_server.web.failures import failure_of
 from headroom_server.web.inference import Inference
 from headroom_server.web.middleware import InferenceMiddleware
@@ -45,6 +46,7 @@ class Application(FastAPI):
             title="Headroom model server",
             version=__version__,
             description="Serves models with dynamic batching.",
+            docs_url=None,  # loads scripts of a CDN into this origin
             redoc_url=None,
             redirect_slashes=False,
             swagger_ui_oauth2_redirect_url=None,
@@ -58,6 +60,7 @@ class Application(FastAPI):
         self._closing = ClosePolicy(models)
         described = list(self.router.routes)
         add_routes(self, models)
+        add_documentation(self)
         if store is not None:
             add_control(self, Control(models, store, explicit=explicit))
         # routes are tried in order: the documentation's come last

@@ -42,6 +42,8 @@ _TO_REPLICAS = (
     ("grpc.max_reconnect_backoff_ms", 500),
 )
 CONNECT_WITHIN_S = 0.5
+LAST_CALL_S = 900.0
+"""A replica that is gone from the list may still drain: its calls have the longest deadline."""
 _OWN = ("grpc-", "user-agent", ":")
 """Prefixes of metadata that belongs to one connection and is not forwarded."""
 
@@ -93,14 +95,28 @@ class GrpcProxy:
         self._inside = inside
         self._servers_by_key: dict[str, _ServiceServer] = {}
         self._channels: dict[Endpoint, grpc.aio.Channel] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        """Channels to replicas that are gone, until their last call has ended."""
         self._opening = asyncio.Lock()
 
     async def serve(self, services: Mapping[str, Served]) -> None:
-        """Set the services by key, and stop the servers of removed ones."""
+        """Set the services by key; stop the servers of removed ones, close channels of gone
+        replicas.
+        """
         for key in [key for key in self._servers_by_key if key not in services]:
             await self._servers_by_key.pop(key).server.stop(grace=None)
         for key, place in self._servers_by_key.items():
             place.served = services[key]
+        known = {_grpc_address(one, at) for one in services.values() for at in one.replicas}
+        for at in [at for at in self._channels if at not in known]:
+            closing = asyncio.create_task(self._channels.pop(at).close(grace=LAST_CALL_S))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    @property
+    def channels(self) -> int:
+        """Channels to replicas that are in use."""
+        return len(self._channels)
 
     async def path_for(self, served: Served) -> str:
         """Return the socket path of a service's gRPC server, for `open_unix_connection`."""
@@ -123,6 +139,8 @@ class GrpcProxy:
         """Stop all servers and close all channels."""
         for place in self._servers_by_key.values():
             await place.server.stop(grace=None)
+        for closing in self._closing:
+            closing.cancel()
         for channel in self._channels.values():
             await channel.close()
         self._servers_by_key.clear()
@@ -192,7 +210,7 @@ class GrpcProxy:
     ) -> _CallEnd:
         """Forward a call to a replica and stream its answer back."""
         served = self._servers_by_key[held.key].served
-        channel = self._channel(replace(at, port=served.grpc_port or at.port))
+        channel = self.channel(_grpc_address(served, at))
         try:
             async with asyncio.timeout(CONNECT_WITHIN_S):
                 await channel.channel_ready()
@@ -223,7 +241,8 @@ class GrpcProxy:
         trailing = await call.trailing_metadata()
         return _CallEnd(code, details, trailing, answered=answered, begun=not refused)
 
-    def _channel(self, at: Endpoint) -> grpc.aio.Channel:
+    def channel(self, at: Endpoint) -> grpc.aio.Channel:
+        """Return the channel to a replica, which is kept while the replica is listed."""
         if at not in self._channels:
             host = f"[{at.address}]" if ":" in at.address else at.address
             self._channels[at] = grpc.aio.insecure_channel(
@@ -259,6 +278,10 @@ class _AnyMethod(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no t
             await self._proxy.handle(self._key, method, said, context)
 
         return grpc.stream_stream_rpc_method_handler(handle)
+
+
+def _grpc_address(served: Served, at: Endpoint) -> Endpoint:
+    return replace(at, port=served.grpc_port or at.port)
 
 
 def _passed(metadata: Any) -> tuple[tuple[str, str | bytes], ...]:

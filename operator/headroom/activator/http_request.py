@@ -62,11 +62,9 @@ class Incoming:
     @property
     def timeout_s(self) -> float | None:
         """The request's timeout in seconds; None if it has none."""
-        try:
-            seconds = float(self.headers.get(DEADLINE, ""))
-        except ValueError:
-            seconds = 0.0
-        if 0.0 < seconds < float("inf"):
+        stated = self.headers.get(DEADLINE, "")
+        seconds = float(stated) if _SECONDS.fullmatch(stated) else 0.0
+        if seconds > 0.0:
             return seconds
         found = re.fullmatch(r"([0-9]{1,8})([HMSmun])", self.headers.get(GRPC_DEADLINE, ""))
         return float(found[1]) * _GRPC_UNITS[found[2]] if found else None
@@ -102,6 +100,10 @@ class Incoming:
     def on_message_complete(self) -> None:
         """Callback of the parser."""
         self.complete = True
+
+
+_SECONDS = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?")
+"""The gateway's and the model server's pattern: float() alone takes 1_0 and 1e1."""
 
 
 def _name(line: bytes) -> bytes:

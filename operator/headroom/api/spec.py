@@ -81,9 +81,9 @@ class ServiceLevel(Value):
         # say of 80 that it "should be less than or equal to 0".
         Rule(
             field="utilizationCeiling",
-            cel="self.utilizationCeiling > 0.0 && self.utilizationCeiling <= 0.95",
-            holds=lambda slo: 0 < slo.utilization_ceiling <= 0.95,
-            message="slo.utilizationCeiling must be above 0 and at most 0.95",
+            cel="self.utilizationCeiling >= 0.01 && self.utilizationCeiling <= 0.95",
+            holds=lambda slo: 0.01 <= slo.utilization_ceiling <= 0.95,
+            message="slo.utilizationCeiling must be from 0.01 to 0.95",
         ),
     )
 

@@ -162,8 +162,8 @@ def _ceiling(text: str) -> float | None:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0.0 < value <= 0.95:
-        raise ValueError(f"ceiling must be above 0 and at most 0.95; got {text!r:.20}")
+    if not 0.01 <= value <= 0.95:
+        raise ValueError(f"ceiling must be from 0.01 to 0.95; got {text!r:.20}")
     return value
 
 

@@ -33,6 +33,8 @@ from headroom.scaling.values import CostModel
 from headroom.scaling.windows.sliding_windows import Windows
 
 CHECKPOINT_VERSION = 3
+LARGEST_NUMBER = 1e18
+"""In a checkpoint: counts and their squared sizes stay far below, and its fourth power is finite."""
 
 Checkpoint = Mapping[str, object]
 
@@ -183,7 +185,8 @@ def _numbers(checkpoint: Checkpoint, key: str) -> list[float]:
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"checkpoint {key} must hold numbers; got {value!r}")
-        if not math.isfinite(value) or value < 0:
-            raise ValueError(f"checkpoint {key} must hold finite numbers >= 0; got {value!r}")
+        if not 0 <= value <= LARGEST_NUMBER:
+            rule = f"numbers from 0 to {LARGEST_NUMBER:g}"
+            raise ValueError(f"checkpoint {key} must hold {rule}; got {value!r:.40}")
         numbers.append(float(value))
     return numbers
