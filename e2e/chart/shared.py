@@ -10,7 +10,7 @@ import yaml
 from chart import values_table
 from chart.paths import BASE, CHART, COMPONENT, README
 
-COPIES = ("crd.yaml", "rbac.yaml")
+COPIES = ("crd.yaml", "rbac.yaml", "admission-policy.yaml")
 """Copies of deploy/base, because Helm reads no file outside the folder of the chart."""
 GATEWAY = ("rbac.yaml", "operator-xds.yaml", "gateway.yaml", "activator.yaml")
 """Copy of the gateway component as one file."""

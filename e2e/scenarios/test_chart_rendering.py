@@ -25,7 +25,7 @@ EVERYTHING: dict[str, Any] = {
     "image": {"repository": "registry.example/headroom", "digest": f"sha256:{'0' * 64}"},
     "imagePullSecrets": [{"name": "registry"}],
     "tick": "5s",
-    "caps": {"replicasPerService": 40, "accelerators": 200},
+    "caps": {"replicasPerService": 40, "accelerators": 200, "notAccelerators": ["a.b/*"]},
     "downloader": {"image": "registry.example/fetch:2"},
     "serviceAccount": {"annotations": {"example.com/role": "scaler"}},
     "podLabels": {"cost": "shared"},
@@ -44,7 +44,10 @@ EVERYTHING: dict[str, Any] = {
     },
 }
 OF_PROMETHEUS_OPERATOR = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
-CLUSTER_WIDE = {"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "PriorityClass"}
+CLUSTER_WIDE = {
+    *("CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "PriorityClass"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +208,36 @@ def test_release_that_may_not_evict_pods_lacks_only_that_permission(helm: Helm) 
     without = granted({"rbac": {"evictPods": False}})
     lacking = [rule for rule in granted({}) if rule not in without]
     assert [rule["resources"] for rule in lacking] == [["pods/eviction"]]
+    without = granted({"rbac": {"markPods": False}})
+    lacking = [rule for rule in granted({}) if rule not in without]
+    assert [(rule["resources"], rule["verbs"]) for rule in lacking] == [(["pods"], ["patch"])]
+
+
+def test_values_set_the_bounds_of_the_admission_policy(helm: Helm) -> None:
+    chosen = {
+        "maxPriority": -5,
+        "maxTextBytes": 2000,
+        "maxContainers": 3,
+        "serviceAccounts": ["reader"],
+        "restrictPodTemplate": False,
+    }
+    values = {"admissionPolicy": chosen, "watch": {"namespaces": ["a", "b"]}}
+    rendered = helm.template(CHART, values)
+    policy = of_kind(rendered, "ValidatingAdmissionPolicy")
+    found = {one["name"]: one["expression"] for one in policy["spec"]["variables"]}
+    assert {name: found[name] for name in chosen} == {
+        "maxPriority": "-5",
+        "maxTextBytes": "2000",
+        "maxContainers": "3",
+        "serviceAccounts": '["reader"]',
+        "restrictPodTemplate": "false",
+    }
+    binding = of_kind(rendered, "ValidatingAdmissionPolicyBinding")["spec"]
+    assert binding["policyName"] == policy["metadata"]["name"]
+    (selector,) = binding["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert selector["values"] == ["a", "b"]
+    without = helm.template(CHART, {"admissionPolicy": {"create": False}})
+    assert not [one for one in without if one["kind"].startswith("Validating")]
 
 
 def test_another_release_has_names_and_a_lease_of_its_own(helm: Helm) -> None:
@@ -224,6 +257,7 @@ def test_every_value_reaches_its_object(helm: Helm) -> None:
     assert pod["containers"][0]["image"] == f"registry.example/headroom@sha256:{'0' * 64}"
     assert pod["containers"][0]["args"] == [
         *("run", "--tick=5s", "--max-replicas-per-service=40", "--max-accelerators=200"),
+        "--not-accelerator=a.b/*",
         "--downloader-image=registry.example/fetch:2",
     ]
     assert pod["containers"][0]["env"] == EVERYTHING["env"]

@@ -43,6 +43,7 @@ def test_last_gpus_go_to_higher_priority_above_every_min_replicas(
     cluster: Cluster, namespace: str
 ) -> None:
     """Two replicas fit on the node: 8 GPUs, 4 for each."""
+    cluster.kubectl("label", "namespace", namespace, "headroom.dev/max-priority=10")
     gpus = {"resource": "nvidia.com/gpu", "count": 4}
     slow = {"stabilizationWindow": "10m"}
     scaling = {"minReplicas": 2, "scaleDown": slow}

@@ -233,7 +233,7 @@ def test_description_can_request_compilation(
     (tmp_path / "model.toml").write_text(f"compile = {str(compiled).lower()}\n{text}")
     description = folder.describe(tmp_path, tmp_path)
     source = ModelSource("m", 1, tmp_path, tmp_path, description)
-    (engine,) = build_engines(Settings(), source)
+    (engine,) = build_engines(Settings(repository_trusted=True), source)
     engine.load()
     assert engine.compiles is compiled
 

@@ -214,7 +214,7 @@ class GrpcProxy:
         try:
             async with asyncio.timeout(CONNECT_WITHIN_S):
                 await channel.channel_ready()
-        except TimeoutError:
+        except (TimeoutError, grpc.aio.UsageError):  # or its channel was closed meanwhile
             said = "no replica could be reached"
             return _CallEnd(grpc.StatusCode.UNAVAILABLE, said, begun=False)
         call = channel.stream_stream(method)(
