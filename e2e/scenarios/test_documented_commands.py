@@ -24,7 +24,7 @@ PLACES = {"deploy/overlays/NAME": "deploy/overlays/local"}
 """Placeholders of the documentation, and their values here."""
 A_DIGEST = "0" * 64
 NAMESPACES = ("headroom-system", "llm", "shop", "vision", "team-a", "team-b")
-WRITES = {"apply", "create", "patch", "delete"}
+WRITES = {"apply", "create", "patch", "delete", "label", "annotate"}
 
 
 @pytest.fixture(scope="module")
