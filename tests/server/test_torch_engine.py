@@ -241,7 +241,7 @@ def test_description_can_request_compilation(
 def test_untrusted_repository_imports_no_module(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`this` prints a poem when it is imported; an import of venv.__main__ ends the process."""
+    """Importing `this` prints a poem; importing venv.__main__ ends the process."""
     for architecture in ("this:s", "venv.__main__:X"):
         sys.modules.pop(architecture.partition(":")[0], None)
         (tmp_path / "model.toml").write_text(f"architecture = '{architecture}'")

@@ -111,7 +111,7 @@ def instance(path: str, where: str) -> TorchModel:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise LoadError(f"{where}: {path} cannot be imported: {error}") from error
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (the module runs; its words may leak)
+    except (Exception, SystemExit) as error:  # the module runs, and its words may leak
         said = f"its module raised {type(error).__name__}"
         raise LoadError(f"{where}: {path} cannot be imported: {said}") from error
     lacking = [method for method in METHODS if not callable(getattr(found, method, None))]

@@ -100,9 +100,7 @@ class GrpcProxy:
         self._opening = asyncio.Lock()
 
     async def serve(self, services: Mapping[str, Served]) -> None:
-        """Set the services by key; stop the servers of removed ones, close channels of gone
-        replicas.
-        """
+        """Set the services by key; stop servers and close channels of what is gone."""
         for key in [key for key in self._servers_by_key if key not in services]:
             await self._servers_by_key.pop(key).server.stop(grace=None)
         for key, place in self._servers_by_key.items():

@@ -34,7 +34,7 @@ from headroom.scaling.windows.sliding_windows import Windows
 
 CHECKPOINT_VERSION = 3
 LARGEST_NUMBER = 1e18
-"""In a checkpoint: counts and their squared sizes stay far below, and its fourth power is finite."""
+"""In a checkpoint: counts and their squared sizes stay far below, its fourth power is finite."""
 
 Checkpoint = Mapping[str, object]
 
