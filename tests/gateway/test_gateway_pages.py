@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from pathlib import Path
@@ -70,3 +71,31 @@ async def test_counts_are_read_until_the_gateway_fails(
         assert len(said) == 1
         reading.cancel()
         await replica.stop()
+
+
+async def test_unfinished_requests_for_pages_end_and_probes_are_answered(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as front:
+        page = f"http://127.0.0.1:{front.ops_port}"
+
+        async def ready() -> bool:
+            async with front.client.get(f"{page}/ready") as answered:
+                return answered.status == 200
+
+        await until(ready, "the gateway is ready")
+        heads = (b"", b"GET /ready HTTP/1.1\r\n", b"GET /stats/prometheus HTTP/1.1\r\nhost: a\r\n")
+        bodies = b"content-length: 1000000\r\n\r\n" + b"x" * 100_000
+        held = []
+        for head in (*heads, heads[-1] + bodies):
+            for _ in range(20):
+                reader, writer = await asyncio.open_connection("127.0.0.1", front.ops_port)
+                writer.write(head)
+                held.append((reader, writer))
+        began_s = time.monotonic()
+        while time.monotonic() - began_s < 5.0:
+            assert await ready()
+            await asyncio.sleep(0.5)
+        async with asyncio.timeout(15.0):
+            for reader, writer in held:
+                with contextlib.suppress(ConnectionError):
+                    await reader.read()  # to the end of the connection
+                writer.close()

@@ -7,7 +7,12 @@ in.
 from __future__ import annotations
 
 from headroom.gateway import access_counts, runtime
-from headroom.gateway.bounds import MAX_CONNECTIONS
+from headroom.gateway.bounds import (
+    CONNECTION_BUFFER_BYTES,
+    MAX_CONNECTIONS,
+    MAX_HEADERS_KIB,
+    SOCKET_OPTIONS,
+)
 from headroom.gateway.type_urls import (
     FROM_OPERATOR,
     XDS_CLUSTER,
@@ -79,6 +84,7 @@ def bootstrap(
             "clusters": [
                 _operator(xds_address, xds_port, token_folder, secret_file),
                 _static("admin", "127.0.0.1", admin_port),
+                _static("pages", "127.0.0.1", admin_port) | {"circuit_breakers": _FEW},
             ],
         },
         "stats_flush_interval": access_counts.MERGED_EVERY,
@@ -196,16 +202,22 @@ def _credential(token_folder: str, secret_file: str) -> Json:
 def _ops(port: int) -> Json:
     """Build the port for kubelet, Prometheus and operator: three read-only pages."""
     routes: list[Json] = [
-        {"match": {"path": path, "headers": [_GET]}, "route": {"cluster": "admin"}}
-        for path in ("/ready", "/stats/prometheus")
+        {"match": {"path": path, "headers": [_GET]}, "route": {"cluster": cluster}}
+        for path, cluster in (("/ready", "admin"), ("/stats/prometheus", "pages"))
     ]
-    counted = {"cluster": "admin", "prefix_rewrite": access_counts.ADMIN_PATH}
+    counted = {"cluster": "pages", "prefix_rewrite": access_counts.ADMIN_PATH}
     routes.append({"match": {"path": access_counts.PAGE, "headers": [_GET]}, "route": counted})
     manager = typed(
         "envoy.filters.network.http_connection_manager",
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         stat_prefix="ops",
+        # Not counted among the clients' connections, so that probes are answered at their bound:
+        # what is held here has to be renewed every few seconds.
+        codec_type="HTTP1",
         request_headers_timeout="5s",
+        request_timeout="5s",
+        common_http_protocol_options={"idle_timeout": "5s", "max_headers_count": 50},
+        max_request_headers_kb=MAX_HEADERS_KIB,
         route_config={
             "name": "ops",
             "virtual_hosts": [{"name": "ops", "domains": ["*"], "routes": routes}],
@@ -216,10 +228,15 @@ def _ops(port: int) -> Json:
         "name": "ops",
         "address": _socket("0.0.0.0", port),  # noqa: S104  (the kubelet probes the pod's address)
         "ignore_global_conn_limit": True,
+        "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
+        "socket_options": SOCKET_OPTIONS,
         "filter_chains": [{"filters": [manager]}],
     }
 
 
+MAX_PAGES = 4
+"""Pages of figures that are written at a time; each takes milliseconds, and further ones wait."""
+_FEW = {"thresholds": [{"max_connections": MAX_PAGES}]}
 _GET = {"name": ":method", "string_match": {"exact": "GET"}}
 
 
