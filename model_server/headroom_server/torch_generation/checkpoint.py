@@ -1,0 +1,74 @@
+"""Reads the tensors of a folder of safetensors, one file or several with an index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from headroom_server.engine import LoadError
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
+class Checkpoint:
+    """Tensors by name; each is read when it is asked for, so that memory holds it once."""
+
+    def __init__(self, folder: Path, dtype: torch.dtype, device: torch.device) -> None:
+        """Find which file holds which tensor.
+
+        Raises:
+            LoadError: there are no weights, or the index is not valid.
+        """
+        self._folder = folder
+        self._dtype = dtype
+        self._device = device
+        self._files = _index(folder)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
+    def read(self, name: str, *size: int) -> torch.Tensor:
+        """Return a tensor, whose size must be `size`.
+
+        Raises:
+            LoadError: it is absent, of another size, or its file is damaged.
+        """
+        file = self._files.get(name)
+        if file is None:
+            raise LoadError(f"the weights must contain {name}; they do not")
+        try:
+            with safe_open(self._folder / file, framework="pt", device="cpu") as opened:
+                found = opened.get_tensor(name)
+        except (OSError, SafetensorError) as error:
+            raise LoadError(f"{file}: {error}") from error
+        if tuple(found.shape) != size:
+            raise LoadError(f"{name} must have the size {size}; got {tuple(found.shape)}")
+        if not found.dtype.is_floating_point:
+            raise LoadError(f"{name} must be of floating point; got {found.dtype}")
+        moved: torch.Tensor = found.to(self._device, self._dtype)
+        return moved
+
+
+def _index(folder: Path) -> Mapping[str, str]:
+    index = folder / INDEX
+    try:
+        if not index.exists():
+            with safe_open(folder / SINGLE, framework="pt", device="cpu") as opened:
+                return dict.fromkeys(opened.keys(), SINGLE)
+        entries = json.loads(index.read_bytes())["weight_map"]
+    except (OSError, SafetensorError) as error:
+        raise LoadError(f"{SINGLE} must be in the model's folder: {error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise LoadError(f"{INDEX} must be JSON with a weight_map: {error}") from error
+    if not isinstance(entries, dict):
+        raise LoadError(f"weight_map of {INDEX} must be an object")
+    for file in entries.values():
+        # the index may come from an untrusted repository
+        if not isinstance(file, str) or Path(file).name != file:
+            raise LoadError(f"{INDEX} must name files of its own folder; got {file!r}")
+    return entries

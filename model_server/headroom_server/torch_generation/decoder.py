@@ -1,0 +1,86 @@
+"""The forward pass of a decoder over the tokens of one iteration, decodes and prompts alike."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from headroom_server.torch_generation.attention import attend, plan_group
+from headroom_server.torch_generation.layout import Layout
+from headroom_server.torch_generation.model_shape import ModelShape
+from headroom_server.torch_generation.rope import RopeTables
+from headroom_server.torch_generation.weights import DecoderWeights, LayerWeights
+
+
+class Decoder:
+    """A decoder and its paged memory of keys and values."""
+
+    def __init__(
+        self,
+        shape: ModelShape,
+        weights: DecoderWeights,
+        tables: RopeTables,
+        blocks: int,
+        block_tokens: int,
+    ) -> None:
+        self.shape = shape
+        self.block_tokens = block_tokens
+        self._weights = weights
+        self._tables = tables
+        embedding = weights.embedding
+        self.device, self.dtype = embedding.device, embedding.dtype
+        size = (blocks, block_tokens, 2, shape.kv_heads, shape.head_dim)
+        # zeros: what a mask hides must be a number, because 0 times NaN is NaN
+        self._memory = [
+            torch.zeros(size, dtype=self.dtype, device=self.device) for _ in range(shape.layers)
+        ]
+
+    def forward(self, layout: Layout) -> torch.Tensor:
+        """Compute the tokens, keep their keys and values, return the wanted rows' logits."""
+        shape, device = self.shape, self.device
+        tokens = torch.tensor(layout.tokens, dtype=torch.int64, device=device)
+        positions = torch.tensor(layout.positions, dtype=torch.int64, device=device)
+        slots = torch.tensor(layout.slots, dtype=torch.int64, device=device)
+        cos = self._tables.cos.index_select(0, positions)
+        sin = self._tables.sin.index_select(0, positions)
+        planned = [plan_group(one, shape.windows, self.dtype, device) for one in layout.groups]
+        hidden = functional.embedding(tokens, self._weights.embedding)
+        last = len(self._weights.layers) - 1
+        rows = torch.tensor(layout.rows, dtype=torch.int64, device=device)
+        for number, layer in enumerate(self._weights.layers):
+            memory, window = self._memory[number], shape.windows[number]
+            qkv = self._qkv(layer, hidden, cos, sin)
+            flat = memory.view(-1, 2 * shape.kv_heads * shape.head_dim)
+            flat.index_copy_(0, slots, qkv[:, shape.heads :].flatten(1))
+            found = [attend(shape, one, qkv, memory, window) for one in planned]
+            mixed = found[0] if len(found) == 1 else torch.cat(found)
+            if number == last:
+                # what follows concerns the wanted rows only
+                hidden, mixed = hidden.index_select(0, rows), mixed.index_select(0, rows)
+            hidden = hidden + layer.output(mixed)
+            hidden = hidden + self._mlp(layer, hidden)
+        normed = functional.rms_norm(hidden, (shape.hidden,), self._weights.norm, shape.norm_eps)
+        return self._weights.head(normed).float()
+
+    def _qkv(
+        self, layer: LayerWeights, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
+    ) -> torch.Tensor:
+        """Return [tokens, heads + 2 kv_heads, head_dim], queries and keys rotated."""
+        shape = self.shape
+        normed = functional.rms_norm(hidden, (shape.hidden,), layer.attention_norm, shape.norm_eps)
+        qkv = layer.qkv(normed).view(len(hidden), -1, shape.head_dim)
+        both = qkv[:, : shape.heads + shape.kv_heads]
+        if layer.qk_norm is not None:
+            both.copy_(
+                functional.rms_norm(both, (shape.head_dim,), None, shape.norm_eps) * layer.qk_norm
+            )
+        swapped = both.roll(shape.head_dim // 2, -1)
+        both.mul_(cos).addcmul_(swapped, sin)
+        return qkv
+
+    def _mlp(self, layer: LayerWeights, hidden: torch.Tensor) -> torch.Tensor:
+        shape = self.shape
+        normed = functional.rms_norm(hidden, (shape.hidden,), layer.mlp_norm, shape.norm_eps)
+        both = layer.gate_up(normed)
+        gate, up = both.chunk(2, -1)
+        return layer.down(functional.silu(gate).mul_(up))

@@ -1,0 +1,95 @@
+"""How an iteration's tokens are laid out in one forward pass, from its chunks; lists, no tensors.
+
+Decodes (and short verifications) with the same number of tokens are computed together, padded to
+the longest context of their group; they are sorted by context, so that little is padded. A chunk of
+a prompt is a group of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headroom_server.generation.values import Chunk
+
+TOGETHER_TOKENS = 16
+"""Chunks of more tokens are computed alone: their products are large enough."""
+GROUP_TOKENS = 4096
+"""Most padded tokens of context gathered at once: it bounds memory, and keeps them in caches."""
+
+
+class Group(NamedTuple):
+    """Chunks whose attention is computed together; all compute as many tokens."""
+
+    first: int
+    """Index of the group's first token in the forward pass."""
+    chunks: tuple[Chunk, ...]
+    tokens: int
+    """Tokens computed per chunk."""
+    blocks: int
+    """Blocks gathered per chunk: those of the longest context."""
+
+    @property
+    def context(self) -> int:
+        """Tokens of the longest context, those computed now included."""
+        return max(chunk.start for chunk in self.chunks) + self.tokens
+
+
+class Layout(NamedTuple):
+    """The tokens of a forward pass, group after group."""
+
+    tokens: list[int]
+    positions: list[int]
+    slots: list[int]
+    """Where the keys and values of each token are written: block * block_tokens + offset."""
+    groups: tuple[Group, ...]
+    rows: list[int]
+    """Indices of the tokens whose logits are wanted, in the order of the iteration's chunks."""
+
+
+def lay_out(chunks: Sequence[Chunk], block_tokens: int) -> Layout:
+    """Lay out the chunks of an iteration."""
+    order = sorted(range(len(chunks)), key=lambda at: (len(chunks[at].tokens), chunks[at].start))
+    tokens: list[int] = []
+    positions: list[int] = []
+    slots: list[int] = []
+    ends: dict[int, int] = {}
+    groups: list[Group] = []
+    members: list[Chunk] = []
+    for at in order:
+        chunk = chunks[at]
+        count = len(chunk.tokens)
+        if members and not _joins(members, chunk, block_tokens):
+            groups.append(_group(members, len(tokens), block_tokens))
+            members = []
+        members.append(chunk)
+        tokens += chunk.tokens
+        span = range(chunk.start, chunk.start + count)
+        positions += span
+        blocks = chunk.blocks
+        slots += [blocks[p // block_tokens] * block_tokens + p % block_tokens for p in span]
+        ends[at] = len(tokens)
+    if members:
+        groups.append(_group(members, len(tokens), block_tokens))
+    rows = [
+        row
+        for at, chunk in enumerate(chunks)
+        if chunk.samples
+        for row in range(ends[at] - chunk.drafts - 1, ends[at])
+    ]
+    return Layout(tokens, positions, slots, tuple(groups), rows)
+
+
+def _joins(members: list[Chunk], chunk: Chunk, block_tokens: int) -> bool:
+    """Whether a chunk, whose context is the longest so far, is computed with the others."""
+    count = len(chunk.tokens)
+    if count > TOGETHER_TOKENS or len(members[0].tokens) != count:
+        return False
+    context = -(-(chunk.start + count) // block_tokens) * block_tokens
+    return context * (len(members) + 1) <= GROUP_TOKENS
+
+
+def _group(members: list[Chunk], end: int, block_tokens: int) -> Group:
+    count = len(members[0].tokens)
+    blocks = -(-(members[-1].start + count) // block_tokens)
+    return Group(end - count * len(members), tuple(members), count, blocks)

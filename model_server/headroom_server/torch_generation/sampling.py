@@ -1,0 +1,125 @@
+"""Chooses the tokens of an iteration from its logits, and verifies drafts.
+
+Every position has its own uniform number, so the token of a position is the same whether it was
+drafted or not. A draft is accepted if it equals that token. For a proposal that does not depend on
+that number this is exact: a draft d is accepted with its probability p(d), and what is chosen
+instead has the distribution p without d, which is the rule of Leviathan et al. 2023 (algorithm 1)
+for a proposal of one point. Greedy requests are the same with a distribution of one point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from headroom_server.generation.values import Alternative, Chunk, SampledToken
+from headroom_server.torch_generation.adjustments import adjust, adjusts
+from headroom_server.torch_generation.chance import seed_of, uniform
+from headroom_server.torch_generation.distributions import draw
+
+
+class Row(NamedTuple):
+    """One row of logits: the token at `position` of the chunk's sequence is chosen from it."""
+
+    chunk: Chunk
+    draft: int
+    """Number of drafts before the position."""
+
+    @property
+    def position(self) -> int:
+        """The position of the chosen token."""
+        return self.chunk.start + len(self.chunk.tokens) - self.chunk.drafts + self.draft
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The sequence as it is if the drafts before the position are accepted."""
+        chunk = self.chunk
+        first = len(chunk.tokens) - chunk.drafts
+        return [*chunk.sequence.tokens, *chunk.tokens[first : first + self.draft]]
+
+
+def rows_of(chunks: Sequence[Chunk]) -> list[Row]:
+    """Return the rows of an iteration in the order of its logits."""
+    return [
+        Row(chunk, draft) for chunk in chunks if chunk.samples for draft in range(chunk.drafts + 1)
+    ]
+
+
+def sample(
+    logits: torch.Tensor, chunks: Sequence[Chunk], process_seed: int
+) -> list[Sequence[SampledToken]]:
+    """Return per chunk the accepted drafts and the model's own token after them."""
+    rows = rows_of(chunks)
+    if not rows:
+        return [() for _ in chunks]
+    reported = _log_probabilities(logits, rows)
+    for number, row in enumerate(rows):
+        if adjusts(row.chunk.sequence.request):
+            adjust(logits[number], row.chunk.sequence.request, row.tokens)
+    chosen = _choose(logits, rows, process_seed).tolist()
+    sampled: list[Sequence[SampledToken]] = []
+    at = 0
+    for chunk in chunks:
+        if not chunk.samples:
+            sampled.append(())
+            continue
+        own = chosen[at : at + chunk.drafts + 1]
+        sampled.append(
+            [
+                _sampled(token, reported.get(at + number), chunk)
+                for number, token in enumerate(own[: _accepted(chunk, own) + 1])
+            ]
+        )
+        at += chunk.drafts + 1
+    return sampled
+
+
+def _accepted(chunk: Chunk, own: Sequence[int]) -> int:
+    """Return how many drafts equal the model's own tokens."""
+    if chunk.sequence.request.grammar is not None:
+        return 0  # the grammar's mask is known for the first token only
+    drafts = chunk.tokens[len(chunk.tokens) - chunk.drafts :]
+    for number, draft in enumerate(drafts):
+        if own[number] != draft:
+            return number
+    return chunk.drafts
+
+
+def _choose(logits: torch.Tensor, rows: Sequence[Row], process_seed: int) -> torch.Tensor:
+    chosen = logits.argmax(-1)
+    drawn = [at for at, row in enumerate(rows) if not row.chunk.sequence.request.sampling.greedy]
+    if drawn:
+        uniforms: list[float] = []
+        for at in drawn:
+            request = rows[at].chunk.sequence.request
+            seed = request.sampling.seed
+            own = seed_of(process_seed, request.key) if seed is None else seed
+            uniforms.append(uniform(own, rows[at].position))
+        samplings = [rows[at].chunk.sequence.request.sampling for at in drawn]
+        where = torch.tensor(drawn, device=logits.device)
+        chosen[where] = draw(logits.index_select(0, where), samplings, uniforms)
+    return chosen
+
+
+def _log_probabilities(logits: torch.Tensor, rows: Sequence[Row]) -> dict[int, torch.Tensor]:
+    """Return, for rows that report them, the model's own log-probabilities, before adjustments."""
+    wanted = [
+        at
+        for at, row in enumerate(rows)
+        if row.chunk.sequence.request.sampling.logprobs is not None
+    ]
+    if not wanted:
+        return {}
+    where = torch.tensor(wanted, device=logits.device)
+    return dict(zip(wanted, logits.index_select(0, where).log_softmax(-1), strict=True))
+
+
+def _sampled(token: int, reported: torch.Tensor | None, chunk: Chunk) -> SampledToken:
+    if reported is None:
+        return SampledToken(token)
+    count = min(chunk.sequence.request.sampling.logprobs or 0, len(reported))
+    values, tokens = reported.topk(count)
+    alternatives = map(Alternative, tokens.tolist(), values.tolist())
+    return SampledToken(token, float(reported[token]), tuple(alternatives))

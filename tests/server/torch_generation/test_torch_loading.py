@@ -1,0 +1,115 @@
+"""Folders that cannot be served say what to change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from headroom_server.engine import LoadError
+from headroom_server.torch_generation.executor import ExecutorOptions, TorchExecutor
+from headroom_server.torch_generation.linear import linear
+from headroom_server.torch_generation.memory import available_bytes
+from headroom_server.torch_generation.model_shape import shape_of
+
+CONFIG: dict[str, Any] = {
+    "model_type": "llama",
+    "vocab_size": 99,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"model_type": "gpt2"}, "model_type must be one of llama, mistral, qwen2, qwen3"),
+        ({"model_type": None}, "model_type must be"),
+        ({"hidden_size": 0}, "hidden_size must be an integer from 1"),
+        ({"hidden_size": "32"}, "hidden_size must be an integer from 1"),
+        ({"vocab_size": 10**9}, "vocab_size must be an integer from 1"),
+        ({"num_hidden_layers": True}, "num_hidden_layers must be an integer"),
+        ({"num_key_value_heads": 3}, "must be a multiple of num_key_value_heads; got 4 and 3"),
+        ({"head_dim": 5}, "head_dim must be even; got 5"),
+        ({"hidden_act": "gelu"}, "hidden_act must be 'silu'; got 'gelu'"),
+        ({"rope_scaling": {"rope_type": "longrope"}}, "rope_type must be one of"),
+        ({"rope_scaling": [1]}, "rope_scaling must be an object"),
+        ({"rope_theta": -1}, "rope_theta must be a positive number"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config must be absent"),
+    ],
+)
+def test_an_unsupported_configuration_names_field_and_rule(
+    fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(LoadError, match=message):
+        shape_of({**CONFIG, **fields})
+
+
+def test_a_field_that_lacks_is_named() -> None:
+    with pytest.raises(LoadError, match="vocab_size must be"):
+        shape_of({name: value for name, value in CONFIG.items() if name != "vocab_size"})
+
+
+def load(folder: Path, **options: Any) -> None:
+    TorchExecutor(folder, ExecutorOptions(**options)).load()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "\xff"])
+def test_a_damaged_configuration_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text, encoding="latin-1")
+    with pytest.raises(LoadError, match="config.json must be"):
+        load(tmp_path)
+
+
+def test_an_index_that_leaves_its_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    index = {"weight_map": {"model.embed_tokens.weight": "../secret.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(LoadError, match="must name files of its own folder"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": "float8"}, "number format must be one of"),
+        ({"context_tokens": 65}, "context must be from 1 to the model's 64 tokens; got 65"),
+        ({}, "model.safetensors must be in the model's folder"),
+    ],
+)
+def test_what_cannot_be_loaded_says_why(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    with pytest.raises(LoadError, match=message):
+        load(tmp_path, **options)
+
+
+def test_weights_that_exceed_the_memory_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    huge = {**CONFIG, "hidden_size": 1 << 16, "intermediate_size": 1 << 20}
+    (tmp_path / "config.json").write_text(json.dumps({**huge, "num_hidden_layers": 500}))
+    with pytest.raises(LoadError, match="memory must hold the weights"):
+        load(tmp_path)
+
+
+def test_the_containers_limit_bounds_the_available_memory(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("5000\n")
+    (tmp_path / "memory.current").write_text("2000\n")
+    assert available_bytes(torch.device("cpu"), tmp_path) == 3000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available_bytes(torch.device("cpu"), tmp_path) > 3000
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_int8_weights_are_near_the_originals(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    weight, rows = torch.randn(64, 96).to(dtype), torch.randn(5, 96).to(dtype)
+    plain, small = (linear(weight, None, int8=one)(rows).float() for one in (False, True))
+    assert (plain - small).norm() / plain.norm() < 0.02
