@@ -17,6 +17,7 @@ from bench import (
     footprint,
     gateway,
     gateway_life,
+    generation,
     gpu,
     reaction,
     routing_hours,
@@ -37,6 +38,7 @@ WIDTH_WITHOUT_TERMINAL = 120
 ALONE: dict[str, Callable[[], Sequence[Figure]]] = {
     "decision": decision.measure,
     "gateway": gateway.measure,
+    "generation": generation.measure,
     "gpu": gpu.measure,
     "hours": routing_hours.measure,
     "server": server.measure,
@@ -53,6 +55,7 @@ ON_A_NODE: dict[str, Callable[[Node, Progress], Sequence[Figure]]] = {
 TITLES = {
     "decision": "The decision",
     "gateway": "The gateway",
+    "generation": "Text generation",
     "gpu": "Real models on a device",
     "server": "The model server",
     "simulator": "The simulator",

@@ -29,9 +29,6 @@ class Checkpoint:
         self._device = device
         self._files = _index(folder)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._files
-
     def read(self, name: str, *size: int) -> torch.Tensor:
         """Return a tensor, whose size must be `size`.
 

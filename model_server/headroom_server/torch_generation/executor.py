@@ -81,7 +81,14 @@ class TorchExecutor:
         )
         self._process_seed = secrets.randbits(64) if process_seed is None else process_seed
         self._decoder: Decoder | None = None
+        self._limits: GenerationLimits | None = None
         self._drafts: DraftModel | None = None
+
+    @property
+    def limits(self) -> GenerationLimits:
+        """What `load` returned."""
+        assert self._limits is not None, "load comes first"
+        return self._limits
 
     def load(self) -> GenerationLimits:
         """Read the weights and reserve the memory of keys and values.
@@ -95,8 +102,8 @@ class TorchExecutor:
             kv_bytes = self._options.kv_bytes
             if self._draft_folder is not None:
                 self._drafts = self._load_drafts(self._draft_folder)
-            self._decoder, limits = self._load(self._folder, kv_bytes)
-        return limits
+            self._decoder, self._limits = self._load(self._folder, kv_bytes)
+        return self._limits
 
     def _load(self, folder: Path, kv_bytes: int | None) -> _Loaded:
         options, shape = self._options, read_shape(folder)

@@ -1,4 +1,4 @@
-"""A decoder's weights, as the forward pass wants them: q, k and v in one matrix, gate and up too."""
+"""A decoder's weights for the forward pass: q, k and v in one matrix, gate and up too."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def load(folder: Path, **options: Any) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", "\xff"])
 def test_a_damaged_configuration_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text, encoding="latin-1")
-    with pytest.raises(LoadError, match="config.json must be"):
+    with pytest.raises(LoadError, match=r"config\.json must be"):
         load(tmp_path)
 
 

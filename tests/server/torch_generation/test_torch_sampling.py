@@ -190,7 +190,7 @@ def test_log_probabilities_are_the_models_own_with_the_best_alternatives() -> No
     total = math.log(sum(map(math.exp, LOGITS)))
     assert sampled[0].token == 4
     assert sampled[0].logprob == pytest.approx(0.0 - total, abs=1e-5)
-    assert [one.token for one in sampled[0].alternatives][0] == 0
+    assert sampled[0].alternatives[0].token == 0
     assert sampled[0].alternatives[0].logprob == pytest.approx(2.0 - total, abs=1e-5)
 
 
