@@ -1,7 +1,7 @@
 """Text generation by our own executor: continuous against static batches, and prompt lookup.
 
-The model is a Llama of random weights. Seconds are the process's CPU seconds on one thread, beside
-which the wall clock is shown: other programs on the machine then change the figures little.
+The model is a Llama of random weights. Seconds are the process's CPU seconds on one thread, and
+the wall clock is shown too: other programs on the machine change the first little.
 """
 
 from __future__ import annotations
