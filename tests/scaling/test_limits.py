@@ -175,3 +175,9 @@ def test_reason_while_the_hold_slows_a_scale_down_is_the_hold() -> None:
     assert Reason.MIN_REPLICAS not in {one.reason for one in held}
     assert lowered[-1].replicas == 1
     assert "scale-down window" in held[-1].message
+
+
+@pytest.mark.parametrize("ceiling", [1e-310, 1e-300])
+def test_ceiling_near_zero_requests_the_most_replicas(ceiling: float) -> None:
+    service = Service(rate_rps=9.0, policy=policy(utilization_ceiling=ceiling, max_replicas=7))
+    assert service.run(120).replicas == 7

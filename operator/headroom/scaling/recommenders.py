@@ -24,10 +24,17 @@ from headroom.scaling.values import (
 )
 
 _ROUNDING = 1e-9
+MOST_REPLICAS = 10**9
+"""Above every maxReplicas."""
 
 
 def _replicas(quotient: float) -> int:
-    """Round up, ignoring rounding errors of a division: 2.0000000001 is two replicas."""
+    """Round up, ignoring rounding errors of a division: 2.0000000001 is two replicas.
+
+    A quotient that is not finite, of a capacity near zero, is more than any bound allows.
+    """
+    if not quotient < MOST_REPLICAS:
+        return MOST_REPLICAS
     return max(0, math.ceil(quotient - _ROUNDING))
 
 

@@ -35,6 +35,10 @@ from headroom.scaling.windows.sliding_windows import Windows
 CHECKPOINT_VERSION = 3
 LARGEST_NUMBER = 1e18
 """In a checkpoint: counts and their squared sizes stay far below, its fourth power is finite."""
+MOST_COUNTED, MOST_BATCH, MOST_SECONDS = 2.0**53, 2.0**20, 86_400.0
+"""As for the numbers of a page (`telemetry/physical_bounds.py`): who may write status may write
+anything into a checkpoint."""
+MOST_BIN, MOST_CV = 64, 100.0
 
 Checkpoint = Mapping[str, object]
 
@@ -129,7 +133,7 @@ class State:
             budget=ErrorBudget(late=late, ended=ended),
             correction=Correction(logarithm=math.log(factors[0])),
             learner=CostLearner(bins=_bins(checkpoint), variation=_variation(checkpoint)),
-            cold_starts=ColdStarts(seconds=tuple(_numbers(checkpoint, "coldStarts")[-KEPT:])),
+            cold_starts=ColdStarts(seconds=_cold_starts(checkpoint)),
         )
 
 
@@ -149,8 +153,24 @@ def _bins(checkpoint: Checkpoint) -> dict[int, Sums]:
             raise ValueError(f"checkpoint cost must hold a bin and {SUMS} sums; got {row!r}")
         if 0.0 in numbers[1:]:
             raise ValueError(f"checkpoint cost must hold sums > 0; got {row!r}")
+        if not _possible(int(numbers[0]), tuple(numbers[1:])):
+            rule = f"sums of batches <= {MOST_BATCH:g} requests and {MOST_SECONDS:g} s"
+            raise ValueError(f"checkpoint cost must hold {rule}; got {row!r}")
         bins[int(numbers[0])] = tuple(numbers[1:])
     return bins
+
+
+def _possible(number: int, sums: Sums) -> bool:
+    """Whether executed batches can have these sums: beyond, squares of them would overflow."""
+    weight, sizes, sizes_squared, seconds, products = sums
+    return (
+        number <= MOST_BIN
+        and weight <= MOST_COUNTED
+        and sizes <= MOST_BATCH * weight
+        and sizes_squared <= MOST_BATCH * sizes
+        and seconds <= MOST_SECONDS * weight
+        and products <= MOST_SECONDS * sizes
+    )
 
 
 def _variation(checkpoint: Checkpoint) -> ExecutionVariation:
@@ -158,7 +178,18 @@ def _variation(checkpoint: Checkpoint) -> ExecutionVariation:
     if len(numbers) != 2 or (numbers[0] > 0 and numbers[1] == 0):
         rule = "a sum of squares and how many there were"
         raise ValueError(f"checkpoint variation must hold {rule}; got {numbers}")
+    if numbers[0] > MOST_CV**2 * numbers[1] or numbers[1] > MOST_COUNTED:
+        rule = f"squares of at most {MOST_CV:g} each"
+        raise ValueError(f"checkpoint variation must hold {rule}; got {numbers}")
     return ExecutionVariation(squares=numbers[0], differences=numbers[1])
+
+
+def _cold_starts(checkpoint: Checkpoint) -> tuple[float, ...]:
+    numbers = _numbers(checkpoint, "coldStarts")
+    if max(numbers, default=0.0) > MOST_SECONDS:
+        rule = f"seconds <= {MOST_SECONDS:g}"
+        raise ValueError(f"checkpoint coldStarts must hold {rule}; got {numbers}")
+    return tuple(numbers[-KEPT:])
 
 
 def _promise(checkpoint: Checkpoint) -> tuple[float, float, float, float]:
@@ -170,8 +201,8 @@ def _promise(checkpoint: Checkpoint) -> tuple[float, float, float, float]:
         rule = "a margin, a risk level, late and ended requests"
         raise ValueError(f"checkpoint promise must hold {rule}; got {numbers}")
     beta, level, late, ended = numbers
-    if beta > LARGEST_BETA or level > 1.0 or late > ended:
-        rule = f"a margin <= {LARGEST_BETA:g}, a level <= 1 and late <= ended"
+    if beta > LARGEST_BETA or level > 1.0 or not late <= ended <= MOST_COUNTED:
+        rule = f"a margin <= {LARGEST_BETA:g}, a level <= 1 and late <= ended <= {MOST_COUNTED:g}"
         raise ValueError(f"checkpoint promise must hold {rule}; got {numbers}")
     return beta, level, late, ended
 
