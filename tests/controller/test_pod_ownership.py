@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_world import FakeClock, FakeCluster
-from headroom.controller.gather.pod_ownership import PodOwnership
+from headroom.controller.gather.pod_ownership import BELIEVED_FOR, PodOwnership
 from headroom.errors import Forbidden, Unavailable
 
 Manifest = dict[str, Any]
@@ -112,3 +112,23 @@ def test_unanswered_owner_read_is_raised() -> None:
     scene.cluster.fail("get", "ReplicaSet", Unavailable("down"))
     with pytest.raises(Unavailable):
         scene.ours(POD)
+
+
+def test_stray_pods_cost_one_read_each_in_half_a_minute() -> None:
+    strays = [
+        owned("Pod", f"stray-{number}", f"p{number}", by=owned("ReplicaSet", "none", f"u{number}"))
+        for number in range(50)
+    ]
+    scene = Scene(SET)
+    for _ in range(BELIEVED_FOR):
+        assert scene.ours(POD, *strays) == (["llm-abc-1"], [])
+    assert len(scene.cluster.calls) == 1 + 50
+
+
+def test_controller_that_was_not_found_is_looked_up_again() -> None:
+    scene = Scene()
+    assert scene.ours(POD) == ([], [])
+    scene.cluster.objects["ReplicaSet", "default", "llm-abc"] = SET
+    for _ in range(2 * BELIEVED_FOR):
+        scene.ours(POD)
+    assert scene.ours(POD) == (["llm-abc-1"], [])

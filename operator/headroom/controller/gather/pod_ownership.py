@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 from headroom.controller.ports import Cluster
 from headroom.errors import Forbidden, NotFound, Rejected
 
+BELIEVED_FOR = 16
+"""Calls: half a minute of ticks at least, spread over as long again."""
 DEEPEST = 6
 """Controllers between a pod and its workload: a LeaderWorkerSet's worker has four."""
 
@@ -31,6 +34,9 @@ class PodOwnership:
     """The controllers that were looked up for one workload, by UID; each is read once."""
 
     _above: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    _gone: dict[str, int] = field(default_factory=dict)
+    """UIDs that were not found, and for how many more calls that is believed: 1000 stray pods would
+    cost 1000 reads per tick. Not for good: an API server that starts finds no custom kind."""
 
     async def of(
         self, cluster: Cluster, pods: Sequence[_RawPod], workload_uid: str
@@ -50,6 +56,7 @@ class PodOwnership:
                 name = str(pod["metadata"]["name"])
                 strangers.append(Stranger(name=name, why=f"its owner cannot be read: {error}"))
         self._above = {uid: above for uid, above in self._above.items() if uid in passed}
+        self._gone = {uid: left - 1 for uid, left in self._gone.items() if uid in passed and left}
         return ours, strangers
 
     async def _reaches(
@@ -62,12 +69,17 @@ class PodOwnership:
             uid = controller["uid"]
             if uid == workload_uid:
                 return True
+            if uid in self._gone:
+                passed.add(uid)
+                return False
             if uid not in self._above:
                 try:
                     self._above[uid] = await _read(
                         cluster, controller, pod["metadata"]["namespace"]
                     )
                 except NotFound:
+                    self._gone[uid] = BELIEVED_FOR + crc32(uid.encode()) % BELIEVED_FOR
+                    passed.add(uid)
                     return False
             passed.add(uid)
             controller = self._above[uid]
