@@ -1,4 +1,4 @@
-"""The commands `headroom-server serve` (the default), `check` and `reference`."""
+"""The commands `headroom-server serve` (the default), `check`, `sample-model` and `reference`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def main(arguments: Sequence[str]) -> int:
         return _check(arguments[1:])
     if list(arguments) == ["reference"]:
         return _reference()
+    if arguments and arguments[0] == "sample-model":
+        return _sample_model(arguments[1:])
     flags = _serve_parser().parse_args(arguments[arguments[:1] == ["serve"] :])
     try:
         settings = configured(vars(flags), os.environ)
@@ -63,7 +65,8 @@ def _serve_parser() -> argparse.ArgumentParser:
         description="Serve models until SIGTERM. Every flag can also be set as an environment "
         "variable HEADROOM_* or as a key of the TOML file. Flags take precedence over variables, "
         "variables over the file. Other commands: `headroom-server check REPOSITORY` checks a "
-        "model repository, `headroom-server reference` prints the reference.",
+        "model repository, `headroom-server sample-model FOLDER` makes a small language model of "
+        "random weights, `headroom-server reference` prints the reference.",
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
@@ -97,6 +100,37 @@ def _check(arguments: Sequence[str]) -> int:
     for finding in findings:
         print(finding)
     return int(not all(finding.sound for finding in findings))
+
+
+def _sample_model(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="headroom-server sample-model",
+        description="Make a small language model of random weights, to try the server with.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("folder", type=Path, help="Folder to create.")
+    parser.add_argument("--hidden-size", type=int, default=64, help="Width; a multiple of 8.")
+    parser.add_argument("--layers", type=int, default=2, help="Number of layers.")
+    given = parser.parse_args(arguments)
+    if given.hidden_size < 8 or given.hidden_size % 8 or given.layers < 1:
+        parser.error("--hidden-size must be a multiple of 8, and --layers at least 1")
+    from headroom_server.repository.random_llama import (  # noqa: PLC0415
+        LlamaSize,
+        write_random_llama,
+    )
+
+    size = LlamaSize(
+        hidden_size=given.hidden_size,
+        layers=given.layers,
+        intermediate_size=4 * given.hidden_size,
+    )
+    try:
+        write_random_llama(given.folder, size)
+    except OSError as error:
+        log.error("%s must be a new folder: %s", given.folder, error.strerror)
+        return 1
+    print(given.folder.resolve())
+    return 0
 
 
 def _reference() -> int:

@@ -70,10 +70,20 @@ def build_executor(settings: Settings) -> Executor:
     """
     if settings.engine == "generation-emulated":
         return _emulated(settings)
-    raise LoadError(
-        "HEADROOM_ENGINE must be generation-emulated: this build has no engine for "
-        f"{_required_folder(settings).name}"
+    from headroom_server.torch_generation.executor import (  # noqa: PLC0415
+        ExecutorOptions,
+        TorchExecutor,
     )
+
+    options = ExecutorOptions(
+        context_tokens=settings.context_tokens,
+        block_tokens=settings.block_tokens,
+        kv_bytes=settings.kv_cache_bytes,
+        max_sequences=settings.max_sequences,
+        max_iteration_tokens=settings.max_iteration_tokens,
+        threads=settings.torch_threads,
+    )
+    return TorchExecutor(_required_folder(settings), options)
 
 
 def _emulated(settings: Settings) -> Executor:

@@ -12,12 +12,16 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from headroom_server.caching.cache import AnswerSource, CacheCounts
+from headroom_server.generation.ports import EngineStatistics
 from headroom_server.lifecycle import STARTUP
 from headroom_server.repository import description
 from headroom_server.repository.description import Description
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.settings import GROUPS, Group, flag, title, variable
 from headroom_server.telemetry.accounting import Ledger
+from headroom_server.telemetry.generation import GenerationLedger
+from headroom_server.telemetry.generation_metrics import GenerationSnapshot
+from headroom_server.telemetry.generation_metrics import render as render_generation
 from headroom_server.telemetry.metrics import DeviceStatus, Snapshot, render
 
 _HEADER = """\
@@ -44,7 +48,9 @@ def page() -> str:
             f"\n## Keys of `model.toml`\n\n```text\n{inspect.getdoc(description)}\n```\n",
             _table(("key", "type", "default"), _keys(Description, "")),
             "\n## Metrics\n\nSeries that are unknown or not in use are absent.\n",
-            _table(("metric", "type", "meaning"), _metrics()),
+            _table(("metric", "type", "meaning"), _metrics(render(_everything()))),
+            "\n### Of generating models\n\nNext to the counts of requests, phases and the device.\n",
+            _table(("metric", "type", "meaning"), _generation_metrics()),
             "",
         )
     )
@@ -114,10 +120,18 @@ def _kind(annotation: Any) -> str:
     return names.get(getattr(annotation, "__name__", ""), getattr(annotation, "__name__", "any"))
 
 
-def _metrics() -> Iterator[tuple[str, str, str]]:
+def _generation_metrics() -> Iterator[tuple[str, str, str]]:
+    """Yield the series that only generating models have."""
+    others = set(_metrics(render(_everything())))
+    for row in _metrics(render_generation(_generating())):
+        if row not in others:
+            yield row
+
+
+def _metrics(page: bytes) -> Iterator[tuple[str, str, str]]:
     """Read names, types and help of a page on which everything is known and in use."""
     meaning = ""
-    for line in render(_everything()).decode().splitlines():
+    for line in page.decode().splitlines():
         mark, _, rest = line.partition(" ")
         kind, _, rest = rest.partition(" ")
         name, _, value = rest.partition(" ")
@@ -125,6 +139,23 @@ def _metrics() -> Iterator[tuple[str, str, str]]:
             meaning = value
         elif (mark, kind) == ("#", "TYPE"):
             yield f"`{name}`", value, meaning
+
+
+def _generating() -> GenerationSnapshot:
+    return GenerationSnapshot(
+        model="model",
+        engine="emulated",
+        device="emulated",
+        emulated=True,
+        ledger=Ledger(),
+        generation=GenerationLedger(),
+        counts=EngineStatistics(cost_xx=(0.0,) * 15, cost_xy=(0.0,) * 5),
+        in_flight=0,
+        max_sequences=1,
+        ready=True,
+        draining=False,
+        phase_s=dict.fromkeys(STARTUP, 0.0),
+    )
 
 
 def _everything() -> Snapshot:

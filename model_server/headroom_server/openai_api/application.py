@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from headroom_server import __version__
 from headroom_server.errors import UnknownModelError, public
 from headroom_server.generation.text.model_text import ModelText
+from headroom_server.openai_api.generate_extension import GenerateFields
 from headroom_server.openai_api.middleware import GenerationMiddleware
 from headroom_server.openai_api.schemas import ChatFields, CompletionFields
 from headroom_server.openai_api.service import GenerationService
@@ -71,6 +72,9 @@ class GenerationApplication(FastAPI):
         _add_models(self, generator)
         _describe(self, "/v1/completions", CompletionFields, "Completes prompts.")
         _describe(self, "/v1/chat/completions", ChatFields, "Answers a conversation.")
+        for action in ("generate", "generate_stream"):
+            summary = "Open Inference Protocol: generates text."
+            _describe(self, f"/v2/models/{{model}}/{action}", GenerateFields, summary)
         self.router.routes[:] = [*self.router.routes[len(described) :], *described]
 
     def build_middleware_stack(self) -> ASGIApp:

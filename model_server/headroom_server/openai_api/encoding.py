@@ -54,6 +54,9 @@ class Part(NamedTuple):
 class Form(Protocol):
     """The JSON of one endpoint."""
 
+    ending: bytes
+    """What ends a complete stream."""
+
     def opening(self, index: int) -> bytes:
         """Return the events that begin a choice's stream."""
 
@@ -71,6 +74,8 @@ class Form(Protocol):
 
 
 class _Encoder:
+    ending = DONE
+
     def __init__(self, head: Head, tokenizer: Tokenizer, *, usage: bool) -> None:
         self._head = head
         self._tokenizer = tokenizer

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from headroom_server.connection import connection_of
 from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
 from headroom_server.openai_api.errors import ErrorFields, fields_of
-from headroom_server.openai_api.service import ENDPOINTS, GenerationService
+from headroom_server.openai_api.service import GenerationService, endpoint_of
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.failures import failure_of
 
@@ -29,7 +29,7 @@ class GenerationMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        endpoint = ENDPOINTS.get(scope["path"]) if scope["method"] == "POST" else None
+        endpoint = endpoint_of(scope["path"]) if scope["method"] == "POST" else None
         started = False
 
         async def note(message: Message) -> None:

@@ -66,7 +66,7 @@ def parse_completion(body: bytes) -> CompletionCall:
     Raises:
         InvalidRequestError: with the field, the rule and what was found.
     """
-    fields = _validated(CompletionFields, body)
+    fields = validated(CompletionFields, body)
     prompts = _prompts(fields.prompt)
     if fields.best_of not in (None, fields.n or 1):
         raise InvalidFieldError("best_of", f"best_of must equal n; got {fields.best_of}")
@@ -97,7 +97,7 @@ def parse_chat(body: bytes) -> ChatCall:
     Raises:
         InvalidRequestError: with the field, the rule and what was found.
     """
-    fields = _validated(ChatFields, body)
+    fields = validated(ChatFields, body)
     if fields.max_tokens is not None and fields.max_completion_tokens is not None:
         raise InvalidFieldError(
             "max_tokens", "max_tokens must be omitted with max_completion_tokens; got both"
@@ -129,7 +129,12 @@ def parse_chat(body: bytes) -> ChatCall:
     )
 
 
-def _validated(fields: type[F], body: bytes) -> F:
+def validated(fields: type[F], body: bytes) -> F:
+    """Return the fields of a body.
+
+    Raises:
+        InvalidRequestError: with the field, the rule and what was found.
+    """
     try:
         return fields.model_validate_json(body)
     except ValidationError as error:

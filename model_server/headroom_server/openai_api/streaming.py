@@ -12,7 +12,7 @@ from collections.abc import Callable
 from headroom_server.errors import QueueFullError, RequestError
 from headroom_server.generation.values import Delivery
 from headroom_server.openai_api.collecting import AnswerContext, ChoiceParts, merged, usage_of
-from headroom_server.openai_api.encoding import DONE, Part, error_event
+from headroom_server.openai_api.encoding import Part, error_event
 from headroom_server.openai_api.errors import fields_of
 from headroom_server.web.receiving import Receipt
 from headroom_server.web.response_stream import ResponseStream
@@ -109,7 +109,7 @@ class StreamedAnswer:
         if self._usage:
             data += self._context.form.usage_event(usage_of(self._context, self._choices))
         self._close()
-        stream.end(data + DONE)
+        stream.end(data + self._context.form.ending)
 
     def _fail(self, error: RequestError) -> None:
         """Tell the client that its stream ends without an answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -316,3 +317,20 @@ async def test_models_are_listed_as_openai_lists_them() -> None:
     assert one["max_model_len"] == LIMITS.context_tokens
     assert missing.status_code == 404
     assert missing.json()["error"]["code"] == "model_not_found"
+
+
+async def test_generate_extension_answers_and_streams() -> None:
+    async with front() as world:
+        path = "/v2/models/m/generate"
+        body = {"text_input": "abc", "parameters": {"max_tokens": 3, "temperature": 0}}
+        whole = await world.http.post(path, json=body)
+        stream = await world.http.post(f"{path}_stream", json=body)
+        wrong = await world.http.post(path, json={"text_input": "a", "parameters": {"n": 2}})
+        missing = await world.http.post("/v2/models/x/generate", json=body)
+    assert whole.json()["text_output"] == "hel"
+    assert whole.json()["details"]["generated_tokens"] == 3
+    pieces = [line[6:] for line in stream.text.split("\n\n") if line]
+    assert "".join(orjson.loads(one)["text_output"] for one in pieces) == "hel"
+    assert orjson.loads(pieces[-1])["finish_reason"] == "length"
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "parameters.n")
+    assert missing.status_code == 404

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection
+from typing import Any
 
 import orjson
 from llguidance import LLMatcher, LLTokenizer
 
+JSON_OPTIONS: Any = {"whitespace_pattern": r"[ \n\t]{0,8}"}
+"""Without a bound, a model may write spaces until its answer is cut."""
 MOST_COMPILED = 64
 """Constraints kept compiled: clients repeat the same schema."""
 
@@ -72,10 +75,9 @@ class GuidanceGrammars:
 
 
 def _grammar(kind: str, text: str) -> str:
-    if kind == "json_schema":
-        return LLMatcher.grammar_from_json_schema(text)
-    if kind == "json_object":
-        return LLMatcher.grammar_from_json_schema('{"type": "object"}')
+    if kind in ("json_schema", "json_object"):
+        schema = text if kind == "json_schema" else '{"type": "object"}'
+        return LLMatcher.grammar_from_json_schema(schema, overrides=JSON_OPTIONS)
     if kind == "regex":
         return LLMatcher.grammar_from_regex(text)
     if kind == "choice":

@@ -1,0 +1,95 @@
+"""The generate extension of the Open Inference Protocol: text in, text out.
+
+    POST /v2/models/{model}/generate           one answer
+    POST /v2/models/{model}/generate_stream    server-sent events; without [DONE], as Triton has it
+
+Source: https://github.com/kserve/open-inference-protocol/blob/main/specification/protocol/
+generate_rest.yaml and Triton's extension_generate.md. `parameters` has the fields of completions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import orjson
+from pydantic import Field
+
+from headroom_server.openai_api.encoding import Head, Part, Usage
+from headroom_server.openai_api.errors import InvalidFieldError
+from headroom_server.openai_api.parameters import CompletionCall
+from headroom_server.openai_api.parsing import parse_completion, validated
+from headroom_server.openai_api.schemas import Fields
+
+OWN = frozenset({"model", "prompt", "stream", "stream_options", "n", "echo", "logprobs"})
+"""Fields of completions that have no place in this form."""
+Scalar = str | int | float | bool | list[Any] | dict[str, Any] | None
+
+
+class GenerateFields(Fields):
+    """The body."""
+
+    id: str | None = Field(None, max_length=256)
+    text_input: str
+    parameters: dict[str, Scalar] | None = None
+    stream: Literal[False] | None = None
+
+
+def parse_generate(model: str, body: bytes, *, stream: bool) -> CompletionCall:
+    """Parse a body as a completion.
+
+    Raises:
+        InvalidRequestError: with the field, the rule and what was found.
+    """
+    fields = validated(GenerateFields, body)
+    parameters = fields.parameters or {}
+    for name in OWN.intersection(parameters):
+        raise InvalidFieldError(
+            f"parameters.{name}", f"unknown parameter: {name}", "unknown_parameter"
+        )
+    completion = {**parameters, "model": model, "prompt": fields.text_input, "stream": stream}
+    return parse_completion(orjson.dumps(completion))
+
+
+class GenerateForm:
+    """The JSON of the extension."""
+
+    ending = b""
+
+    def __init__(self, head: Head) -> None:
+        self._head = head
+
+    def opening(self, index: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def plain(self, index: int, text: str) -> bytes:
+        """Return the event of text alone."""
+        return self.event(index, Part(text))
+
+    def event(self, index: int, part: Part, usage: Usage | None = None) -> bytes:
+        """Return the event of a part."""
+        return b"data: %b\n\n" % orjson.dumps(self._fields(part))
+
+    def usage_event(self, usage: Usage) -> bytes:
+        """Return nothing: the form has no sums."""
+        return b""
+
+    def whole(self, parts: Sequence[Part], usage: Usage) -> bytes:
+        """Return the body."""
+        details = {
+            "details": {
+                "finish_reason": parts[0].finish,
+                "prompt_tokens": usage.prompt_tokens,
+                "generated_tokens": usage.completion_tokens,
+            }
+        }
+        return orjson.dumps(self._fields(parts[0]) | details)
+
+    def _fields(self, part: Part) -> dict[str, Any]:
+        fields = {
+            "model_name": self._head.model,
+            "model_version": "1",
+            "text_output": part.text,
+        }
+        return fields if part.finish is None else fields | {"finish_reason": part.finish}
