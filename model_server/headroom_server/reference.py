@@ -49,7 +49,7 @@ def page() -> str:
             _table(("key", "type", "default"), _keys(Description, "")),
             "\n## Metrics\n\nSeries that are unknown or not in use are absent.\n",
             _table(("metric", "type", "meaning"), _metrics(render(_everything()))),
-            "\n### Of generating models\n\nNext to the counts of requests, phases and the device.\n",
+            "\n### Of generating models\n\nNext to the counts of requests and phases.\n",
             _table(("metric", "type", "meaning"), _generation_metrics()),
             "",
         )
