@@ -35,7 +35,7 @@ def served(port: int, *replicas: Replica | Endpoint, **changes: object) -> Serve
     return Served(**(values | changes))  # type: ignore[arg-type]
 
 
-async def authenticate(token: str) -> bool:
+async def authenticate(token: str, _: str) -> bool:
     return token == TOKEN
 
 

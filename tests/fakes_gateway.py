@@ -61,7 +61,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def authenticate(token: str) -> bool:
+async def authenticate(token: str, _: str) -> bool:
     return token == TOKEN
 
 

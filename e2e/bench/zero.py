@@ -133,7 +133,7 @@ async def _until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.05)
 
 
-async def _authenticated(token: str) -> bool:
+async def _authenticated(token: str, _: str) -> bool:
     return token == TOKEN
 
 

@@ -179,9 +179,11 @@ async def test_activator_api_requires_a_token_and_the_leader(held: Stage) -> Non
     for token, body, status in (
         ("somebody's", b"{}", 401),
         (TOKEN, b"[]", 400),
-        (TOKEN, b'{"address":"10.0.0.9","held":{"a/b":-1}}', 400),
-        (TOKEN, b'{"address":"10.0.0.9","arrived":{"a/b":"1"}}', 400),
-        (TOKEN, b'{"address":"10.0.0.9","held":{"a/b":1}}', 204),
+        (TOKEN, b'{"address":"127.0.0.1","held":{"a/b":-1}}', 400),
+        (TOKEN, b'{"address":"127.0.0.1","arrived":{"a/b":"1"}}', 400),
+        (TOKEN, b'{"address":"10.0.0.9","held":{"a/b":1}}', 403),
+        (TOKEN, b'{"address":"activator.vision","held":{"a/b":1}}', 403),
+        (TOKEN, b'{"address":"127.0.0.1","held":{"a/b":1}}', 204),
     ):
         headers = {"Authorization": f"Bearer {token}"}
         async with held.client.post(f"{desk_url}/v1/held", data=body, headers=headers) as said:
@@ -189,6 +191,6 @@ async def test_activator_api_requires_a_token_and_the_leader(held: Stage) -> Non
     assert held.woken == ["a/b"]
     held.desk.withdraw()
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    body = b'{"address":"10.0.0.9"}'
+    body = b'{"address":"127.0.0.1"}'
     async with held.client.post(f"{desk_url}/v1/held", data=body, headers=headers) as said:
         assert said.status == 503

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +12,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from console_world import START_S, an_hour, bystander
-from headroom.console.access import KEPT_S, MOST_KEPT, Asking, LoopbackOnly, TokenReviewed
+from headroom.bounded_reviews import AT_ONCE, KEPT_S, MOST_UNDER_WAY
+from headroom.console.access import Asking, LoopbackOnly, TokenReviewed
 from headroom.console.read_model import ReadModel
 from headroom.console.web import console
 from headroom.errors import Unavailable
@@ -24,13 +27,19 @@ MODEL, _ = an_hour(seconds=120.0)
 class Reviews:
     """An API server that knows one token, and what its user may see."""
 
-    def __init__(self) -> None:
+    def __init__(self, review_s: float = 0.0) -> None:
+        self.review_s = review_s
+        self.at_once = self.most_at_once = 0
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.failing = False
         self.namespaces: tuple[str | None, ...] = ("vision",)
 
     async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
         self.asked.append((manifest["kind"], manifest["spec"]))
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(self.review_s)
+        self.at_once -= 1
         if self.failing:
             raise Unavailable("no answer in 10 s")
         if manifest["kind"] == "TokenReview":
@@ -155,8 +164,8 @@ async def test_list_of_one_namespace_has_no_other() -> None:
         assert found == ["vision"]
 
 
-def asking(token: str, namespace: str | None = "vision") -> Asking:
-    return Asking(host="10.0.0.1", authorization=f"Bearer {token}", namespace=namespace)
+def asking(token: str, namespace: str | None = "vision", peer: str = "10.0.0.7") -> Asking:
+    return Asking(host="10.0.0.1", authorization=f"Bearer {token}", namespace=namespace, peer=peer)
 
 
 def clock() -> tuple[list[float], Callable[[], float]]:
@@ -171,7 +180,6 @@ async def test_review_is_cached_for_a_minute_without_the_token() -> None:
         assert (await guard.judge(asking("good"))).allows
     assert [kind for kind, _ in reviews.asked] == ["TokenReview", "SubjectAccessReview"]
     assert reviews.asked[1][1]["groups"] == ["team"]
-    assert "good" not in repr(guard._known)
     reviews.namespaces = ()
     now[0] = KEPT_S
     assert (await guard.judge(asking("good"))).status == 403
@@ -187,11 +195,26 @@ async def test_unavailable_api_server_denies_and_is_asked_again() -> None:
     assert (await guard.judge(asking("good"))).allows
 
 
-async def test_many_tokens_do_not_fill_the_cache() -> None:
-    guard = TokenReviewed(Reviews(), lambda: 0.0)
-    for number in range(MOST_KEPT + 10):
-        await guard.judge(asking(f"bad-{number}"))
-    assert len(guard._known) <= MOST_KEPT
+async def test_flood_of_tokens_is_bounded_and_another_address_is_let_in() -> None:
+    reviews = Reviews(review_s=0.01)
+    guard = TokenReviewed(reviews, lambda: 0.0)
+    flood = [
+        asyncio.create_task(guard.judge(asking(f"bad-{number}", peer="10.0.0.66")))
+        for number in range(1000)
+    ]
+    await asyncio.sleep(0.005)
+    assert (await guard.judge(asking("good", peer="10.0.0.7"))).allows
+    statuses = Counter([(await one).status for one in flood])
+    assert statuses == {401: MOST_UNDER_WAY // 2, 429: 1000 - MOST_UNDER_WAY // 2}
+    assert reviews.most_at_once == AT_ONCE
+
+
+async def test_one_token_is_reviewed_once_for_many_requests() -> None:
+    reviews = Reviews(review_s=0.01)
+    guard = TokenReviewed(reviews, lambda: 0.0)
+    verdicts = await asyncio.gather(*(guard.judge(asking("good")) for _ in range(50)))
+    assert all(one.allows for one in verdicts)
+    assert len(reviews.asked) == 2
 
 
 async def test_overlong_token_is_not_reviewed() -> None:

@@ -2,12 +2,15 @@
 
 `POST /v1/served` is a long poll: answered at once if the activator's version is out of date, else
 at the next change, or with 304. `POST /v1/held` reports held requests; `on_held` is called for
-services that had none before. Clients must present the activator's ServiceAccount token.
+services that had none before. Clients must present the activator's ServiceAccount token and report
+the address that they connect from: otherwise a token would be enough to receive held requests at
+any address.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from collections.abc import Awaitable, Callable, Iterable
 
 from aiohttp import web
@@ -24,8 +27,8 @@ from headroom.gateway.activator_messages import (
 MAX_REPORT_BYTES = 1 << 20
 FORGOTTEN_AFTER_S = 60.0
 
-Authenticate = Callable[[str], Awaitable[bool]]
-"""Tells whether a bearer token is an activator's."""
+Authenticate = Callable[[str, str], Awaitable[bool]]
+"""Tells whether a bearer token, which an address sent, is an activator's."""
 
 
 class ActivatorApi:
@@ -122,7 +125,8 @@ class ActivatorApi:
     async def _receive(self, request: web.Request) -> Report | web.Response:
         """Record an activator's report; return an error response if it is not authorized."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme != "Bearer" or not await self._authenticate(token):
+        peer = request.remote or ""
+        if scheme != "Bearer" or not await self._authenticate(token, peer):
             return web.json_response(
                 {"error": "the activator's ServiceAccount token is required"}, status=401
             )
@@ -130,6 +134,8 @@ class ActivatorApi:
             report = read_report(await request.read())
         except ValueError as error:
             return web.json_response({"error": str(error)}, status=400)
+        if not _is_same(report.address, peer):
+            return _not_its_address(report.address, peer)
         if self._published is None:
             return _not_leader()
         self._record(report)
@@ -158,6 +164,25 @@ class ActivatorApi:
                 self._on_held(key)
         if known != dict(report.held):
             self._on_change()
+
+
+def _is_same(address: str, peer: str) -> bool:
+    """Whether both are one IP address; a socket for both families shows ::ffff:10.0.0.1."""
+    try:
+        reported, seen = ipaddress.ip_address(address), ipaddress.ip_address(peer)
+    except ValueError:
+        return False
+    if isinstance(seen, ipaddress.IPv6Address) and seen.ipv4_mapped is not None:
+        seen = seen.ipv4_mapped
+    return reported == seen
+
+
+def _not_its_address(address: str, peer: str) -> web.Response:
+    rule = (
+        f"address must be that of the connection, {peer}; got {address!r:.80}. Set --address to "
+        "the pod's address, and let nothing rewrite the source of connections to the operator"
+    )
+    return web.json_response({"error": rule}, status=403)
 
 
 def _not_leader() -> web.Response:

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from headroom.api.kind import GROUP, PLURAL
+from headroom.bounded_reviews import BoundedReviews, CrowdedError
 from headroom.errors import ClusterError
 
-KEPT_S = 60.0
-"""How long a review is cached, and so how long a revoked permission still works."""
-MOST_KEPT = 1024
 LONGEST_TOKEN = 8_000
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
@@ -48,6 +47,8 @@ class Asking:
     authorization: str
     namespace: str | None
     """The requested namespace; None is all."""
+    peer: str = ""
+    """The address that the request comes from."""
 
 
 class Guard(Protocol):
@@ -77,17 +78,15 @@ class LoopbackOnly:
         return Verdict(status=421, message=f"use http://localhost, not {asking.host[:80]}")
 
 
-@dataclass(slots=True)
 class TokenReviewed:
     """Allows tokens of users who may get InferenceServices."""
 
-    reviewer: Reviewer
-    now_s: Callable[[], float]
-    _known: dict[tuple[bytes, str | None], tuple[float, Verdict]] = field(default_factory=dict)
-    """By a digest of the token, never the token itself, and the namespace."""
+    def __init__(self, reviewer: Reviewer, now_s: Callable[[], float]) -> None:
+        self._reviewer = reviewer
+        self._reviews: BoundedReviews[Verdict] = BoundedReviews(now_s, lambda one: one.allows)
 
     async def judge(self, asking: Asking) -> Verdict:
-        """Review the token, or use the cached review."""
+        """Review the token for the namespace, or use the cached review."""
         scheme, _, token = asking.authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN:
@@ -96,18 +95,16 @@ class TokenReviewed:
                 message="send Authorization: Bearer TOKEN, such as from kubectl create token, or "
                 "use kubectl port-forward to the loopback port",
             )
-        key = (hashlib.sha256(token.encode()).digest(), asking.namespace)
-        known = self._known.get(key)
-        if known is not None and 0.0 <= self.now_s() - known[0] < KEPT_S:
-            return known[1]
+        # A digest, never the token itself.
+        digest = hashlib.sha256(f"{asking.namespace!r} {token}".encode()).digest()
         try:
-            verdict = await self._reviewed(token, asking.namespace)
+            return await self._reviews.verdict(
+                digest, asking.peer, partial(self._reviewed, token, asking.namespace)
+            )
+        except CrowdedError as error:
+            return Verdict(status=429, message=f"{error}; try again in a second")
         except ClusterError as error:
             return Verdict(status=503, message=f"the token could not be reviewed: {error}")
-        if len(self._known) >= MOST_KEPT:
-            self._known.clear()
-        self._known[key] = (self.now_s(), verdict)
-        return verdict
 
     async def _reviewed(self, token: str, namespace: str | None) -> Verdict:
         found = await self._review("authentication.k8s.io/v1", "TokenReview", {"token": token})
@@ -134,7 +131,7 @@ class TokenReviewed:
 
     async def _review(self, api_version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
         review = {"apiVersion": api_version, "kind": kind, "spec": spec}
-        answer = await self.reviewer.create(review, field_manager="headroom")
+        answer = await self._reviewer.create(review, field_manager="headroom")
         status = answer.get("status")
         return status if isinstance(status, dict) else {}
 

@@ -88,6 +88,7 @@ def _guarded(guard: Guard) -> Any:
             host=request.headers.get("Host", ""),
             authorization=request.headers.get("Authorization", ""),
             namespace=namespace,
+            peer=request.remote or "",
         )
         if request.path.startswith("/static/"):
             return await handler(request)

@@ -38,8 +38,8 @@ OPTIONS = (
     ("grpc.keepalive_timeout_ms", 10_000),
 )
 
-Authenticate = Callable[[str], Awaitable[bool]]
-"""Tells whether a bearer token is a gateway's."""
+Authenticate = Callable[[str, str], Awaitable[bool]]
+"""Tells whether a bearer token, which an address sent, is a gateway's."""
 
 
 class XdsServer:
@@ -93,7 +93,8 @@ class XdsServer:
         """Serve one gateway until it disconnects or this process stops leading."""
         header = dict(context.invocation_metadata()).get("authorization", "")
         scheme, _, token = str(header).partition(" ")
-        if scheme != "Bearer" or not await self._authenticate(token):
+        peer = _address(context.peer())
+        if scheme != "Bearer" or not await self._authenticate(token, peer):
             await context.abort(
                 grpc.StatusCode.UNAUTHENTICATED, "the gateway's ServiceAccount token is required"
             )
@@ -167,6 +168,11 @@ async def _receive(requests: AsyncIterator[bytes], state: StreamState, news: asy
             news.set()
     finally:
         news.set()
+
+
+def _address(peer: str) -> str:
+    """Return the address of gRPC's peer, such as ipv4:10.0.0.1:4000; the text may be anything."""
+    return peer.partition(":")[2].rpartition(":")[0]
 
 
 def _parts(delta: Delta) -> Iterator[Delta]:
