@@ -35,6 +35,7 @@ def route(**changes: Any) -> Route:
         "max_body_bytes": 1 << 20,
         "slow_start_s": None,
         "grpc_port": None,
+        "trusted_cidrs": ("0.0.0.0/0",),
     }
     return Route(**(values | changes))
 

@@ -33,6 +33,30 @@ INVALID_ROUTING: tuple[InvalidSpec, ...] = (
         field="spec.routing.tenants.burst",
         says="routing.tenants.requestsPerSecond must be set with burst",
     ),
+    InvalidSpec(
+        why="a network that is none",
+        path="spec.routing.trustedCIDRs",
+        value=["10.0.0.0/33"],
+        field="spec.routing.trustedCIDRs[0]",
+        says="should match",
+        parser_says=MATCH,
+    ),
+    InvalidSpec(
+        why="tokens with two sets of keys",
+        path="spec.routing.jwt",
+        value={
+            "issuer": "https://issuer.example",
+            "localJWKS": '{"keys":[{"kty":"EC"}]}',
+            "remoteJWKS": {"service": "issuer"},
+        },
+        says="routing.jwt must set exactly one of localJWKS and remoteJWKS",
+    ),
+    InvalidSpec(
+        why="tokens without keys",
+        path="spec.routing.jwt",
+        value={"issuer": "https://issuer.example"},
+        says="routing.jwt must set exactly one of localJWKS and remoteJWKS",
+    ),
     *duration_bounds("spec.routing.hedging.after", "10ms", "10m", "9ms", "11m"),
     too_many("spec.routing.classes", 8, [{"name": f"class-{each}"} for each in range(9)]),
     too_many(

@@ -23,7 +23,7 @@ from structural_objects import JSON, objects, parts, violations
 
 SCHEMA = custom_resource_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 SPEC_SCHEMA = SCHEMA["properties"]["spec"]
-BEYOND_A_SCHEMA = ("must be a cron expression", "must be a time zone")
+BEYOND_A_SCHEMA = ("must be a cron expression", "must be a time zone", "must be a JSON Web Key Set")
 """Rules that only the operator checks: such specs are stored, and reported in the status."""
 CEL_MESSAGES = {rule["message"] for _, part in parts(SCHEMA) for rule in part.get(VALIDATIONS, ())}
 
@@ -69,6 +69,7 @@ def test_minimal_body_gets_every_default() -> None:
             "requestTimeout": "5m",
             "maxBodyBytes": 16777216,
             "maxUpgrades": 0,
+            "trustedCIDRs": [],
             "classes": [],
             "traffic": [],
             "models": [],

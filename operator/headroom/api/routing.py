@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from headroom.api.client_tokens import Jwt
 from headroom.api.durations import Duration
-from headroom.api.traffic import Hedging, ModelRoute, RequestClass, Tenants, TrafficShare
+from headroom.api.traffic import Cidr, Hedging, ModelRoute, RequestClass, Tenants, TrafficShare
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.scaling.values import Routing as Kind
 
@@ -51,6 +52,14 @@ class Routing(Value):
     """With targetRef: port of that Service. Default: 80."""
     hedging: Hedging | None = None
     """Second attempt for slow requests, in Gateway mode. Default: none."""
+    trusted_cidrs: Annotated[
+        tuple[Cidr, ...], Field(max_length=16, strict=False, alias="trustedCIDRs")
+    ] = ()
+    """Networks of clients, such as an ingress or an authenticating proxy, whose headers of class,
+    priority, tenant and retries are believed, in Gateway mode. They are removed from the requests
+    of all other clients. 0.0.0.0/0 believes everybody. Default: none."""
+    jwt: Jwt | None = None
+    """JSON Web Tokens of clients, which tell the tenant, in Gateway mode. Default: none."""
     classes: Annotated[
         tuple[RequestClass, ...], Field(max_length=8, strict=False), MapBy("name")
     ] = ()

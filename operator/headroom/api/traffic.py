@@ -11,13 +11,18 @@ from headroom.api.values import Rule, Value, Within
 
 ServiceName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 HeaderName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+_OCTET = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+Cidr = Annotated[
+    str, Field(max_length=18, pattern=rf"^{_OCTET}(\.{_OCTET}){{3}}/(3[0-2]|[12]?[0-9])$")
+]
+"""An IPv4 network; gateways listen on IPv4."""
 ModelName = Annotated[
     str, Field(max_length=128, pattern=r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")
 ]
 
 
 class RequestClass(Value):
-    """Class of the requests that name it in the header x-slo-class."""
+    """Class of the requests that name it in the header x-slo-class, from trusted networks."""
 
     name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
     """Value of the header."""
@@ -28,10 +33,13 @@ class RequestClass(Value):
 
 
 class Tenants(Value):
-    """Limits per tenant. Requests without a tenant share one."""
+    """Limits per tenant: that of the token, that which a trusted network names, or the address.
+
+    Requests from trusted networks that name no tenant share one.
+    """
 
     header: HeaderName = "x-tenant"
-    """Header that names the tenant."""
+    """Header that names the tenant, in requests from trusted networks."""
     requests_per_second: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Maximum request rate of a tenant; more requests get 429. Default: unlimited."""
     burst: Annotated[int, Field(ge=1, le=1_000_000)] | None = None

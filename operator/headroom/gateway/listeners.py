@@ -11,6 +11,8 @@ from typing import Any
 from headroom.gateway import (
     access_counts,
     bounds,
+    client_headers,
+    client_tokens,
     local_replies,
     routes,
     tenant_in_flight,
@@ -32,7 +34,6 @@ def build(route: Route) -> list[Json]:
     """Build the listener of a service; with tenant shares, an outer and an internal one."""
     address = {"socket_address": {"address": ALL_ADDRESSES, "port_value": route.port}}
     filters = [*_deadline(), _body()]
-    upgraded = tenant_rates.build(route)
     service = {
         "stat_prefix": route.key,
         "access_log": access_counts.access_log(route.key),
@@ -40,17 +41,32 @@ def build(route: Route) -> list[Json]:
         "local_reply_config": local_replies.build(),
     }
     if not tenant_in_flight.apply(route):
-        # Clients are never trusted: their x-envoy- headers, which would set retries and timeouts,
-        # are dropped.
-        outside = service | {"use_remote_address": True}
-        filters = [*tenant_rates.build(route), *filters]
-        return [_listener(route, outside, filters, upgraded, route.key, **_outer(address))]
-    gates = tenant_in_flight.front(route) | {"use_remote_address": True}
+
+        def chain(header: str, settings: Json) -> Json:
+            # Clients are never trusted: their x-envoy- headers, which would set retries and
+            # timeouts, are dropped.
+            outside = service | {"use_remote_address": True} | settings
+            identity = _identity(route, header)
+            return _chain(route, outside, [*identity, *filters], identity)
+
+        return [_listener(route.key, client_headers.chains(route, chain), **_outer(address))]
+
+    def gated(header: str, settings: Json) -> Json:
+        outside = tenant_in_flight.front(route, header) | {"use_remote_address": True} | settings
+        identity = _identity(route, header)
+        return _chain(route, outside, identity, identity)
+
     within = service | {"use_remote_address": False, "skip_xff_append": True}
+    inner = {"filter_chains": [_chain(route, within, filters, [])]}
     return [
-        _listener(route, gates, upgraded, upgraded, route.key, **_outer(address)),
-        _listener(route, within, filters, [], tenant_in_flight.inside(route), internal_listener={}),
+        _listener(route.key, client_headers.chains(route, gated), **_outer(address)),
+        _listener(tenant_in_flight.inside(route), inner, internal_listener={}),
     ]
+
+
+def _identity(route: Route, header: str) -> list[Json]:
+    """Build the filters that tell a request's tenant and limit its rate."""
+    return [*client_tokens.build(route), *tenant_rates.build(route, header)]
 
 
 def _outer(address: Json) -> Json:
@@ -58,21 +74,18 @@ def _outer(address: Json) -> Json:
     return {"address": address, "socket_options": bounds.SOCKET_OPTIONS}
 
 
-def _listener(
-    route: Route,
-    manager: Json,
-    filters: list[Json],
-    upgraded: list[Json],
-    name: str,
-    **where: Any,
-) -> Json:
+def _listener(name: str, chains: Json, **where: Any) -> Json:
     return {
         "@type": LISTENER,
         "name": name,
         **where,
         "per_connection_buffer_limit_bytes": bounds.CONNECTION_BUFFER_BYTES,
-        "filter_chains": [{"filters": [_connection_manager(route, manager, filters, upgraded)]}],
+        **chains,
     }
+
+
+def _chain(route: Route, manager: Json, filters: list[Json], upgraded: list[Json]) -> Json:
+    return {"filters": [_connection_manager(route, manager, filters, upgraded)]}
 
 
 def _connection_manager(

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 
 from headroom.gateway.bounds import BUFFERED_BYTES, UPGRADED_IDLE_S
+from headroom.gateway.client_headers import CLASS, PRIORITY
 from headroom.gateway.type_urls import Json, any_of, seconds
 from headroom.gateway.values import RequestClass, Route
 
@@ -26,9 +27,6 @@ DEADLINE = "x-request-timeout"
 GRPC_DEADLINE = "grpc-timeout"
 """The deadline in gRPC's format, which Envoy enforces."""
 IDEMPOTENT = "x-headroom-idempotent"
-CLASS = "x-slo-class"
-PRIORITY = "x-request-priority"
-"""The request's priority for the model server; 0 is the highest."""
 NO_RETRY = "x-envoy-ratelimited"
 """An answer with this header is not retried, whatever its status."""
 BODY_FILTER = "envoy.filters.http.buffer"

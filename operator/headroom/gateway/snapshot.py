@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from headroom.gateway import clusters, endpoints, listeners, runtime, tenant_in_flight
+from headroom.gateway import (
+    client_tokens,
+    clusters,
+    endpoints,
+    listeners,
+    runtime,
+    tenant_in_flight,
+)
 from headroom.gateway.type_urls import CLUSTER, ENDPOINTS, LISTENER, RUNTIME, Json
 from headroom.gateway.values import Endpoint, Route
 
@@ -88,7 +95,11 @@ def _listeners(route: Route) -> Mapping[str, Resource]:
 
 @lru_cache(maxsize=ROUTES_KEPT)
 def _clusters(route: Route) -> Mapping[str, Resource]:
-    built = [*clusters.build(route), *tenant_in_flight.clusters(route)]
+    built = [
+        *clusters.build(route),
+        *tenant_in_flight.clusters(route),
+        *client_tokens.clusters(route),
+    ]
     return {cluster["name"]: _resource(cluster) for cluster in built}
 
 

@@ -57,14 +57,12 @@ def bounds(
     }
 
 
-def front(route: Route) -> Json:
-    """Build the part of the outer connection manager that routes to the gates."""
-    limit = route.tenants
-    assert limit is not None
+def front(route: Route, header: str) -> Json:
+    """Build the part of the outer connection manager that routes to the gates, by a header."""
     gates = [{"name": name, "weight": 1} for name in _gates(route)]
     action: Json = {
         "weighted_clusters": {"clusters": gates, "use_hash_policy": True},
-        "hash_policy": [{"header": {"header_name": limit.header}}],
+        "hash_policy": [{"header": {"header_name": header}}],
         "timeout": "0s",  # the internal listener enforces deadlines
     }
     if route.max_upgrades:

@@ -13,8 +13,8 @@ REMEMBERED = 1000
 """Buckets per service; a further tenant replaces the one that was idle for the longest time."""
 
 
-def build(route: Route) -> list[Json]:
-    """Build the filter, if there is a limit. Requests without a tenant share one bucket."""
+def build(route: Route, header: str) -> list[Json]:
+    """Build the filter, if there is a limit. Requests without the header share one bucket."""
     limit = route.tenants
     if limit is None or limit.rate_rps is None:
         return []
@@ -24,7 +24,7 @@ def build(route: Route) -> list[Json]:
         "fill_interval": "1s",
     }
     always = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
-    tenant = {"header_name": limit.header, "descriptor_key": "tenant"}
+    tenant = {"header_name": header, "descriptor_key": "tenant"}
     return [
         typed(
             "envoy.filters.http.local_ratelimit",

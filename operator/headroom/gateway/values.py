@@ -37,6 +37,29 @@ class TenantLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteKeys:
+    """A JSON Web Key Set that a Service of the route's namespace serves."""
+
+    service: str
+    port: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTokens:
+    """JSON Web Tokens of clients."""
+
+    issuer: str
+    audiences: tuple[str, ...]
+    """Empty: any."""
+    tenant_claim: str
+    keys: str | RemoteKeys
+    """A JSON Web Key Set, or where it is."""
+    optional: bool = False
+    """Whether requests without a token are accepted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hedge:
     """A second attempt while the first continues."""
 
@@ -66,6 +89,9 @@ class Route:
     hedge: Hedge | None = None
     classes: tuple[RequestClass, ...] = ()
     tenants: TenantLimit | None = None
+    trusted_cidrs: tuple[str, ...] = ()
+    """Networks whose requests keep the headers of class, priority and tenant."""
+    tokens: ClientTokens | None = None
     split: tuple[tuple[str, int], ...] = ()
     """Other routes by their keys, with their percent of the requests."""
     models: tuple[tuple[str, str], ...] = ()

@@ -6,12 +6,13 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
+from headroom.api.client_tokens import Jwt
 from headroom.api.status import Status, seconds_of
 from headroom.controller.routing.ready_pods import ReadyPod
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.activator_messages import UNKNOWN_IN_FLIGHT, Served
 from headroom.gateway.runtime import busy_per_replica, in_flight_per_replica
-from headroom.gateway.values import Hedge, RequestClass, TenantLimit
+from headroom.gateway.values import ClientTokens, Hedge, RemoteKeys, RequestClass, TenantLimit
 from headroom.scaling.values import CostModel
 
 
@@ -50,8 +51,26 @@ def route(service: InferenceService, port: int, others: Container[str] = ()) -> 
         )
         if tenants
         else None,
+        trusted_cidrs=routing.trusted_cidrs,
+        tokens=_tokens(routing.jwt),
         split=tuple((key, weight) for key, weight in split if key in others and weight),
         models=tuple((model, key) for model, key in models if key in others),
+    )
+
+
+def _tokens(jwt: Jwt | None) -> ClientTokens | None:
+    if jwt is None:
+        return None
+    keys: str | RemoteKeys = jwt.local_jwks or ""
+    if jwt.remote_jwks is not None:
+        remote = jwt.remote_jwks
+        keys = RemoteKeys(service=remote.service, port=remote.port, path=remote.path)
+    return ClientTokens(
+        issuer=jwt.issuer,
+        audiences=jwt.audiences,
+        tenant_claim=jwt.tenant_claim,
+        keys=keys,
+        optional=jwt.optional,
     )
 
 

@@ -1,0 +1,82 @@
+"""`spec.routing.jwt`: tokens of clients that the gateway verifies."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from headroom.api.traffic import ServiceName
+from headroom.api.values import Rule, Value
+
+PRIVATE = frozenset({"d", "k"})
+"""Members of a key that only its owner may know (RFC 7518: of EC, RSA and OKP keys, and of oct)."""
+
+
+def _is_public_key_set(text: str) -> str:
+    """Accept a set of public keys, because whoever may read the resource reads it."""
+    try:
+        keys = json.loads(text)["keys"]
+        is_set = bool(keys) and all(isinstance(one["kty"], str) for one in keys)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        is_set = False
+    if not is_set:
+        raise PydanticCustomError(
+            "jwks", "must be a JSON Web Key Set with at least one key, as the issuer serves it"
+        )
+    if any(PRIVATE & set(one) for one in keys):
+        raise PydanticCustomError(
+            "jwks", "must have public keys only; got one with a private member (d or k)"
+        )
+    return text
+
+
+class RemoteJwks(Value):
+    """Service of the InferenceService's namespace that serves a JSON Web Key Set over HTTP."""
+
+    service: ServiceName
+    """Name of the Service."""
+    port: Annotated[int, Field(ge=1, le=65535)] = 80
+    """Port of the Service."""
+    path: Annotated[str, Field(max_length=256, pattern=r"^/[-A-Za-z0-9._~/]*$")] = "/jwks"
+    """Path of the key set. Gateways read it every five minutes."""
+
+
+class Jwt(Value):
+    """JSON Web Tokens in the header authorization, which the gateway verifies and removes.
+
+    A request with an invalid or expired token, or without one, gets 401; one with a token for
+    another audience 403.
+    """
+
+    issuer: Annotated[str, Field(min_length=1, max_length=256)]
+    """Claim iss of the tokens."""
+    audiences: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=256)], ...],
+        Field(max_length=8, strict=False),
+    ] = ()
+    """Accepted claims aud. Default: any, so also tokens that were issued for other services."""
+    tenant_claim: Annotated[
+        str, Field(max_length=128, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")
+    ] = "sub"
+    """Claim that names the tenant; dots separate the names of nested claims. The replicas receive
+    it as x-tenant."""
+    local_jwks: Annotated[
+        Annotated[str, Field(max_length=16_384), AfterValidator(_is_public_key_set)] | None,
+        Field(alias="localJWKS"),
+    ] = None
+    """The issuer's public keys, as a JSON Web Key Set."""
+    remote_jwks: Annotated[RemoteJwks | None, Field(alias="remoteJWKS")] = None
+    """Service that serves them."""
+    optional: bool = False
+    """Whether a request without a token is accepted, as one of an unknown client."""
+
+    rules = (
+        Rule(
+            cel="has(self.localJWKS) != has(self.remoteJWKS)",
+            holds=lambda one: (one.local_jwks is None) != (one.remote_jwks is None),
+            message="routing.jwt must set exactly one of localJWKS and remoteJWKS",
+        ),
+    )

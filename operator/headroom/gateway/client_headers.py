@@ -1,0 +1,75 @@
+"""Headers that bear on other clients' requests are taken from trusted hops only.
+
+A listener has a chain of filters for the service's trusted networks, which keeps these headers, and
+one for everybody else, which removes them before anything reads them. An untrusted client counts as
+the tenant of its own address, so made-up names do not lift a limit. `x-headroom-idempotent: false`
+is believed from everybody: it takes a retry from its own request and from nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import IPv4Network
+
+from headroom.gateway.type_urls import Json, typed
+from headroom.gateway.values import Route
+
+CLASS = "x-slo-class"
+PRIORITY = "x-request-priority"
+"""The request's priority for the model server; 0 is the highest."""
+TENANT = "x-tenant"
+"""The tenant's header for the model server, which shares its queue between tenants."""
+RETRIES = (
+    "x-retry-attempt",
+    "x-stainless-retry-count",
+    "amz-sdk-request",
+    "grpc-previous-rpc-attempts",
+)
+"""Names of a further try: replicas count none of those as demand. `x-envoy-attempt-count` is
+Envoy's own here."""
+_REMOVED = (CLASS, PRIORITY, TENANT, *RETRIES)
+
+_ADDRESS = "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%"
+
+Chain = Callable[[str, Json], Json]
+"""Builds a filter chain: the header by which it tells tenants, and the connection manager's further
+settings."""
+
+
+def chains(route: Route, chain: Chain) -> Json:
+    """Build the chains of a listener: of trusted networks, and of everybody else."""
+    if any(IPv4Network(one, strict=False).prefixlen == 0 for one in route.trusted_cidrs):
+        return {"filter_chains": [chain(_believed(route), {})]}
+    others = chain(TENANT, {"early_header_mutation_extensions": [_removal(route)]})
+    if not route.trusted_cidrs:
+        return {"filter_chains": [others]}
+    ranges = [_range(one) for one in route.trusted_cidrs]
+    trusted = chain(_believed(route), {})
+    trusted |= {"name": "trusted", "filter_chain_match": {"source_prefix_ranges": ranges}}
+    return {"filter_chains": [trusted], "default_filter_chain": others | {"name": "others"}}
+
+
+def _believed(route: Route) -> str:
+    """Return the header by which trusted hops tell the tenant; tokens tell it by the usual one."""
+    if route.tokens is not None or route.tenants is None:
+        return TENANT
+    return route.tenants.header
+
+
+def _range(cidr: str) -> Json:
+    network = IPv4Network(cidr, strict=False)
+    return {"address_prefix": str(network.network_address), "prefix_len": network.prefixlen}
+
+
+def _removal(route: Route) -> Json:
+    """Remove the headers; name the client's address as its tenant where tenants have limits."""
+    mutations: list[Json] = [{"remove": name} for name in _REMOVED]
+    if route.tenants is not None:
+        header = {"key": TENANT, "value": _ADDRESS}
+        action = "OVERWRITE_IF_EXISTS_OR_ADD"
+        mutations.append({"append": {"header": header, "append_action": action}})
+    return typed(
+        "envoy.http.early_header_mutation.header_mutation",
+        "envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation",
+        mutations=mutations,
+    )

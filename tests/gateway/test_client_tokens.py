@@ -1,0 +1,148 @@
+"""Tenants are told from tokens that a real Envoy verifies; others are refused."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from fakes_gateway import Gateway, Replica, ok, service, until, url
+from headroom.adapters.xds_server import messages
+from headroom.gateway import Route, snapshot
+from headroom.gateway.access_counts import PAGE, ServiceCounters, read
+from headroom.gateway.values import ClientTokens, RemoteKeys, TenantLimit
+
+pytestmark = pytest.mark.clock
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
+ISSUER, AUDIENCE = "https://issuer.example", "inference"
+
+
+def b64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def key_set(key: ec.EllipticCurvePrivateKey = KEY) -> str:
+    numbers = key.public_key().public_numbers()
+    x, y = (b64(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
+    return json.dumps({"keys": [{"kty": "EC", "crv": "P-256", "alg": "ES256", "x": x, "y": y}]})
+
+
+def token(key: ec.EllipticCurvePrivateKey = KEY, **claims: Any) -> str:
+    """Sign a token that is valid for a minute, unless changed; None removes a claim."""
+    values = {"iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time()) + 60} | claims
+    kept = {name: value for name, value in values.items() if value is not None}
+    parts = [json.dumps({"alg": "ES256", "typ": "JWT"}), json.dumps(kept)]
+    signed = ".".join(b64(part.encode()) for part in parts)
+    r, s = utils.decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(SHA256())))
+    return f"{signed}.{b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+
+
+def tokens(**changes: Any) -> ClientTokens:
+    values: dict[str, Any] = {
+        "issuer": ISSUER,
+        "audiences": (AUDIENCE,),
+        "tenant_claim": "org.name",
+        "keys": key_set(),
+    }
+    return ClientTokens(**(values | changes))
+
+
+def of(tenant: str) -> str:
+    return token(org={"name": tenant})
+
+
+async def ask(front: Gateway, one: Route, bearer: str = "", **headers: str) -> int:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    if bearer:
+        named["Authorization"] = f"Bearer {bearer}"
+    async with front.client.get(url(one), headers=named) as answered:
+        await answered.read()
+        return answered.status
+
+
+@pytest.mark.parametrize("percent", [None, 50])
+async def test_rate_counts_by_the_tenant_of_the_token(
+    front: Gateway, started: list[Replica], percent: int | None
+) -> None:
+    started.append(await Replica(ok).start())
+    limit = TenantLimit(header="x-tenant", rate_rps=2, burst=2, in_flight_percent=percent)
+    one = service(tenants=limit, tokens=tokens(), trusted_cidrs=())
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    loop = asyncio.get_running_loop()
+    begun_s, acme = loop.time(), of("acme")
+    flood = (ask(front, one, acme, x_tenant=f"tenant-{number}") for number in range(40))
+    statuses = Counter(await asyncio.gather(*flood))
+    assert 2 <= statuses[200] <= 2 + 2 * (1 + loop.time() - begun_s)
+    assert statuses[429] == 40 - statuses[200]
+    assert await ask(front, one, of("globex")) == 200, "from the same address"
+    seen = {name.lower(): value for name, value in started[0].seen[-1].items()}
+    assert seen["x-tenant"] == "globex"
+    assert "authorization" not in seen
+
+
+async def test_token_that_is_not_valid_reaches_no_replica_and_is_no_miss(
+    front: Gateway, started: list[Replica]
+) -> None:
+    started.append(await Replica(ok).start())
+    one = service(tokens=tokens())
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    unsigned = ".".join((b64(b'{"alg":"none"}'), of("acme").split(".")[1], ""))
+    refused = [
+        "",
+        "no token",
+        unsigned,
+        token(OTHER_KEY, org={"name": "acme"}),
+        token(iss="https://other.example"),
+        token(aud="another service"),
+        token(exp=int(time.time()) - 120),
+        token(exp=None),
+    ]
+    for bearer in refused:
+        assert await ask(front, one, bearer, x_tenant="acme") in (401, 403), bearer
+    assert not started[0].seen
+    assert await ask(front, one, of("acme")) == 200
+
+    async def counted() -> bool:
+        async with front.client.get(f"http://127.0.0.1:{front.ops_port}{PAGE}") as page:
+            found = read(await page.text()).get(one.key, ServiceCounters())
+        return (found.arrived, found.missed) == (len(refused) + 1, 0)
+
+    await until(counted, "refused requests are no misses")
+
+
+@pytest.mark.parametrize(
+    ("trusted", "tenant"), [((), "127.0.0.1"), (("127.0.0.0/8",), "named by the hop")]
+)
+async def test_optional_token_leaves_the_tenant_to_address_or_trusted_hop(
+    front: Gateway, started: list[Replica], trusted: tuple[str, ...], tenant: str
+) -> None:
+    started.append(await Replica(ok).start())
+    limit = TenantLimit(header="x-org", in_flight_percent=50)
+    one = service(tokens=tokens(optional=True), tenants=limit, trusted_cidrs=trusted)
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    assert await ask(front, one, x_tenant="named by the hop") == 200
+    assert started[0].seen[-1]["x-tenant"] == tenant
+    assert await ask(front, one, of("acme"), x_tenant="named by the hop") == 200
+    assert started[0].seen[-1]["x-tenant"] == "acme"
+    assert await ask(front, one, token(OTHER_KEY)) == 401
+
+
+def test_remote_keys_are_read_from_a_service_of_the_namespace_alone() -> None:
+    one = service(tokens=tokens(keys=RemoteKeys(service="issuer", port=8080, path="/keys")))
+    told = snapshot([one], {}, {}).resources
+    cluster = json.loads(told["clusters"][f"{one.key}/jwks"].body)
+    address = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]["address"]
+    assert address["socket_address"] == {"address": "issuer.vision.svc", "port_value": 8080}
+    listener = told["listeners"][one.key].body
+    assert b'"uri":"http://issuer.vision.svc:8080/keys"' in listener
+    assert messages.encode(json.loads(listener))
+    assert messages.encode(cluster)
