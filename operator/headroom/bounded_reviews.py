@@ -1,9 +1,9 @@
 """Reviews of credentials by the API server: bounded calls, shared fairly, with cached verdicts.
 
-Whoever reaches a port may send any number of made-up tokens, and each unknown one is a call to the
-API server. Calls under way are bounded in sum and shared between the addresses that they come from
-(`fair_share.py`); what does not fit is rejected without a call. Rejected verdicts do not displace
-accepted ones.
+A client that reaches a port may send any number of made-up tokens, and each unknown one is a call
+to the API server. Calls under way are bounded in sum and shared between the addresses that they
+come from (`fair_share.py`); what does not fit is rejected without a call. Rejected verdicts do not
+displace accepted ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tenants are told from tokens that a real Envoy verifies; others are refused."""
+"""A real Envoy verifies tokens and takes the tenant from them; invalid ones are refused."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PRIVATE = frozenset({"d", "k"})
 
 
 def _is_public_key_set(text: str) -> str:
-    """Accept a set of public keys, because whoever may read the resource reads it."""
+    """Accept a set of public keys, because every reader of the resource sees it."""
     try:
         keys = json.loads(text)["keys"]
         is_set = bool(keys) and all(isinstance(one["kty"], str) for one in keys)

@@ -3,7 +3,7 @@
 A listener has a chain of filters for the service's trusted networks, which keeps these headers, and
 one for everybody else, which removes them before anything reads them. An untrusted client counts as
 the tenant of its own address, so made-up names do not lift a limit. `x-headroom-idempotent: false`
-is believed from everybody: it takes a retry from its own request and from nobody else.
+is believed from everybody: it takes a retry from its own request only.
 """
 
 from __future__ import annotations
