@@ -122,7 +122,7 @@ async def running_envoy(
             await asyncio.gather(serving, return_exceptions=True)
 
 
-async def _anybody(_: str) -> bool:
+async def _anybody(*_: str) -> bool:
     return True
 
 
