@@ -1,0 +1,178 @@
+"""Single policies: pace, places, shares, drafts, memory's peak, grammars, prefixes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generation_world import LIMITS, Device, World, request
+from headroom_server.errors import QueueFullError
+from headroom_server.generation.scheduling.iteration_cost import Features, IterationCost
+from headroom_server.generation.scheduling.kv_memory import peak_tokens
+from headroom_server.generation.scheduling.lookup import LookupIndex
+from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.scheduling.output_lengths import OutputLengths
+from headroom_server.generation.scheduling.pace import pace
+from headroom_server.generation.scheduling.prefix_digests import extend
+from headroom_server.generation.scheduling.scheduler import Scheduler
+from headroom_server.generation.scheduling.speculation import DraftCounts
+from headroom_server.generation.values import FinishReason, TokenGrammar
+
+
+@pytest.mark.parametrize(
+    ("promised_s", "waited_s", "decoding", "expected_ms"),
+    [
+        pytest.param(None, 0.0, True, 10 * 0.22 / 0.78, id="at first a third of the decodes"),
+        pytest.param(None, 1.0, True, 10 * 0.44 / 0.56, id="ten times its own time: twice"),
+        pytest.param(None, 99.0, True, 10 * 0.85 / 0.15, id="never more than 85 %"),
+        pytest.param(0.050, 99.0, True, 35.0, id="promised: up to 90 % of it"),
+        pytest.param(0.010, 99.0, True, 0.5, id="promised less than decodes take: some progress"),
+        pytest.param(0.050, 0.0, False, 40.0, id="nothing decodes"),
+    ],
+)
+def test_pace_gives_prompts(
+    promised_s: float | None, waited_s: float, decoding: bool, expected_ms: float
+) -> None:
+    given_s = pace(
+        0.010,
+        decoding=decoding,
+        promised_s=promised_s,
+        backlog_s=0.1,
+        waited_s=waited_s,
+        own_s=0.1,
+        due_within_s=None,
+    )
+    assert 1000 * given_s.partial_s == pytest.approx(expected_ms)
+    assert given_s.finishing_s >= given_s.partial_s
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 300)), max_size=12))
+def test_peak_is_that_of_every_step(pairs: list[tuple[int, int]]) -> None:
+    steps = range(max((left for _, left in pairs), default=0) + 1)
+    by_step = max(sum(now + step for now, left in pairs if left >= step) for step in steps)
+    assert peak_tokens([(float(now), float(left)) for now, left in pairs]) == by_step
+
+
+def test_expected_length_grows_with_what_is_generated() -> None:
+    lengths = OutputLengths()
+    for at in range(3000):
+        lengths.record(20 if at % 10 else 2000)
+    assert lengths.expected() == pytest.approx(218, rel=0.2)
+    assert lengths.expected(100) == pytest.approx(2000, rel=0.1)
+    assert lengths.expected(10**7) > 10**7
+
+
+def test_lookup_proposes_what_followed_the_latest_occurrence() -> None:
+    index, tokens = LookupIndex(), [1, 2, 3, 4, 5, 1, 2, 3, 9, 8, 7, 1, 2, 3]
+    assert index.propose(tokens, 2) == (9, 8)
+    tokens += [4]
+    assert index.propose(tokens, 3) == (5, 1, 2)
+    tokens += [77]
+    assert index.propose(tokens, 3) == ()
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=8, max_size=40),
+    st.lists(st.integers(0, 3), min_size=8, max_size=40),
+)
+def test_digests_are_equal_exactly_for_equal_beginnings(one: list[int], other: list[int]) -> None:
+    chains: list[list[bytes]] = [[], []]
+    for chain, tokens in zip(chains, (one, other), strict=True):
+        extend(chain, "t", tokens, 4, len(tokens) // 4)
+    for at, (left, right) in enumerate(zip(*chains, strict=False), 1):
+        assert (left == right) == (one[: 4 * at] == other[: 4 * at])
+
+
+def test_draft_models_proposals_are_verified_and_stop_when_they_are_wrong() -> None:
+    options = SchedulingOptions(max_drafts=4, draft_model=True)
+    device = Device(model=lambda held: 1 + held[-1] % 900)
+
+    def iterations(count: int, right: bool) -> tuple[int, int]:
+        scheduler, now_s, drafted = Scheduler(LIMITS, options), 0.0, 0
+        for key in range(count):
+            scheduler.add(request(key, 64, 60), 0.0)
+        while not scheduler.idle:
+            wanted = scheduler.wanted_drafts()
+            if wanted is not None:
+                drafted += 1
+                tails = [one.tokens[-1] for one in wanted.sequences]
+                step = 1 if right else 2
+                scheduler.take_drafts(
+                    wanted, [[1 + (t - 1 + step * k) % 900 for k in range(1, 9)] for t in tails]
+                )
+            iteration = scheduler.next_iteration(now_s)
+            assert iteration is not None
+            result, began_s = device.execute(iteration), now_s
+            now_s += 0.005 + 0.002 * sum(len(chunk.tokens) for chunk in iteration.chunks)
+            scheduler.complete(iteration, result, began_s, now_s)
+        return scheduler.statistics.iterations, drafted
+
+    few, _ = iterations(1, right=True)
+    assert few < 40
+    wrong, drafted = iterations(1, right=False)
+    assert wrong >= 60
+    assert drafted < 30
+
+
+def test_uncertain_drafts_pay_alone_and_not_in_a_large_batch() -> None:
+    cost, true = IterationCost(), Device()
+    for at in range(1, 200):
+        features = Features(37 * at % 500, at % 64, 900 * (at % 64), 100.0 * (at % 30))
+        cost.observe(features, true.seconds(features))
+    assert DraftCounts(cost, 1, 1000, 8).best(0.7) == 8
+    assert DraftCounts(cost, 256, 256_000, 8).best(0.1) == 0
+    assert DraftCounts(cost, 1, 1000, 8).best(0.0) == 0
+
+
+class Letters:
+    """A grammar that wants 5, then 6, and nothing more."""
+
+    def __init__(self) -> None:
+        self._wanted = [5, 6]
+
+    def allowed(self) -> memoryview:
+        return memoryview(bytes(128))
+
+    def accept(self, token: int) -> bool:
+        return bool(self._wanted) and self._wanted.pop(0) == token
+
+    @property
+    def finished(self) -> bool:
+        return not self._wanted
+
+
+@pytest.mark.parametrize(("second", "finish"), [(6, FinishReason.STOP), (7, FinishReason.FAILED)])
+def test_grammar_ends_the_answer(second: int, finish: FinishReason) -> None:
+    grammar: TokenGrammar = Letters()
+    device = Device(model=lambda held: 5 if held[-1] != 5 else second)
+    world = World(device, options=SchedulingOptions(max_drafts=4))
+    world.arrive([request(1, (9, 9, 9, 9, 9, 9, 9, 9), 50, grammar=grammar)])
+    world.run()
+    assert world.stories[1].finish is finish
+    assert world.stories[1].tokens == [5, second]
+
+
+def test_deadlines_end_what_waits_and_what_runs() -> None:
+    world = World(limits=LIMITS._replace(max_sequences=1))
+    world.arrive(
+        [
+            request(1, 8, 4000, deadline_s=0.5),
+            request(2, 8, 50, first_token_deadline_s=0.2),
+            request(3, 8, 10),
+        ]
+    )
+    world.run()
+    assert world.stories[1].finish is FinishReason.EXPIRED
+    assert len(world.stories[1].tokens) > 10
+    assert (world.stories[2].finish, world.stories[2].tokens) == (FinishReason.EXPIRED, [])
+    assert world.stories[3].finish is FinishReason.LENGTH
+
+
+def test_refusal_names_the_bound_and_when_to_retry() -> None:
+    scheduler = Scheduler(LIMITS, SchedulingOptions(max_waiting_requests=2))
+    for key in range(2):
+        scheduler.add(request(key), 0.0)
+    with pytest.raises(QueueFullError, match="at most 2 requests may wait") as caught:
+        scheduler.add(request(2), 0.0)
+    assert 1 <= caught.value.retry_after_s <= 30
