@@ -155,7 +155,7 @@ def test_queue_rule_without_a_cost_adds_one_replica(
     ("queues", "drain_s", "arrival_rps", "replicas"),
     [
         ((), 180.0, 95.0, None),
-        ((900,), 180.0, 95.0, 15),  # 5/s of 10 would be needed: at most 3.5; 95 / 6.5
+        ((900,), 180.0, 95.0, 19),  # 5/s of 10 are needed, the most: 95 / 5
         ((360,), 180.0, 95.0, 12),  # 2/s: 95 / 8
         ((400, 320), 180.0, 95.0, 12),  # the mean
         ((360,), 360.0, 95.0, 11),  # 1/s: 95 / 9

@@ -280,11 +280,20 @@ def test_sticky_model_is_above_the_average_imbalance(replicas: int, on_average: 
     assert 0.75 * on_average < modelled < on_average
 
 
-def test_sticky_connections_reach_at_most_64_replicas() -> None:
-    tail = TailLatency(cost=SINGLE, percentile=0.95, routing=Routing.STICKY)
-    alone_rps = tail.capacity_rps(2.0, 1)
-    assert tail.replicas_for(65 * alone_rps, 2.0, 1.0) is None
-    assert tail.replicas_for(16 * alone_rps, 2.0, 1.0) is not None
+@pytest.mark.parametrize(
+    ("connections", "load", "replicas"), [(64, 4.0, 7), (64, 16.0, 64), (64, 80.0, 80), (3, 2.0, 3)]
+)
+def test_replicas_beyond_the_connections_are_not_recommended(
+    connections: int, load: float, replicas: int
+) -> None:
+    tail = TailLatency(
+        cost=SINGLE, percentile=0.95, routing=Routing.STICKY, connections=connections
+    )
+    alone_rps = tail.capacity_rps(2.0, 1) * max_connections(1, connections) / connections
+    found = tail.replicas_for(load * alone_rps, 2.0, 1.0)
+    assert found is not None
+    assert found <= max(connections, load)
+    assert found == replicas
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
@@ -380,9 +389,11 @@ def test_replicas_for_returns_the_fewest_that_carry_the_arrivals(
     target_s = ratio * tail.idle_s
     replicas = tail.replicas_for(rate_rps, target_s, margin)
     if replicas is None:
-        assert tail.routing is Routing.STICKY or tail.capacity_rps(target_s, 1) == 0
+        assert tail.capacity_rps(target_s, 1) == 0
         return
     carried_rps = replicas * tail.capacity_rps(target_s, replicas)
+    if tail.routing is Routing.STICKY and replicas >= tail.connections:
+        return  # as many as the connections can use
     assert rate_rps * margin <= carried_rps * (1 + 1e-6)
     if replicas > 1:
         fewer_rps = (replicas - 1) * tail.capacity_rps(target_s, replicas - 1)

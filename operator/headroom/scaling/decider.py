@@ -63,7 +63,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
 
     target_s = corrected_target_s(policy, tail, correction_factor)
     state, demand = evidence.estimate_demand(policy, state, signals, cost, serving, ready, now_s)
-    risked = evidence.with_risk(policy, state)
+    risked = learning.with_drain_time(evidence.with_risk(policy, state), state)
     state, expected = learning.forecast_arrivals(
         risked, state, demand.signals, now_s, demand.at_most_rps
     )

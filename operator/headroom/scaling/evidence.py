@@ -25,6 +25,7 @@ from headroom.scaling.values import (
     Reason,
     Recommendation,
     ReplicaCounts,
+    Routing,
     Signals,
 )
 from headroom.scaling.windows.counter_series import Vector
@@ -116,7 +117,9 @@ def _hidden(
     )
     recommendation = Recommendation(
         rule=Reason.HIDDEN_DEMAND,
-        replicas=replicas_for_in_flight(load, concurrency),
+        replicas=replicas_for_in_flight(
+            load, concurrency, queue_in_front=policy.routing is Routing.CENTRAL
+        ),
         detail=f"at least {rate_rps:.3g}/s, {detail}; "
         f"{concurrency:.3g} per replica are answered in time",
     )

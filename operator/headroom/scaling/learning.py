@@ -91,6 +91,21 @@ def standing_queue(policy: Policy, state: State, now_s: float) -> int | None:
     return state.waiting_low.value
 
 
+def with_drain_time(policy: Policy, state: State) -> Policy:
+    """Return the policy with a drain time of a cold start, at most that of its tuning.
+
+    So a shortage ends within two cold starts: the first brings the replicas, in the second they
+    work off what has waited.
+    """
+    start_s = max(LEAST_DRAIN_S, state.cold_starts.at_least_s)
+    if start_s >= policy.tuning.drain_s:
+        return policy
+    return replace(policy, tuning=replace(policy.tuning, drain_s=start_s))
+
+
+LEAST_DRAIN_S = 10.0
+
+
 def backlogs_of(
     policy: Policy, state: State, tail: TailLatency | None, ready: Sequence[str]
 ) -> tuple[int, ...]:
@@ -102,7 +117,7 @@ def backlogs_of(
         ready,
         full_rps=tail.cost.full_batch_rps,
         target_s=policy.latency_target_s,
-        window_s=policy.stable_window_s,
+        window_s=2 * min(policy.burst_windows_s, default=policy.tick_s),
     )
 
 

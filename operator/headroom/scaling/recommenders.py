@@ -183,7 +183,7 @@ def for_backlog(
     full share. Only a smaller share for all replicas helps: with it the replica works off its queue
     within `drain_s`, using at most `_LARGEST_DRAIN_SHARE` of its capacity. Worked: 1500 wait at
     each of seven of 19 replicas of 10.3/s; 150/s arrive, 7.9/s at each. 8.3/s would be needed for
-    the queue; 3.6/s are given, by 23 replicas.
+    the queue in 180 s; 5.2/s are given, by 30 replicas.
     """
     if not queues or policy.routing.sees_load:
         return None
@@ -197,7 +197,7 @@ def for_backlog(
     )
 
 
-_LARGEST_DRAIN_SHARE = 0.35
+_LARGEST_DRAIN_SHARE = 0.5
 
 
 def for_removal(policy: Policy, tail: TailLatency, most: Rates, target_s: float) -> int:

@@ -61,7 +61,7 @@ def evaluate_rules(
         rules[Component.MARGIN] = recommenders.for_error_budget(margin, by_arrivals)
     if tail is not None and expected is not None:
         rules[Component.BACKLOG] = recommenders.for_backlog(
-            policy, tail, expected.later.for_ceiling_rps, backlogs
+            policy, tail, max(expected.later.for_ceiling_rps, expected.burst_rps or 0.0), backlogs
         )
     if tail is None or tail.idle_s <= policy.latency_target_s:  # else more would not help
         rules[Component.QUEUE] = recommenders.for_queue(

@@ -59,12 +59,12 @@ class Tuning:
     before it."""
     removal_latency_ratio: float = 0.92
     """After a removal the modelled latency must be below this share of the target."""
-    expected_share: float = 0.6
-    kept_share: float = 0.65
+    expected_share: float = 0.5
+    kept_share: float = 0.5
     """Quantiles of the forecast up to which replicas are added (`expected_share`) and kept
     (`kept_share`)."""
     drain_s: float = 180.0
-    """A queue above its bound must be worked off within this time."""
+    """A queue above its bound must be worked off within this time, or a cold start if shorter."""
     correction_s: float = 300.0
     """Time constant of the latency correction."""
     without: frozenset[Component] = frozenset()

@@ -74,12 +74,15 @@ def concurrency_within(cost: CostModel, target_s: float) -> float:
     return cost.slots * min(float(cost.max_batch), max(1.0, largest))
 
 
-def replicas_for_in_flight(load: Throughput, concurrency: float) -> int:
+def replicas_for_in_flight(
+    load: Throughput, concurrency: float, *, queue_in_front: bool = False
+) -> int:
     """Return the replicas that answer everything in flight within the target.
 
     At most `GROWTH` times the ready ones: the next step follows when these are ready. At least
-    `LEAST_GROWTH` times as many: a queue in front of the replicas, at a proxy or at the clients,
-    holds more requests than are in flight at them.
+    `LEAST_GROWTH` times as many: a proxy or the clients may hold more requests than are in flight.
+    With a `queue_in_front` of the replicas they certainly do, and nothing bounds their number.
     """
     enough = -(-load.in_flight // max(1.0, concurrency))
-    return math.ceil(min(max(enough, LEAST_GROWTH * load.ready), GROWTH * load.ready))
+    least = GROWTH if queue_in_front else LEAST_GROWTH
+    return math.ceil(min(max(enough, least * load.ready), GROWTH * load.ready))

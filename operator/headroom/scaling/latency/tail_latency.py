@@ -76,8 +76,8 @@ class TailLatency:
 
         The total capacity never falls with N, so the answer is found by bisection: between what
         full batches would need and what replicas with the capacity of a single one would. Under
-        RANDOM the latter is the answer. Under STICKY the capacity of each falls with N, and it is
-        bounded: 64 connections reach at most 64 replicas.
+        RANDOM the latter is the answer. Under STICKY the capacity of each falls with N; a replica
+        more than there are connections would be idle, so no more are worth having.
         """
         wanted_rps = arrival_rps * margin
         if wanted_rps <= 0:
@@ -90,11 +90,9 @@ class TailLatency:
             return high
         low = math.ceil(wanted_rps / self.cost.full_batch_rps * (1 - _ROUNDING)) - 1
         if self.routing is Routing.STICKY:
-            low, high = 0, 1
-            while not self._carries(wanted_rps, target_s, high):
-                if sticky_connections.max_connections(high, self.connections) == 1:
-                    return None
-                low, high = high, 2 * high
+            low, high = 0, max(high, self.connections)
+            if not self._carries(wanted_rps, target_s, high):
+                return high
         while high - low > 1:
             middle = (low + high) // 2
             if self._carries(wanted_rps, target_s, middle):
