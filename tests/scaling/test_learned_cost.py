@@ -208,15 +208,18 @@ SLOW = CostModel(fixed_s=0.2, per_item_s=0.01, max_batch=16)
         ([], None),
         ([(None, None, 1)], None),
         ([(None, 4, 1)], Claim(max_batch=4)),
-        ([(None, 4, 3), (None, 6, 2)], Claim(max_batch=6, slots=3)),
+        ([(None, 4, 3), (None, 6, 2)], Claim(max_batch=4, slots=3)),
         ([(TRUE, None, 1)], Claim(max_batch=8, cost=TRUE)),
         ([(TRUE, 32, 1)], Claim(max_batch=8, cost=TRUE)),  # what it measured goes first
         # full batches: 0.63 s of 8 are slower than 0.36 s of 16
-        ([(SLOW, None, 1), (TRUE, None, 1)], Claim(max_batch=16, cost=TRUE)),
-        ([(TRUE, None, 1), (None, 32, 1)], Claim(max_batch=32, cost=TRUE)),
+        ([(SLOW, None, 1), (TRUE, None, 1)], Claim(max_batch=8, cost=TRUE)),
+        ([(TRUE, None, 1), (None, 32, 1)], Claim(max_batch=8, cost=TRUE)),
+        # one of three alone changes nothing
+        ([(None, 4, 1), (None, 400, 1), (None, 4, 1)], Claim(max_batch=4)),
+        ([(TRUE, None, 1), (SLOW, None, 1), (SLOW, None, 1)], Claim(max_batch=16, cost=SLOW)),
     ],
 )
-def test_claim_of_several_servers_has_the_largest_batch_and_slowest_cost(
+def test_claim_of_several_servers_is_the_median_and_the_safe_one_of_two(
     says: list[tuple[CostModel | None, int | None, int]], claim: Claim | None
 ) -> None:
     samples = [

@@ -14,9 +14,10 @@ place: full batches might gain nothing over the observed ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from statistics import median_low
 
 from headroom.scaling.cost.change_detection import KEPT, detect_change
 from headroom.scaling.cost.execution_variation import ExecutionVariation
@@ -32,6 +33,9 @@ HALF_LIFE_S = 1800.0
 500 lognormal executions of cv 1 is off by 13 %, that of 20 000 by 2 %."""
 BIN_FACTOR = 1.5
 _LOG_BIN_FACTOR = math.log(BIN_FACTOR)
+MOST_PARALLEL = 64
+"""Batches that run at the same time for each slot that the resource states: a server may have more
+workers than it says."""
 OUTLIER_FACTOR = 20.0
 """An interval this many times slower than the fit is a hang, not a cost: a lognormal execution of
 cv 1 exceeds 20 times its mean once in 20 000."""
@@ -47,19 +51,34 @@ class Claim:
 
 
 def claim_of(samples: Iterable[PodSample]) -> Claim | None:
-    """Return the largest batch and the slowest cost that any server reports; None if none does."""
-    slowest: CostModel | None = None
-    largest, slots = 0, 1
+    """Return the limits and the cost that the servers report; None if none does.
+
+    Of different reports the median counts, so that one replica alone changes neither: the smaller
+    of two largest batches, and the slower of two costs.
+    """
+    costs: list[CostModel] = []
+    largests: list[int] = []
+    slots = 1
     for sample in samples:
         cost = sample.cost
-        if cost is None:
-            largest = max(largest, sample.max_batch or 0)
-        elif cost is not slowest and cost != slowest:  # most report the same
-            largest = max(largest, cost.max_batch)
-            if slowest is None or _full_s(cost) > _full_s(slowest):
-                slowest = cost
+        if cost is not None:
+            costs.append(cost)
+            largests.append(cost.max_batch)
+        elif sample.max_batch:
+            largests.append(sample.max_batch)
         slots = max(slots, sample.slots)
-    return Claim(max_batch=largest, slots=slots, cost=slowest) if largest else None
+    if not largests:
+        return None
+    return Claim(max_batch=median_low(largests), slots=slots, cost=_usual_cost(costs))
+
+
+def _usual_cost(costs: Sequence[CostModel]) -> CostModel | None:
+    if not costs:
+        return None
+    first = costs[0]
+    if all(one is first or one == first for one in costs):
+        return first
+    return sorted(costs, key=_full_s)[len(costs) // 2]
 
 
 def _full_s(cost: CostModel) -> float:
@@ -89,7 +108,7 @@ class CostLearner:
         forgotten: the cost of every request has changed, also for sizes that were not observed
         since.
         """
-        usual = _usual(intervals, expected)
+        usual = _usual(intervals, expected, elapsed_s)
         if not usual:
             return self
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
@@ -146,17 +165,41 @@ class CostLearner:
         )
 
 
-def _usual(intervals: Iterable[BatchStats], expected: CostModel | None) -> list[BatchStats]:
-    """Return the intervals with requests and a duration, without outliers."""
+def _usual(
+    intervals: Iterable[BatchStats], expected: CostModel | None, elapsed_s: float
+) -> list[BatchStats]:
+    """Return the intervals that a server can have had, without outliers.
+
+    A batch has at least one request and at most the largest batch in each slot. All batches last
+    no longer together than the interval, times what may run in parallel, and one batch more; what
+    is reported beyond that has no weight.
+    """
     if expected is None:
-        return [one for one in intervals if one.size > 0 < one.mean_s]
+        return [one for one in intervals if one.size >= _LEAST_SIZE and one.mean_s > 0]
     fixed_s, per_item_s = OUTLIER_FACTOR * expected.fixed_s, OUTLIER_FACTOR * expected.per_item_s
-    return [
+    slots = expected.slots
+    largest = _ROUNDING * expected.max_batch * slots
+    found = [
         one
         for one in intervals
         for _, _, size, mean_s in (one,)
-        if size > 0 < mean_s <= fixed_s + per_item_s * size
+        if _LEAST_SIZE <= size <= largest and 0 < mean_s <= fixed_s + per_item_s * size
     ]
+    if elapsed_s <= 0.0:
+        return found
+    most_s = MOST_PARALLEL * slots * elapsed_s
+    return [
+        one
+        if one.batches * one.mean_s <= most_s + slots * one.mean_s and one.mean_s >= _LEAST_MEAN_S
+        else one._replace(batches=min(one.batches, slots + most_s / max(one.mean_s, _LEAST_MEAN_S)))
+        for one in found
+    ]
+
+
+_LEAST_SIZE, _ROUNDING = 0.5, 1.001
+"""The counters of one page may be one batch apart."""
+_LEAST_MEAN_S = 1e-4
+"""A shorter batch counts as one of this length."""
 
 
 def _with(
