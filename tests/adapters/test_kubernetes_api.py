@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
@@ -163,6 +164,21 @@ async def test_answer_above_the_bound_is_not_read(api: KubernetesApi, server: An
     server.gives(text="x" * (MAX_ANSWER_BYTES + 1))
     with pytest.raises(AnswerTooLarge, match="must have at most 8388608 bytes"):
         await api.get("apps/v1", "Deployment", "vision", "resnet")
+
+
+@pytest.mark.parametrize("levels", [400, 1100])
+async def test_list_with_a_deeply_nested_object_is_read(
+    api: KubernetesApi, server: Answering, levels: int
+) -> None:
+    deep = '{"a":' * levels + "1" + "}" * levels
+    server.gives(text='{"metadata": {}, "items": [{"metadata": {}, "spec": ' + deep + "}]}")
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(usual + levels)
+    try:
+        (one,) = await api.list_all("headroom.dev/v1alpha1", "InferenceService", None)
+    finally:
+        sys.setrecursionlimit(usual)
+    assert list(one["spec"]) == ["a"]
 
 
 async def test_long_texts_of_pods_are_left_out(api: KubernetesApi, server: Answering) -> None:

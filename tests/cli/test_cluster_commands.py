@@ -235,11 +235,12 @@ def test_doctor_finds_missing_parts_and_exits_with_1(api: ApiServer, kubeconfig:
     assert [one["finding"] for one in said["findings"]] == [
         "PermissionMissing",
         "NoAccelerators",
+        "NoAccelerators",  # bert claims none: one by default
         "WrongPort",
         "AboveTarget",
     ]
     assert said["findings"][0]["subject"].endswith(":headroom-operator")
-    assert "its containers declare 8080" in said["findings"][2]["why"]
+    assert "its containers declare 8080" in said["findings"][3]["why"]
 
 
 def test_doctor_notes_kinds_it_may_not_read(api: ApiServer, kubeconfig: str) -> None:

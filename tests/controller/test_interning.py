@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from controller_world import spec
 from headroom.api import InferenceService
-from headroom.controller.services.interning import MOST, Interner
+from headroom.controller.services.interning import DEEPEST, MOST, TOO_DEEP, Interner
 from headroom.controller.services.service_cache import ServiceCache
 
 PLAIN = st.one_of(
@@ -106,3 +106,18 @@ def test_cache_stores_equal_specs_once() -> None:
     assert seen["status"] == newer["status"]
     assert "managedFields" not in seen["metadata"]
     assert "managedFields" in newer["metadata"]
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": [value]}
+    return value
+
+
+def test_deeply_nested_spec_is_cut_where_everything_behind_recurses() -> None:
+    assert Interner().json(nested(DEEPEST // 2)) == nested(DEEPEST // 2)
+    kept, depth = Interner().json(nested(400)), 0
+    while kept != TOO_DEEP:
+        kept, depth = (kept["a"] if isinstance(kept, dict) else kept[0]), depth + 1
+    assert depth == DEEPEST

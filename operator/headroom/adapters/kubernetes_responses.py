@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,12 +94,24 @@ def object_of(found: Fetched, asked: str) -> Manifest:
     if found.status >= 300:
         raise error_of(found.status, found.body, found.retry_after, asked)
     try:
-        answer = orjson.loads(found.body)
-    except orjson.JSONDecodeError as error:
+        answer = _decoded(found.body)
+    except (ValueError, RecursionError) as error:
         raise Unavailable(f"{asked}: the response is not JSON: {error}") from error
     if not isinstance(answer, dict):
         raise Unavailable(f"{asked}: the response is not an object")
     return answer
+
+
+def _decoded(body: bytes) -> Any:
+    """Decode JSON, also below the depth at which orjson ends (1024).
+
+    The API server stores 10 000 levels where a schema preserves unknown fields, as in a
+    `podTemplate`; one such object must not make the list of all unreadable.
+    """
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return json.loads(body)
 
 
 def error_of(

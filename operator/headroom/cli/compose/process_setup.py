@@ -7,6 +7,7 @@ import ctypes
 import gc
 import logging
 import signal
+import sys
 from collections.abc import Coroutine
 
 END_WITHIN_S = 5.0
@@ -24,6 +25,9 @@ up to 20 000 objects that reference counting frees; to examine those took a tent
 BIG_BYTES = 128 * 1024
 """The initial mmap threshold of glibc. glibc raises it to the size of freed blocks, up to 32 MB,
 and then keeps the buffers of a LIST, or the 256 kB of a TLS connection, among long-lived blocks."""
+DEEPEST_JSON = 10_000
+"""Levels that the API server accepts. kopf decodes the events of the watch with Python's parser,
+which counts each level as a call; one object must not end the watch of all services."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt(3)."""
 
@@ -37,7 +41,8 @@ def configure_logging(level: int = logging.INFO) -> None:
 
 
 def configure_memory() -> None:
-    """Return big blocks to the kernel, and collect garbage rarely."""
+    """Return big blocks to the kernel, collect garbage rarely, and decode what is nested deeply."""
+    sys.setrecursionlimit(DEEPEST_JSON + 2000)
     return_big_blocks()
     gc.set_threshold(*COLLECTED_AFTER)
     gc.collect()

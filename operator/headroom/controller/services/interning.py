@@ -19,6 +19,9 @@ MOST = 4096
 """Parts to search among. Above it the search starts empty: a known part is kept, and what many
 have is soon known again."""
 LONGEST_TEXT = 512
+DEEPEST = 100
+"""A pod template has some 15 levels."""
+TOO_DEEP = "nested too deeply"
 
 
 class Interner:
@@ -28,15 +31,21 @@ class Interner:
         self._parts: dict[tuple[object, ...], Any] = {}
         self._values: dict[object, Any] = {}
 
-    def json(self, value: Any) -> Any:
-        """Return equal JSON that shares its known parts."""
+    def json(self, value: Any, levels: int = DEEPEST) -> Any:
+        """Return equal JSON that shares its known parts; what is nested deeper becomes a text.
+
+        Everything behind recurses, and the API server stores 10 000 levels. The text is no part of
+        a valid object, so the object is refused where it is used, and named.
+        """
+        if levels == 0 and isinstance(value, (dict, list)):
+            return TOO_DEEP
         if isinstance(value, str):
             return sys.intern(value) if len(value) <= LONGEST_TEXT else value
         if isinstance(value, dict):
-            parts = {self.json(key): self.json(one) for key, one in value.items()}
+            parts = {self.json(key): self.json(one, levels - 1) for key, one in value.items()}
             return self._known((dict, *parts, *map(_named, parts.values())), parts)
         if isinstance(value, list):
-            items = [self.json(one) for one in value]
+            items = [self.json(one, levels - 1) for one in value]
             return self._known((list, *map(_named, items)), items)
         return value
 

@@ -38,8 +38,9 @@ class Outcomes:
         latency: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = added[LATENCY:]
         missed = float(added[MISSED])
         share = attainment(windows.bounds_s, latency, missed, target_s)
-        ended = float(latency[-1]) + missed
-        return cls(ended=ended, late=0.0 if share is None else (1.0 - share) * ended)
+        ended = max(0.0, float(latency[-1]) + missed)
+        late = 0.0 if share is None else (1.0 - share) * ended
+        return cls(ended=ended, late=min(ended, max(0.0, late)))  # whatever a page says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
