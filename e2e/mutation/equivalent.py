@@ -54,12 +54,6 @@ EQUIVALENT: Sequence[Equivalent] = (
         "one connection is the answer wherever no more are",
     ),
     Equivalent(
-        "scaling/latency/tail_latency.py",
-        "low, high = 0, 1",
-        ("low, high = 0, 2",),
-        "where the doubling begins changes its steps and not where the bisection ends",
-    ),
-    Equivalent(
         "scaling/cost/change_detection.py",
         "or expected_s <= 0:",
         ("or expected_s <= -1:", "or expected_s < 0:", "or expected_s == 0:"),

@@ -132,12 +132,11 @@ def _restored(
     """Read the checkpoint; each part that cannot be read starts empty."""
     state, budget, tokens = State.initial(), ErrorBudget(), NO_TOKEN_SLO
     service = f"{metadata['namespace']}/{metadata['name']}"
-    try:
-        checkpoint = Status.read(status).memory
-    except RecursionError:
-        _log.warning("%s: starting without memory: checkpoint is nested too deeply", service)
-        return state, budget, tokens
+    stored = Status.read(status)
+    checkpoint = stored.memory
     if checkpoint is None:
+        if stored.checkpoint is not None:
+            _log.warning("%s: starting without memory: checkpoint must be JSON", service)
         return state, budget, tokens
     if not isinstance(checkpoint, Mapping):
         _log.warning("%s: starting without memory: checkpoint must be an object", service)
