@@ -190,6 +190,7 @@ def test_release_for_two_namespaces_has_permissions_only_there(helm: Helm) -> No
         "watch": {"namespaces": ["a", "b"]},
         "rbac": {"aggregate": False},
         "crds": {"install": False},
+        "admissionPolicy": {"create": False},
     }
     rendered = helm.template(CHART, values)
     assert not {each["kind"] for each in rendered} & CLUSTER_WIDE
