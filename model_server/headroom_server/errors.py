@@ -74,6 +74,13 @@ class UnknownModelError(InvalidRequestError):
     reason = "unknown_model"
 
 
+class SlowRequestError(InvalidRequestError):
+    """The request was not complete in time."""
+
+    status = 408
+    reason = "too_slow"
+
+
 class RefusedError(RequestError):
     """A valid request that is not accepted. The client may retry after `retry_after_s` seconds."""
 

@@ -128,7 +128,7 @@ async def serve(
 
         traced = TracedHttp(application, telemetry)
     try:
-        grpc = await _listen_for_grpc(models, store, settings, telemetry)
+        grpc = await _listen_for_grpc(models, store, settings, telemetry, application.receiving)
     except OSError as error:
         log.error("cannot listen on HEADROOM_GRPC_PORT=%d: %s", settings.grpc_port, error)
         return 2
@@ -146,6 +146,7 @@ def http_options(
         direct,
         receiving=receiving,
         connections=Shares(settings.max_connections),
+        sending=Shares(application.receiving.most),
     )
 
 
@@ -194,7 +195,11 @@ async def run_server(
 
 
 async def _listen_for_grpc(
-    models: Models, store: ModelStore, settings: Settings, telemetry: OpenTelemetry | None
+    models: Models,
+    store: ModelStore,
+    settings: Settings,
+    telemetry: OpenTelemetry | None,
+    receiving: Shares,
 ) -> GrpcServer | None:
     if settings.grpc_port is None:
         return None
@@ -207,6 +212,8 @@ async def _listen_for_grpc(
         max_message_bytes=settings.max_body_bytes,
         max_age_s=settings.connection_max_age_s,
         age_grace_s=settings.drain_grace_s,
+        receive_within_s=settings.receive_timeout_s,
+        max_connections=settings.max_connections,
     )
     interceptors = []
     if telemetry is not None:
@@ -214,7 +221,7 @@ async def _listen_for_grpc(
 
         interceptors.append(TracedGrpc(telemetry))
     control = Control(models, store, explicit=settings.model_control == "explicit")
-    server = GrpcServer(models, bounds, interceptors, control)
+    server = GrpcServer(models, bounds, interceptors, control, receiving)
     port = await server.start(settings.host, settings.grpc_port)
     log.info("listening for gRPC on %s, port %d", settings.host, port)
     return server

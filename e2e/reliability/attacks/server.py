@@ -25,6 +25,7 @@ SAMPLE = Path(__file__).parents[3] / "deploy" / "samples" / "demo.yaml"
 LIVE, READY = "/v2/health/live", "/v2/health/ready"
 CONNECTIONS = 200
 PROBE_WITHIN_S = 1.0
+READY_WITHIN_S = 60.0
 ATTACK_S, QUICK_S = 20.0, 3.0
 IMAGE_NUMBERS = 3 * 224 * 224
 SAMPLE_NUMBERS = 4
@@ -74,6 +75,8 @@ async def serving(
         "HEADROOM_MODEL_NAME": "m",
         "HEADROOM_EMULATED_INPUT_SIZE": str(elements),
         "HEADROOM_EMULATED_LOAD_S": "0",
+        "HEADROOM_WARMUP_REQUESTS": "1",
+        "HEADROOM_WARMUP_MAX_LATENCY_S": "30",
     }
     async with running("headroom_server", prefix=cgroup.prefix, env={**settings, **own}) as process:
         await _ready(f"http://127.0.0.1:{port}{READY}")
@@ -133,7 +136,7 @@ async def measure(seconds: float, only: str, *, quick: bool, say: Say) -> Sequen
 
 
 async def _ready(url: str) -> None:
-    async with aiohttp.ClientSession() as http, asyncio.timeout(30.0):
+    async with aiohttp.ClientSession() as http, asyncio.timeout(READY_WITHIN_S):
         while True:
             try:
                 async with http.get(url) as answer:

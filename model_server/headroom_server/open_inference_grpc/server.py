@@ -8,10 +8,19 @@ from dataclasses import dataclass
 
 from grpc import aio
 
+from headroom_server.open_inference_grpc.message_reads import MessageReads
 from headroom_server.open_inference_grpc.service import Service
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.web.http_protocol import MAX_HEAD_BYTES
+from headroom_server.web.receiving import Shares, receiving_bytes
+
+MAX_CALLS = 1024
+"""Open calls: each holds at most `WINDOW_BYTES` until its message is read, 16 MiB in all."""
+WINDOW_BYTES = 16 * 1024
+"""What a client may send of a call that is not read yet. The rest follows at once when it is."""
+MAX_STREAMS = 256
+"""Open calls of one connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +32,10 @@ class Bounds:
     """Then a connection gets a GOAWAY; gRPC varies this by 10 % in either direction."""
     age_grace_s: float
     """Then the remaining calls of such a connection are cancelled, including incomplete ones."""
+    receive_within_s: float = 30.0
+    """A call's message must be complete this long after its beginning."""
+    max_connections: int = 2048
+    """Open connections and, up to `MAX_CALLS`, open calls."""
 
 
 class GrpcServer:
@@ -34,7 +47,16 @@ class GrpcServer:
         bounds: Bounds,
         interceptors: Sequence[aio.ServerInterceptor] = (),
         control: Control | None = None,
+        receiving: Shares | None = None,
     ) -> None:
+        """`receiving` counts the bytes that arrive, together with those of HTTP."""
+        size = bounds.max_message_bytes
+        reads = MessageReads(
+            Shares(min(bounds.max_connections, MAX_CALLS)),
+            receiving or Shares(receiving_bytes(size)),
+            size,
+            bounds.receive_within_s,
+        )
         options = (
             ("grpc.max_receive_message_length", bounds.max_message_bytes),
             ("grpc.max_send_message_length", -1),
@@ -42,11 +64,15 @@ class GrpcServer:
             ("grpc.absolute_max_metadata_size", MAX_HEAD_BYTES),
             ("grpc.max_connection_age_ms", _ms(bounds.max_age_s)),
             ("grpc.max_connection_age_grace_ms", _ms(bounds.age_grace_s)),
+            ("grpc.max_concurrent_streams", MAX_STREAMS),
+            ("grpc.max_allowed_incoming_connections", bounds.max_connections),
+            ("grpc.http2.lookahead_bytes", WINDOW_BYTES),
+            ("grpc.http2.bdp_probe", 0),
             ("grpc.so_reuseport", 0),
         )
         self._server = aio.server(options=options, interceptors=interceptors)
         self._leaving: asyncio.Task[None] | None = None
-        self._server.add_generic_rpc_handlers((Service(models, control).handler(),))
+        self._server.add_generic_rpc_handlers((Service(models, reads, control).handler(),))
 
     async def start(self, host: str, port: int) -> int:
         """Listen, and return the port.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -20,11 +20,19 @@ from headroom_server.errors import (
 )
 from headroom_server.open_inference_grpc import messages
 from headroom_server.open_inference_grpc import messages_pb2 as pb
-from headroom_server.open_inference_grpc.wire_bounds import MAX_FIELDS, has_many_fields
+from headroom_server.open_inference_grpc.message_reads import MessageReads, client_of
+from headroom_server.open_inference_grpc.wire_bounds import (
+    MAX_FIELDS,
+    NUMBER_BYTES,
+    UNCHECKED_BYTES,
+    WireCount,
+)
 from headroom_server.protocols import descriptions
+from headroom_server.protocols.open_inference import Inference
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
-from headroom_server.scheduling.request_options import parse_request_options
+from headroom_server.runtime.served_model import ServedModel
+from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
 from headroom_server.scheduling.retry_headers import RETRY_HEADERS
 
 log = logging.getLogger("headroom_server")
@@ -35,6 +43,7 @@ CODES = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
     403: grpc.StatusCode.PERMISSION_DENIED,
     404: grpc.StatusCode.NOT_FOUND,
+    408: grpc.StatusCode.DEADLINE_EXCEEDED,
     413: grpc.StatusCode.INVALID_ARGUMENT,
     415: grpc.StatusCode.INVALID_ARGUMENT,
     429: grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -54,11 +63,21 @@ the client's clock is ahead by the network latency."""
 R = TypeVar("R", bound=Message)
 
 
+class ReceivedCall(NamedTuple):
+    """An inference whose message is parsed, and no longer held."""
+
+    served: ServedModel
+    inference: Inference
+    options: RequestOptions
+    arrived_s: float
+
+
 class Service:
     """Open Inference Protocol v2 for all models; with `control` also the repository extension."""
 
-    def __init__(self, models: Models, control: Control | None = None) -> None:
+    def __init__(self, models: Models, reads: MessageReads, control: Control | None = None) -> None:
         self._models = models
+        self._reads = reads
         self._control = control
         self._inferences: set[asyncio.Task[Outputs]] = set()
 
@@ -71,7 +90,7 @@ class Service:
             "ServerMetadata": self._unary(pb.ServerMetadataRequest, self.server_metadata),
             "ModelMetadata": self._unary(pb.ModelMetadataRequest, self.model_metadata),
             "ModelConfig": self._unary(pb.ModelConfigRequest, self.model_config),
-            "ModelInfer": self._unary(pb.ModelInferRequest, self.model_infer),
+            "ModelInfer": self._handler(self._infer),
         }
         if self._control is not None:
             methods |= self._repository(self._control)
@@ -131,31 +150,58 @@ class Service:
             "RepositoryModelUnload": self._unary(pb.RepositoryModelUnloadRequest, unload),
         }
 
-    async def model_infer(self, request: pb.ModelInferRequest, context: Any) -> Message:
+    async def _infer(self, client: str, context: Any) -> Message:
         """Serve one request. If the call is cancelled, the request leaves the queue."""
-        served = self._models.find(request.model_name, request.model_version or None)
-        runner, codecs = served.runner, served.codecs
-        arrived_s = runner.clock()
-        if codecs is None:
-            runner.refuse_unready()
-        assert codecs is not None
-        try:
-            inference = messages.parse(codecs.contract, request)
-            options = parse_request_options(
-                _headers(context),
-                runner.limits.classes,
-                deadline_s=_earliest(context.time_remaining(), inference.timeout_s),
-            )
-        except InvalidRequestError as error:
-            served.blame(error)
-            raise
+        served, inference, options, arrived_s = await self._received(client, context)
         outputs = await self._outputs(
             context,
-            runner.infer(
+            served.runner.infer(
                 inference.work, arrived_s=arrived_s, options=options, connection=Connection()
             ),
         )
         return messages.render(served.name, served.version, inference, outputs)
+
+    async def _received(self, client: str, context: Any) -> ReceivedCall:
+        """Read and parse a request; its numbers wait without the message."""
+        async with self._reads.message(client, context) as raw:
+            self._check(raw)
+            request = _parsed(pb.ModelInferRequest, raw)
+            served = self._models.find(request.model_name, request.model_version or None)
+            runner, codecs = served.runner, served.codecs
+            arrived_s = runner.clock()
+            if codecs is None:
+                runner.refuse_unready()
+            assert codecs is not None
+            try:
+                inference = messages.parse(codecs.contract, request)
+                options = parse_request_options(
+                    _headers(context),
+                    runner.limits.classes,
+                    deadline_s=_earliest(context.time_remaining(), inference.timeout_s),
+                )
+            except InvalidRequestError as error:
+                served.blame(error)
+                raise
+            return ReceivedCall(served, inference, options, arrived_s)
+
+    def _check(self, raw: bytes) -> None:
+        """Check a large message against what the models take, before it is parsed.
+
+        Raises:
+            TooLargeError: it has more bytes, fields or numbers.
+        """
+        if len(raw) <= UNCHECKED_BYTES:
+            return
+        loaded = [one.codecs.bounds for one in self._models.all() if one.codecs is not None]
+        values = max((one.max_values for one in loaded), default=0)
+        strings = any(one.max_bytes is None for one in loaded)
+        count = WireCount(raw, MAX_FIELDS + values * strings)
+        most_bytes = UNCHECKED_BYTES + NUMBER_BYTES * values
+        if count.too_many or count.numbers > values or (len(raw) > most_bytes and not strings):
+            raise TooLargeError(
+                f"the message must have at most {most_bytes} bytes, {count.max_fields} fields and "
+                f"{values} numbers, those of the largest batch; got more"
+            )
 
     async def _outputs(self, context: Any, inference: Coroutine[Any, Any, Outputs]) -> Outputs:
         left_s = context.time_remaining()
@@ -181,9 +227,25 @@ class Service:
     def _unary(
         self, takes: type[R], method: Callable[[R, Any], Awaitable[Message]]
     ) -> grpc.RpcMethodHandler:
-        async def answer(raw: bytes, context: Any) -> bytes:
+        async def answer(client: str, context: Any) -> Message:
+            async with self._reads.message(client, context) as raw:
+                if len(raw) > UNCHECKED_BYTES:
+                    raise TooLargeError(
+                        f"the message must have at most {UNCHECKED_BYTES} bytes; got {len(raw)}"
+                    )
+                request = _parsed(takes, raw)
+            return await method(request, context)
+
+        return self._handler(answer)
+
+    def _handler(self, method: Callable[[str, Any], Awaitable[Message]]) -> grpc.RpcMethodHandler:
+        """Handle a call with one message each way, which `method` reads when it is its turn."""
+
+        async def answer(_: Any, context: Any) -> bytes:
+            client = client_of(context)
             try:
-                return (await method(_parsed(takes, raw), context)).SerializeToString()
+                with self._reads.admitted(client):
+                    return (await method(client, context)).SerializeToString()
             except RequestError as error:
                 if isinstance(error, InvalidRequestError) and not error.blamed:
                     self._models.ledger.reject(error.reason)
@@ -194,12 +256,10 @@ class Service:
             await context.abort(CODES[refused.status], refused.message, _trailing(refused))
             raise AssertionError("abort raises")
 
-        return grpc.unary_unary_rpc_method_handler(answer)
+        return grpc.stream_unary_rpc_method_handler(answer)
 
 
 def _parsed(takes: type[R], raw: bytes) -> R:
-    if has_many_fields(raw):
-        raise TooLargeError(f"the message must have at most {MAX_FIELDS} fields; got more")
     try:
         return takes.FromString(raw)
     except DecodeError as error:

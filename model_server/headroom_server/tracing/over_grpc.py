@@ -36,20 +36,20 @@ class TracedGrpc(aio.ServerInterceptor):  # type: ignore[misc]
             return handler
         carrier = {name: value for name, value in details.invocation_metadata if name in CONTEXT}
 
-        async def traced(request: bytes, context: Any) -> Any:
-            return await self._traced(handler.unary_unary, carrier, request, context)
+        async def traced(messages: Any, context: Any) -> Any:
+            return await self._traced(handler.stream_unary, carrier, messages, context)
 
-        return grpc.unary_unary_rpc_method_handler(traced)
+        return grpc.stream_unary_rpc_method_handler(traced)
 
     async def _traced(
-        self, behaviour: Any, carrier: dict[str, str], request: bytes, context: Any
+        self, behaviour: Any, carrier: dict[str, str], messages: Any, context: Any
     ) -> Any:
         attributes = {"rpc.system": "grpc", "rpc.service": SERVICE, "rpc.method": METHOD}
         begun = self._telemetry.begin(carrier, f"{SERVICE}/{METHOD}", attributes)
         context.set_trailing_metadata((("traceparent", begun.traceparent),))
         token, code = TRACE.set(begun.trace), grpc.StatusCode.CANCELLED
         try:
-            answer = await behaviour(request, context)
+            answer = await behaviour(messages, context)
             code = grpc.StatusCode.OK
             return answer
         except aio.AbortError:

@@ -36,6 +36,9 @@ MAX_PIPELINED = 32
 """Requests that wait behind the one that is being answered: one read can have thousands, which take
 5 kB each."""
 
+UNSENT_BYTES = 16 * 1024
+"""Of answers that a connection may hold before they count, so 16 MiB for a client's 1024."""
+
 AGAIN_LINE = dict.fromkeys((429, 503), b"retry-after: 1\r\n")
 
 
@@ -54,6 +57,8 @@ class HttpOptions:
     """Bytes that are arriving."""
     connections: Shares = field(default_factory=lambda: Shares(2048))
     """Open connections."""
+    sending: Shares = field(default_factory=lambda: Shares(receiving_bytes(0)))
+    """Bytes of answers that their clients have not read yet."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -69,6 +74,9 @@ class BoundedProtocol(HttpToolsProtocol):
     """Its headers are not complete either."""
     _head_bytes = 0
     _receive_timer: asyncio.TimerHandle | None = None
+    _send_timer: asyncio.TimerHandle | None = None
+    _unsent = 0
+    """Bytes that are counted as being sent."""
     _exchange: Exchange | None = None
     """The request being received, if it bypasses ASGI."""
     _running: RequestResponseCycle | None = None
@@ -96,6 +104,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.app_state = {**self.app_state, STATE_KEY: self._connection}
         self._idle_since_s = self.loop.time()
         self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
+        transport.set_write_buffer_limits(high=UNSENT_BYTES)
         admitted = self._options.connections.fits(client, 1)
         self._options.connections.take(client, 1)
         if not admitted:
@@ -109,6 +118,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._running.message_event.set()
         self._idle_timer.cancel()
         self._stop_receive_timer()
+        self._count_unsent(0)
         self._receipt.close()
         self._options.connections.give_back(self._connection.client, 1)
         if self._streaming is not None:
@@ -121,6 +131,21 @@ class BoundedProtocol(HttpToolsProtocol):
         super().resume_writing()
         if self._streaming is not None:
             self._streaming.on_writable()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        size, sending = self.transport.get_write_buffer_size(), self._options.sending
+        if sending.held and not sending.fits(self._connection.client, size):
+            self.transport.abort()  # its client does not read, and there are too many of these
+            return
+        self._count_unsent(size)
+        self._send_timer = self.loop.call_later(
+            self._options.receive_timeout_s, self.transport.abort
+        )
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._count_unsent(0)
 
     def data_received(self, data: bytes) -> None:
         if self._rejection is not None:
@@ -292,7 +317,20 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
         self.on_response_complete()
 
+    def _count_unsent(self, size: int) -> None:
+        if self._unsent:
+            self._options.sending.give_back(self._connection.client, self._unsent)
+        if size:
+            self._options.sending.take(self._connection.client, size)
+        self._unsent = size
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None
+
     def _check_idle(self) -> None:
+        if self.transport.is_closing():
+            self.transport.abort()  # its client does not read the last answer
+            return
         now_s = self.loop.time()
         busy = self._receiving or not (self.cycle is None or self.cycle.response_complete)
         since_s = now_s if busy else self._idle_since_s

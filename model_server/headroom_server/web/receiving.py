@@ -8,6 +8,8 @@ has its own bound.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from headroom_server.errors import QueueFullError
 
 LEAST_BYTES = 32 << 20
@@ -24,6 +26,8 @@ class Shares:
     def __init__(self, most: int) -> None:
         self.most = most
         self.held = 0
+        self.freed: Callable[[], None] | None = None
+        """Called when something was given back."""
         self._by_client: dict[str, int] = {}
 
     def fits(self, client: str, size: int) -> bool:
@@ -43,6 +47,8 @@ class Shares:
             self._by_client[client] = left
         else:
             del self._by_client[client]
+        if self.freed is not None:
+            self.freed()
 
 
 class Receipt:
