@@ -89,7 +89,7 @@ class Pods:
     def ready(self, name: str) -> list[Manifest]:
         return [one for one in self.of(name) if _is_ready(one)]
 
-    async def scrape(self, url: str, prefix: str = "") -> str:
+    async def scrape(self, url: str, prefix: str, most_bytes: int) -> str:
         await asyncio.sleep(0.003)
         if self.silent:
             raise ScrapeFailed(f"{url} gave no page within 1 s")

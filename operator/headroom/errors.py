@@ -54,6 +54,10 @@ class ScrapeFailed(Exception):
     """A pod returned no page of metrics: the sample is missing, not zero."""
 
 
+class PageTooLarge(ScrapeFailed):
+    """A page has more bytes than there was room for."""
+
+
 class Unmeasurable(Exception):
     """A live server cannot be measured as requested; the message says what to change."""
 

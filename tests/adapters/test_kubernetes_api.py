@@ -25,6 +25,7 @@ from headroom.errors import (
     Rejected,
     Unavailable,
 )
+from headroom.resources import names
 
 pytestmark = pytest.mark.clock
 
@@ -162,7 +163,7 @@ async def test_list_of_large_objects_is_read_in_smaller_pages(
 
 async def test_answer_above_the_bound_is_not_read(api: KubernetesApi, server: Answering) -> None:
     server.gives(text="x" * (MAX_ANSWER_BYTES + 1))
-    with pytest.raises(AnswerTooLarge, match="must have at most 8388608 bytes"):
+    with pytest.raises(AnswerTooLarge, match="must have at most 4194304 bytes"):
         await api.get("apps/v1", "Deployment", "vision", "resnet")
 
 
@@ -179,6 +180,23 @@ async def test_list_with_a_deeply_nested_object_is_read(
     finally:
         sys.setrecursionlimit(usual)
     assert list(one["spec"]) == ["a"]
+
+
+async def test_many_short_texts_of_pods_are_left_out_of_every_list(
+    api: KubernetesApi, server: Answering
+) -> None:
+    """248 annotations of 1 kB are as large as one of 248 kB."""
+    texts = {f"a{number}": "x" * 200 for number in range(1200)}
+    read = {names.DELETION_COST: "1", names.REMOVED_FIRST: "why", names.SERVICE_LABEL: "s"}
+    metadata = {"name": "p", "annotations": texts | read, "labels": texts | read}
+    spec = {"volumes": [{}] * 900, "containers": [{"name": "c", "ports": [{}] * 900}] * 900}
+    server.gives(text=json.dumps({"items": [{"metadata": metadata, "spec": spec}]}))
+    found, _ = await api.list_at("v1", "Pod", None)
+    for pod in (*found, *await api.list_all("v1", "Pod", None)):
+        assert len(json.dumps(pod)) < 50_000
+        assert read.items() <= pod["metadata"]["annotations"].items()
+        assert read.items() <= pod["metadata"]["labels"].items()
+        assert pod["spec"]["containers"][0]["name"] == "c"
 
 
 async def test_long_texts_of_pods_are_left_out(api: KubernetesApi, server: Answering) -> None:

@@ -34,7 +34,7 @@ class Scraper:
         self.page = page
         self.asked: list[str] = []
 
-    async def scrape(self, url: str, prefix: str = "") -> str:
+    async def scrape(self, url: str, prefix: str, most_bytes: int) -> str:
         self.asked.append(url)
         return self.page
 

@@ -1,4 +1,4 @@
-"""Pages that take long to parse leave the loop to other services."""
+"""Pages that take long to parse leave the loop to other namespaces."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from headroom.controller.gather.parsing_turns import ParsingTurns
 from headroom.telemetry.errors import TelemetryError
 from virtual_time import VirtualTimeLoop
 
+LARGE, USUAL = 1 << 18, 15_000
+
 
 class Loop:
     """Parses pages that take CPU time, which only this clock shows."""
@@ -20,13 +22,15 @@ class Loop:
         self.spent_s = 0.0
         self.turns = ParsingTurns(lambda: self.spent_s)
 
-    async def tick(self, pages: int, page_s: float) -> None:
-        turns = self.turns.begin()
-
+    async def tick(self, owner: str, pages: int, page_s: float, size: int = LARGE) -> None:
         def parse() -> None:
             self.spent_s += page_s
 
-        await asyncio.gather(*(turns.parse(parse) for _ in range(pages)))
+        await asyncio.gather(*(self.turns.parse(owner, size, parse) for _ in range(pages)))
+
+
+def now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
@@ -34,19 +38,39 @@ def run(story: Coroutine[Any, Any, None]) -> None:
         runner.run(story)
 
 
-def test_hostile_pages_leave_most_of_the_loop_to_others() -> None:
-    """80 pages of 100 ms in 4 services: a stranger's 10 steps wait for 1 s at most."""
+@pytest.mark.parametrize("owners", [1, 4, 100])
+def test_hostile_pages_leave_most_of_the_loop_to_others(owners: int) -> None:
+    """400 pages of 100 ms: a stranger's page is parsed at once, after one of theirs at most."""
 
     async def story() -> None:
         loop = Loop()
-        hostile = [asyncio.create_task(loop.tick(20, 0.1)) for _ in range(4)]
+        hostile = [
+            asyncio.create_task(loop.tick(f"h{owner}", 400 // owners, 0.1))
+            for owner in range(owners)
+        ]
         for _ in range(10):
             await asyncio.sleep(0)
-        assert loop.spent_s < 1.0
-        began_s = asyncio.get_running_loop().time()
+        assert loop.spent_s < 0.11
+        began_s = now_s()
+        await loop.tick("victim", 20, 0.0001, USUAL)
+        assert now_s() == began_s
         await asyncio.gather(*hostile)
-        assert loop.spent_s == pytest.approx(8.0)
-        assert asyncio.get_running_loop().time() - began_s > 2.0 * loop.spent_s
+        assert loop.spent_s == pytest.approx(40.002)
+        assert now_s() - began_s > 2.0 * loop.spent_s
+
+    run(story())
+
+
+def test_slow_pages_of_two_namespaces_are_parsed_in_turns() -> None:
+    async def story() -> None:
+        loop = Loop()
+        hostile = asyncio.create_task(loop.tick("h", 100, 0.1))
+        await asyncio.sleep(0.1)
+        began_s = now_s()
+        await loop.tick("v", 1, 0.03)
+        assert now_s() - began_s < 0.7  # two pages of the other, with their pauses
+        hostile.cancel()
+        await asyncio.gather(hostile, return_exceptions=True)
 
     run(story())
 
@@ -54,9 +78,21 @@ def test_hostile_pages_leave_most_of_the_loop_to_others() -> None:
 def test_usual_pages_are_never_paused() -> None:
     async def story() -> None:
         loop = Loop()
-        began_s = asyncio.get_running_loop().time()
-        await loop.tick(400, 0.0001)
-        assert asyncio.get_running_loop().time() == began_s
+        began_s = now_s()
+        await loop.tick("a", 400, 0.0001, USUAL)
+        assert now_s() == began_s
+
+    run(story())
+
+
+def test_small_pages_that_are_always_new_are_paused_in_the_end() -> None:
+    """100 pages of 6 ms every two seconds would take 30 % of the loop."""
+
+    async def story() -> None:
+        loop = Loop()
+        for _ in range(10):
+            await loop.tick("a", 100, 0.006, USUAL)
+        assert now_s() > 2.0 * loop.spent_s
 
     run(story())
 
@@ -64,15 +100,14 @@ def test_usual_pages_are_never_paused() -> None:
 def test_page_that_is_rejected_counts_as_well() -> None:
     async def story() -> None:
         loop = Loop()
-        turns = loop.turns.begin()
 
         def parse() -> None:
             loop.spent_s += 0.1
             raise TelemetryError("no page")
 
-        began_s = asyncio.get_running_loop().time()
+        began_s = now_s()
         with pytest.raises(TelemetryError):
-            await turns.parse(parse)
-        assert asyncio.get_running_loop().time() - began_s == pytest.approx(0.3)
+            await loop.turns.parse("a", LARGE, parse)
+        assert now_s() - began_s == pytest.approx(0.3)
 
     run(story())

@@ -182,7 +182,7 @@ def test_recording_has_every_counted_request() -> None:
         world.pods.arrivals_rps["resnet"] = 0.0
         await world.run_for(4.0)
         (pod,) = world.pods.of("resnet")
-        page = await world.pods.scrape(f"http://{pod['status']['podIP']}:8000/metrics")
+        page = await world.pods.scrape(f"http://{pod['status']['podIP']}:8000/metrics", "", 1 << 18)
         received = int(page.splitlines()[0].split()[-1])
         found = recorded(world)
         assert 400 < received == found.counts.sum()

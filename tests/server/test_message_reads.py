@@ -14,7 +14,7 @@ from headroom_server.web.receiving import Shares
 
 
 class FakeCall:
-    """A call whose message is complete when it is told so."""
+    """A call whose message is complete when the test says so."""
 
     def __init__(self, message: object = b"m", peer: str = "ipv4:10.0.0.1:5") -> None:
         self.complete = asyncio.Event()

@@ -131,14 +131,36 @@ def test_official_client_page_matches_its_own_parser(
 def test_layout_cache_is_bounded_and_changes_no_result() -> None:
     reader = ExpositionReader(frozenset({"m"}))
     for number in range(20_000):
-        page = reader.read(f'm{{n="{number}"}} {number}\n')
-        assert page.layout.series == (Series("m", {"n": str(number)}),)
-        assert tuple(page.values) == (float(number),)
-    assert len(reader._layouts) <= 16_385
+        for _ in range(2):
+            page = reader.read(f'm{{n="{number}"}} {number}\n')
+            assert page.layout.series == (Series("m", {"n": str(number)}),)
+            assert tuple(page.values) == (float(number),)
+    assert len(reader._layouts) <= 16_384
+
+
+@pytest.mark.parametrize("length", [100, 3000, 200_000])
+def test_memory_of_layouts_is_bounded_in_bytes(length: int) -> None:
+    reader = ExpositionReader(frozenset({"m"}))
+    for number in range(2 * (5 << 20) // length):
+        for _ in range(2):
+            reader.read(f'm{{n="{number:0{length}}"}} {number}\n')
+    assert sum(len(text) for texts in reader._layouts for text in texts) <= 4 << 20
+
+
+def test_pages_whose_series_are_always_new_displace_no_layout_of_others() -> None:
+    reader = ExpositionReader(frozenset({"m"}))
+    page = "".join(f'm{{n="{number}"}} 1\n' for number in range(200))
+    layouts = {id(reader.read(page).layout) for _ in range(2)}
+    known = reader.read(page).layout
+    assert id(known) in layouts
+    for tick in range(100):
+        reader.read("".join(f'm{{n="{tick}-{number}"}} 1\n' for number in range(4300)))
+        assert reader.read(page).layout is known
 
 
 def test_pages_with_the_same_lines_share_the_layout() -> None:
     reader = ExpositionReader(frozenset({"a", "b"}))
+    reader.read("a 0\nx 0\nb 0\n")  # remembered when it is seen again
     first, second = reader.read("a 1\nx 2\nb 3\n"), reader.read("a 4\nx 5\nb 6\n")
     assert first.layout is second.layout
     assert (tuple(first.values), tuple(second.values)) == ((1.0, 3.0), (4.0, 6.0))

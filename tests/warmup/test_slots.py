@@ -7,8 +7,8 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.controller.warmup.slots import FairSlots
 from headroom.fair_share import FairShare
+from headroom.fair_slots import FairSlots
 
 
 class Pods:
@@ -35,6 +35,14 @@ class Pods:
         if self._tasks:
             self._tasks[at % len(self._tasks)][1].cancel()
         await self.settle()
+
+    def forget(self) -> None:
+        for _, task, _ in self._tasks:
+            task.cancel()
+
+    def errors(self) -> list[BaseException]:
+        ended = [task for _, task, _ in self._tasks if task.done() and not task.cancelled()]
+        return [error for task in ended if (error := task.exception()) is not None]
 
     async def settle(self) -> None:
         for _ in range(5):
@@ -64,6 +72,39 @@ async def test_slots_of_a_namespace_that_ends_are_granted_to_those_that_wait() -
     assert pods.held == {"a": 6, "b": 3}
     await pods.let_go("a")
     assert pods.held == {"a": 0, "b": 6}
+
+
+async def test_pods_that_are_forgotten_at_once_lose_no_slot() -> None:
+    """Those with a slot give it back while those that wait are cancelled too, not removed yet."""
+    pods = Pods(8)
+    await pods.ask("a", 40)
+    pods.forget()
+    await pods.settle()
+    assert pods.errors() == []
+    assert pods.slots.held == 0
+    await pods.ask("b", 9)
+    assert pods.held["b"] == 4
+
+
+async def test_owners_that_wait_are_granted_in_turns() -> None:
+    pods = Pods(2)
+    await pods.ask("a", 1)
+    for owner in "abc":
+        await pods.ask(owner, 20)
+    await pods.let_go("a")
+    assert pods.held == {"a": 0, "b": 1, "c": 1}
+
+
+async def test_amounts_are_granted_within_the_sum() -> None:
+    slots = FairSlots(100)
+    async with slots.slot("a", 50):
+        waiting = asyncio.create_task(slots.slot("a", 10).__aenter__())
+        async with slots.slot("b", 50):
+            assert slots.held == 100
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await waiting
+    assert slots.held == 10
 
 
 @settings(max_examples=60, deadline=None)

@@ -38,6 +38,7 @@ from headroom.errors import (
     Rejected,
     Unavailable,
 )
+from headroom.fair_slots import FairSlots
 
 Manifest = dict[str, Any]
 
@@ -53,9 +54,11 @@ _PAGE = 100
 
 _LONG_PAGE = 500
 """Objects per page of a list for one service."""
-MAX_ANSWER_BYTES = 8 << 20
+MAX_ANSWER_BYTES = 4 << 20
 """Tenants decide how large their objects are, up to 1.5 MB: 100 services of that size are 135 MB. A
-page above this bound is read again with fewer objects. Parsed, it takes 40 MB."""
+page above this bound is read again with fewer objects. Parsed, it takes 20 MB."""
+LISTS_AT_ONCE = 4
+"""Pages of lists under way, 16 MiB; a namespace has at most half of them."""
 
 _JSON = "application/json"
 _APPLY = "application/apply-patch+yaml"
@@ -108,6 +111,7 @@ class KubernetesApi:
         self._deadline_s = deadline_s
         self._timeout = aiohttp.ClientTimeout(total=deadline_s)
         self._client: ApiClient | None = None
+        self._lists = FairSlots(LISTS_AT_ONCE)
         self._plurals: dict[tuple[str, str], str] = {}
         """Discovered plurals by apiVersion and kind."""
 
@@ -202,10 +206,9 @@ class KubernetesApi:
         query = {"labelSelector": label_selector} if label_selector else {}
         path = path_to(api_version, kind, namespace)
         found: list[Manifest] = []
-        async for answer in self._pages(path, query, _LONG_PAGE):
+        async for answer in self._pages(path, query, _LONG_PAGE, namespace):
             for one in items_of(answer, path):
-                if kind == "Pod":
-                    leave_out_long_texts(one)
+                _reduce(kind, one)
                 found.append(one)
         return found
 
@@ -229,21 +232,25 @@ class KubernetesApi:
         query = {"labelSelector": label_selector} if label_selector else {}
         found: list[Manifest] = []
         version = ""
-        async for answer in self._pages(path, query, _PAGE):
+        async for answer in self._pages(path, query, _PAGE, namespace):
             for one in items_of(answer, path):
                 leave_out_managed_fields(one)
+                _reduce(kind, one)
                 found.append(kept(one))
             version = str(_metadata_of(answer).get("resourceVersion") or "")
         return found, version
 
-    async def _pages(self, path: str, query: dict[str, str], limit: int) -> AsyncIterator[Manifest]:
+    async def _pages(
+        self, path: str, query: dict[str, str], limit: int, namespace: str | None
+    ) -> AsyncIterator[Manifest]:
         """Yield the pages of a list, with fewer objects each where they are large."""
         more: dict[str, str] = {}
         while True:
             try:
-                answer = await self._request(
-                    "GET", "list", path, query=query | {"limit": str(limit)} | more
-                )
+                async with self._lists.slot(namespace or ""):
+                    answer = await self._request(
+                        "GET", "list", path, query=query | {"limit": str(limit)} | more
+                    )
             except AnswerTooLarge:
                 if limit == 1:
                     raise
@@ -427,6 +434,11 @@ class KubernetesApi:
             raise AnswerTooLarge(f"{method} {path}: {error}") from error
         finally:
             answer.response.release()
+
+
+def _reduce(kind: str, one: Manifest) -> None:
+    if kind == "Pod":
+        leave_out_long_texts(one)
 
 
 def _metadata_of(answer: Manifest) -> Manifest:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from headroom.adapters.pod_connections import PodConnections, Request
-from headroom.errors import ScrapeFailed
+from headroom.errors import PageTooLarge, ScrapeFailed
 
 DEADLINE_S = 1.0
 MAX_PAGE_BYTES = 1 << 18
@@ -39,12 +39,13 @@ class PodScraper:
         """Close idle connections."""
         self._connections.close()
 
-    async def scrape(self, url: str, prefix: str = "") -> str:
+    async def scrape(self, url: str, prefix: str = "", most_bytes: int = MAX_PAGE_BYTES) -> str:
         """Fetch one page; with a prefix, keep only the lines that begin with it.
 
-        Raises ScrapeFailed unless it is a 200 with a bounded UTF-8 body in time.
+        Raises ScrapeFailed unless it is a 200 with a bounded UTF-8 body in time; PageTooLarge if
+        more than `most_bytes` would be kept.
         """
-        page = _Page(url, prefix.encode())
+        page = _Page(url, prefix.encode(), min(most_bytes, MAX_PAGE_BYTES))
         try:
             async with asyncio.timeout(self._deadline_s):
                 status = await self._connections.get(Request.of(url, _HEADERS), page.take)
@@ -60,10 +61,11 @@ class PodScraper:
 class _Page:
     """Collects a page while it arrives; raises ScrapeFailed as soon as it is too large."""
 
-    def __init__(self, url: str, prefix: bytes) -> None:
+    def __init__(self, url: str, prefix: bytes, kept_bytes: int) -> None:
         self._url = url
         self._prefix = prefix
-        self._most = MAX_SENT_BYTES if prefix else MAX_PAGE_BYTES
+        self._most_kept = kept_bytes
+        self._most = MAX_SENT_BYTES if prefix else kept_bytes
         self._sent = 0
         self._kept = bytearray()
         self._rest = b""
@@ -72,7 +74,8 @@ class _Page:
     def take(self, chunk: bytes) -> None:
         self._sent += len(chunk)
         if self._sent > self._most:
-            raise ScrapeFailed(f"{self._url} returned more than {self._most} bytes")
+            failed = ScrapeFailed if self._prefix else PageTooLarge
+            raise failed(f"{self._url} returned more than {self._most} bytes")
         if not self._prefix:
             self._kept += chunk
             return
@@ -80,10 +83,10 @@ class _Page:
         for line in lines:
             if line.startswith(self._prefix):
                 self._kept += line + b"\n"
-        if len(self._kept) + len(self._rest) > MAX_PAGE_BYTES:
+        if len(self._kept) + len(self._rest) > self._most_kept:
             prefix = self._prefix.decode()
-            raise ScrapeFailed(
-                f"{self._url} returned more than {MAX_PAGE_BYTES} bytes in lines of {prefix}"
+            raise PageTooLarge(
+                f"{self._url} returned more than {self._most_kept} bytes in lines of {prefix}"
             )
 
     def text(self) -> str:

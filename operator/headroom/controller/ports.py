@@ -30,10 +30,10 @@ class Clock(Protocol):
 class Scraper(Protocol):
     """Reads pages of metrics."""
 
-    async def scrape(self, url: str, prefix: str = "") -> str:
+    async def scrape(self, url: str, prefix: str, most_bytes: int) -> str:
         """Fetch a page within the scraper's own deadline, or its lines that begin with a prefix.
 
-        Raise `headroom.errors.ScrapeFailed`.
+        Raise `headroom.errors.ScrapeFailed`; PageTooLarge above so many bytes.
         """
         ...
 

@@ -30,7 +30,7 @@ class InvalidMetric(TelemetryError):
     """A metric has an impossible value."""
 
     def __init__(self, metric: str, rule: str, received: object) -> None:
-        super().__init__(f"{metric} {rule}; got {received}")
+        super().__init__(f"{metric:.200} {rule}; got {str(received)[:200]}")
         self.metric = metric
         self.rule = rule
 

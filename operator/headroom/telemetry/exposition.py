@@ -35,6 +35,15 @@ _PAIR = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 _REMEMBERED_SERIES = 16_384
 """About 300 bytes each. Our server has 200; pods of one model share them."""
+_REMEMBERED_BYTES = 1 << 22
+"""Of their texts: a series may have 256 kB."""
+_LARGEST_LAYOUT = 8
+"""A layout has at most this part of what is remembered: 2048 series, 512 kB."""
+_SEEN_ONCE = 4096
+"""Layouts are remembered when they are seen again: a pod whose series are new on each page does
+not displace those of others."""
+_LONGEST_TEXT = 512
+"""Of a series that is remembered without its layout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,9 @@ class ExpositionReader:
     def __init__(self, wanted: Set[str]) -> None:
         self._wanted = frozenset(wanted)
         self._layouts: dict[tuple[str, ...], tuple[Layout, _Picked]] = {}
-        self._remembered = 0
+        """Those used last are at the end."""
+        self._seen_once: dict[int, None] = {}
+        self._series = self._bytes = 0
 
     def read(self, page: str) -> Page:
         """Read the requested series of a page in its order; histograms by the names of their parts.
@@ -135,18 +146,41 @@ class ExpositionReader:
 
         Raises ValueError if a text is not exactly one series.
         """
-        known = self._layouts.get(texts)
+        known = self._layouts.pop(texts, None)
         if known is not None:
+            self._layouts[texts] = known
             return known
         read = [_series(text) for text in texts]
         places = [place for place, one in enumerate(read) if one.name in self._wanted]
         layout = Layout(tuple(read[place] for place in places), len(texts))
-        if self._remembered + len(texts) > _REMEMBERED_SERIES:
-            self._layouts.clear()
-            self._remembered = 0
-        self._remembered += len(texts)
-        self._layouts[texts] = layout, _picker(places)
-        return self._layouts[texts]
+        found = layout, _picker(places)
+        if self._is_seen_again(texts):
+            self._remember(texts, found)
+        return found
+
+    def _is_seen_again(self, texts: tuple[str, ...]) -> bool:
+        digest = hash(texts)
+        if digest in self._seen_once:
+            del self._seen_once[digest]
+            return True
+        if len(self._seen_once) >= _SEEN_ONCE:
+            del self._seen_once[next(iter(self._seen_once))]
+        self._seen_once[digest] = None
+        return False
+
+    def _remember(self, texts: tuple[str, ...], found: tuple[Layout, _Picked]) -> None:
+        """Remember a layout, and forget those that were not used for longest."""
+        size = sum(map(len, texts))
+        if max(size / _REMEMBERED_BYTES, len(texts) / _REMEMBERED_SERIES) > 1 / _LARGEST_LAYOUT:
+            return
+        self._series += len(texts)
+        self._bytes += size
+        while self._series > _REMEMBERED_SERIES or self._bytes > _REMEMBERED_BYTES:
+            oldest = next(iter(self._layouts))
+            del self._layouts[oldest]
+            self._series -= len(oldest)
+            self._bytes -= sum(map(len, oldest))
+        self._layouts[texts] = found
 
 
 _Picked = Callable[[Sequence[float]], Sequence[float]]
@@ -162,9 +196,17 @@ def _picker(places: Sequence[int]) -> _Picked:
             return itemgetter(*places)
 
 
-@lru_cache(maxsize=_REMEMBERED_SERIES)
 def _series(text: str) -> Series:
     """Parse one series; raise ValueError if the text is not exactly one."""
+    return _remembered(text) if len(text) <= _LONGEST_TEXT else _parsed(text)
+
+
+@lru_cache(maxsize=_REMEMBERED_SERIES)
+def _remembered(text: str) -> Series:
+    return _parsed(text)
+
+
+def _parsed(text: str) -> Series:
     match = _SERIES.fullmatch(text)
     if match is None:
         raise ValueError(text)

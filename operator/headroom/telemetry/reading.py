@@ -49,6 +49,8 @@ class Reading:
 
 _ANY = "\x00"
 """Placeholder for the model's name."""
+_MOST_BOUNDS = 256
+"""Of a histogram; servers have 10 to 60. Each is kept several times for each pod."""
 _PLAIN = re.compile(r"[\w./:@+-]+", re.ASCII)
 """Names that need no escapes."""
 
@@ -187,6 +189,9 @@ class _Buckets:
                 raise InvalidMetric(self._name, "must have each bound once", one.label("le"))
             groups[others].add(bound)
             by_bound.setdefault(bound, []).append(place)
+        if len(by_bound) > _MOST_BOUNDS:
+            rule = f"must have at most {_MOST_BOUNDS} bounds"
+            raise InvalidMetric(self._name, rule, len(by_bound))
         bounds = sorted(by_bound)
         if bounds and bounds[-1] != math.inf:
             raise InvalidMetric(self._name, "must have +Inf as its last bound", bounds[-1])

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
-from headroom.controller.gather.parsing_turns import ParsingTurns, ServiceTurns
+from headroom.controller.gather.page_room import PageRoom
+from headroom.controller.gather.parsing_turns import ParsingTurns
 from headroom.controller.gather.pods import ObservedPod
 from headroom.controller.ports import Clock, Prometheus, Scraper
 from headroom.errors import ScrapeFailed
@@ -47,10 +48,10 @@ class MetricsReader:
         self, scraper: Scraper, clock: Clock, prometheus: Mapping[str, Prometheus]
     ) -> None:
         """Take the sources of the settings by their names."""
-        self._scraper = scraper
         self._clock = clock
         self._prometheus = prometheus
         self._turns = ParsingTurns()
+        self._room = PageRoom(scraper)
 
     async def measure(
         self, service: InferenceService, pods: Sequence[ObservedPod], samples: PodSamples
@@ -59,10 +60,7 @@ class MetricsReader:
         samples.keep([one.pod.uid for one in pods])
         name = service.spec.telemetry.source_name
         if name is None:
-            turns = self._turns.begin()
-            read = await asyncio.gather(
-                *(self._scraped(service, one, samples, turns) for one in pods)
-            )
+            read = await asyncio.gather(*(self._scraped(service, one, samples) for one in pods))
         else:
             read = await self._asked(name, service, pods, samples)
         return Measured(
@@ -77,15 +75,21 @@ class MetricsReader:
 
         Raises ScrapeFailed or TelemetryError.
         """
-        page = await self._scraper.scrape(*_page_of(service, address, samples))
-        samples.begin(page, pod=pod, time_s=self._clock.now_s())
+        async with self._room.page(
+            service.namespace, pod, *_page_of(service, address, samples)
+        ) as page:
+            time_s = self._clock.now_s()
+            await self._turns.parse(
+                service.namespace,
+                len(page),
+                lambda: samples.begin(page, pod=pod, time_s=time_s),
+            )
 
     async def _scraped(
         self,
         service: InferenceService,
         pod: ObservedPod,
         samples: PodSamples,
-        turns: ServiceTurns,
     ) -> PodSample | ScrapeFailure:
         if pod.on_host_network:
             why = "it is on the host network, whose ports are the node's"
@@ -93,9 +97,14 @@ class MetricsReader:
         if not pod.ip:
             return ScrapeFailure(pod=pod.name, why="it is ready, but its status has no podIP yet")
         try:
-            page = await self._scraper.scrape(*_page_of(service, pod.ip, samples))
-            time_s = self._clock.now_s()
-            sample = await turns.parse(lambda: samples.take(page, pod=pod.pod.uid, time_s=time_s))
+            where = _page_of(service, pod.ip, samples)
+            async with self._room.page(service.namespace, pod.pod.uid, *where) as page:
+                time_s = self._clock.now_s()
+                sample = await self._turns.parse(
+                    service.namespace,
+                    len(page),
+                    lambda: samples.take(page, pod=pod.pod.uid, time_s=time_s),
+                )
         except (ScrapeFailed, TelemetryError) as error:
             return ScrapeFailure(pod=pod.name, why=str(error))
         return sample or ScrapeFailure(pod=pod.name, why=_SECOND_PAGE)

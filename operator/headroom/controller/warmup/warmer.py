@@ -19,8 +19,8 @@ from headroom.controller.warmup.gate import GatedPod, GateReason
 from headroom.controller.warmup.ports import Requester, Response
 from headroom.controller.warmup.progress import Fault, Progress, Terms
 from headroom.controller.warmup.request import Inputs, UnknownRequest, WarmupRequest, request_of
-from headroom.controller.warmup.slots import FairSlots
 from headroom.errors import ClusterError, Conflict, NotFound, RequestFailed
+from headroom.fair_slots import FairSlots
 from headroom.resources.names import FIELD_MANAGER
 
 _log = logging.getLogger(__name__)
