@@ -71,7 +71,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 show("attacks", figures, f"{attacks.TITLE}: {name}")
 
             asyncio.run(attacks.measure(attacks.Asked.of(given), show_component, say))
+        if attacks.OPERATOR not in attacks.chosen(attacks.Asked.of(given)):
+            wanted = [part for part in wanted if part != "attacks"]
         on_a_cluster: dict[str, Measure] = {
+            "attacks": partial(attacks.measure_operator, asked=attacks.Asked.of(given)),
             **{name: partial(one, asked=asked) for name, one in parts.ON_A_CLUSTER.items()},
             "scale-1000": lambda on, _: scale_1000.show(on, given, asked.results, console),
         }

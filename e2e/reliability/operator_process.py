@@ -29,11 +29,14 @@ class OperatorProcess:
         instance: str = "operator-0",
         lease_namespace: str = "",
         prometheus: str = "",
+        prefix: Sequence[str] = (),
     ) -> None:
+        """`prefix` goes before the command, for example to start it in a cgroup."""
         self._kubeconfig, self._log = kubeconfig, log
         self._namespaces, self._tick, self._instance = namespaces, tick, instance
         self._lease = ["--lease-namespace", lease_namespace] if lease_namespace else ["--no-lease"]
         self._prometheus = ["--prometheus", f"default={prometheus}"] if prometheus else []
+        self._prefix = ("setpriv", "--pdeathsig", "KILL", *prefix)
         self._process: asyncio.subprocess.Process | None = None
         self.port = 0
 
@@ -59,7 +62,7 @@ class OperatorProcess:
         own["PYTHONDONTWRITEBYTECODE"] = ""  # as in its image, nothing is compiled at a start
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *("setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "headroom", *words),
+                *(*self._prefix, sys.executable, "-m", "headroom", *words),
                 stdout=log,
                 stderr=log,
                 env=environment(own),

@@ -131,3 +131,14 @@ def test_request_of_many_ones_is_kept_in_pieces() -> None:
     first, second = sent(made)["inputs"]
     assert first["data"] == [1.0] * (MOST_ELEMENTS // 2)
     assert second["data"] == [True] * (MOST_ELEMENTS // 2)
+
+
+def test_request_of_many_inputs_is_not_kept_for_each_pod() -> None:
+    few, many = (
+        Inputs(path="/m", then="/i").request(
+            metadata(*(described(name=f"X{n}") for n in range(count)))
+        )
+        for count in (4, 200)
+    )
+    assert few.is_small
+    assert not many.is_small

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from bench.figures import Figure
-from reliability.attacks import gateway, server
+from reliability.attacks import gateway, operator, server
+from reliability.testbed import SharedCluster
 
 TITLE = "Attacks within the shipped limits"
 Say = Callable[[str], None]
@@ -51,6 +52,15 @@ async def _gateway(asked: Asked, say: Say) -> Sequence[Figure]:
 
 COMPONENTS: Mapping[str, Component] = {"server": _server, "gateway": _gateway}
 """Those that need no cluster."""
+OPERATOR = "operator"
+"""The one that needs a cluster."""
+
+
+async def measure_operator(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
+    """Attack the operator."""
+    seconds = asked.seconds_or(operator.ATTACK_S, operator.QUICK_S)
+    pods_each = operator.QUICK_PODS_EACH if asked.quick else operator.PODS_EACH
+    return await operator.measure(on, seconds, pods_each, say)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -62,11 +72,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def chosen(asked: Asked) -> Sequence[str]:
     """Return the components whose name is at the start of `--only`, or all."""
-    named = [name for name in COMPONENTS if asked.only.partition(":")[0] == name]
-    return named or [*COMPONENTS]
+    components = [*COMPONENTS, OPERATOR]
+    return [one for one in components if asked.only.partition(":")[0] == one] or components
 
 
 async def measure(asked: Asked, show: Callable[[str, Sequence[Figure]], None], say: Say) -> None:
-    """Attack each component in turn, and show its figures."""
-    for name in chosen(asked):
+    """Attack each component that needs no cluster in turn, and show its figures."""
+    for name in (one for one in chosen(asked) if one in COMPONENTS):
         show(name, await COMPONENTS[name](asked, say))

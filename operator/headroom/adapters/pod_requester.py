@@ -14,9 +14,12 @@ from headroom.errors import RequestFailed
 from headroom.profiles.open_inference import RepeatedText
 
 KEPT_BYTES = 1 << 16
-"""Kept size of a response: the metadata of 256 inputs has 20 KiB. At most 256 requests are under
-way (`AT_ONCE`), so answers take at most 16 MiB while they arrive."""
-MAX_ANSWER_BYTES = 1 << 26
+"""Kept size of a response: the metadata of 256 inputs has 20 KiB."""
+MAX_ANSWER_BYTES = 1 << 23
+"""More is not read. The answer to one item of ones, with a thousand numbers, has 20 kB."""
+BUFFER_BYTES = 1 << 14
+"""Of a connection; twice as much may wait. At most 128 requests are under way, so that answers take
+at most 12 MiB, and with the requests' chunks 24."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,9 @@ class PodRequester(HttpSession):
     async def _ask(self, method: str, url: str, deadline_s: float, **given: Any) -> Answered:
         begun_s = time.perf_counter()
         try:
-            async with self.request(method, url, deadline_s, **given) as response:
+            async with self.request(
+                method, url, deadline_s, read_bufsize=BUFFER_BYTES, **given
+            ) as response:
                 kept = await read_start(response, KEPT_BYTES, MAX_ANSWER_BYTES)
                 return Answered(
                     status=response.status,

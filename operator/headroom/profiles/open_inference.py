@@ -38,6 +38,11 @@ class RepeatedText:
         """Bytes of the whole body."""
         return sum(len(text) * count for text, count in self.pieces)
 
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the pieces; a piece takes some 100 besides."""
+        return sum(len(text) + 100 for text, _ in self.pieces)
+
     def chunks(self) -> Iterator[bytes]:
         """Yield the body in chunks; each piece is shorter than a chunk, or occurs once."""
         for text, count in self.pieces:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from headroom.api import InferenceService
 from headroom.profiles.open_inference import RepeatedText, UnusableMetadata, request_of_ones
 
+_KEPT_BYTES = 4096
 _INSTEAD = "give warmup.request"
 
 
@@ -26,8 +27,13 @@ class WarmupRequest:
 
     path: str
     body: str | RepeatedText
-    """Pieces where it is made of metadata: one is kept for each pod that is being warmed."""
+    """Pieces where it is made of metadata."""
     content_type: str = "application/json"
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it may be kept for each pod; else the metadata is read again each time."""
+        return isinstance(self.body, str) or self.body.kept_bytes <= _KEPT_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,9 @@ from headroom.resources.names import FIELD_MANAGER
 
 _log = logging.getLogger(__name__)
 
-AT_ONCE = 256
-"""Requests under way over all pods, one per pod; a namespace has at most half of them."""
+AT_ONCE = 128
+"""Requests under way over all pods, one per pod, with up to 0.3 MiB each; a namespace has at most
+half of them."""
 LONGEST_REQUEST_S = 120.0
 LATE_REQUEST_S = 30.0
 """A request that is sent when the time is up may still find the pod cold."""
@@ -167,7 +168,7 @@ class Warmer:
         self, one: _UnderWay, request: WarmupRequest | Inputs, progress: Progress
     ) -> tuple[WarmupRequest | Inputs, Progress]:
         """Send one request; where the inputs had to be read first, give the request made of it."""
-        terms, now_s = one.terms, _loop_s()
+        terms, now_s, kept = one.terms, _loop_s(), request
         left_s = progress.begun_s + terms.timeout_s - now_s
         deadline_s = min(LONGEST_REQUEST_S, max(left_s, 2.0 * terms.max_latency_s, LATE_REQUEST_S))
         try:
@@ -176,6 +177,7 @@ class Warmer:
                 if told.status != 200:
                     return request, _refused(progress, request.path, told)
                 request = request.request(told.text)
+                kept = request if request.is_small else kept
             answer = await self._requester.post(
                 _url(one, request.path), request.body, request.content_type, deadline_s
             )
@@ -183,9 +185,9 @@ class Warmer:
             said = (
                 f"{error}: see whether runtime.port ({one.service.spec.runtime.port}) is its port"
             )
-            return request, progress.failed(Fault.UNANSWERED, said, _loop_s())
+            return kept, progress.failed(Fault.UNANSWERED, said, _loop_s())
         except UnknownRequest as error:
-            return request, progress.failed(Fault.REFUSED, str(error), _loop_s())
+            return kept, progress.failed(Fault.REFUSED, str(error), _loop_s())
         except Exception as error:  # noqa: BLE001  (it counts as a failure: warmup.timeout passes)
             _log.error(
                 "the warm-up request of %s/%s failed: %s",
@@ -195,10 +197,10 @@ class Warmer:
                 exc_info=progress.failures == 0,
             )
             said = f"{request.path}: {type(error).__name__}: see the operator's log"
-            return request, progress.failed(Fault.FAILED, said, _loop_s())
+            return kept, progress.failed(Fault.FAILED, said, _loop_s())
         if 200 <= answer.status < 300:
-            return request, progress.answered(answer.seconds, _loop_s(), terms)
-        return request, _refused(progress, request.path, answer)
+            return kept, progress.answered(answer.seconds, _loop_s(), terms)
+        return kept, _refused(progress, request.path, answer)
 
     async def _write(self, one: _UnderWay, said: GateReason) -> bool:
         """Write the condition at the version that was read; return whether it was accepted."""
