@@ -55,17 +55,18 @@ def test_timeout_header_is_parsed(line: bytes, timeout_s: float | None) -> None:
 
 def test_forwarded_request_has_the_remaining_deadline_and_closes_the_connection() -> None:
     lines = b"X-Request-Timeout: 5\r\nConnection: keep-alive\r\nX-Kept: As It Was\r\n"
-    said = fed(HEAD + lines + b"\r\nhello").forwarded(held_s=1.25)
-    assert said == (
-        HEAD + b"X-Kept: As It Was\r\nx-request-timeout: 3.750\r\nconnection: close\r\n\r\nhello"
+    incoming = fed(HEAD + lines + b"\r\nhello")
+    assert incoming.forwarded_head(held_s=1.25) == (
+        HEAD + b"X-Kept: As It Was\r\nx-request-timeout: 3.750\r\nconnection: close\r\n\r\n"
     )
+    assert incoming.rest == b"hello"
 
 
 def test_upgrade_request_keeps_its_connection_header() -> None:
     head = b"GET /ws HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n"
     incoming = fed(head)
     assert (incoming.complete, incoming.upgrade) == (True, True)
-    assert incoming.forwarded(held_s=1.0) == head
+    assert incoming.forwarded_head(held_s=1.0) == head
 
 
 @pytest.mark.parametrize(

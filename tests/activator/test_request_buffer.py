@@ -86,14 +86,14 @@ def test_bounds_on_count_and_bytes_refuse_with_retry_after() -> None:
 
 
 def test_one_namespace_leaves_room_for_another() -> None:
-    """Sixteen bodies of 16 MiB for a service that never starts, and 4096 requests without one."""
+    """Sixteen bodies of 8 MiB for a service that never starts, and 4096 requests without one."""
     buffer = RequestBuffer(Bounds())
     buffer.serve(
-        [of(key=f"hostile/{name}", max_body_bytes=16 << 20) for name in "abc"]
-        + [of(max_body_bytes=16 << 20)]
+        [of(key=f"hostile/{name}", max_body_bytes=8 << 20) for name in "abc"]
+        + [of(max_body_bytes=8 << 20)]
     )
     grown = [
-        buffer.grow(held, 16 << 20, 0.0)
+        buffer.grow(held, 8 << 20, 0.0)
         for _ in range(16)
         if isinstance(held := buffer.admit("hostile/a", 0.0, None), HeldRequest)
     ]
@@ -103,7 +103,7 @@ def test_one_namespace_leaves_room_for_another() -> None:
             buffer.admit(key, 0.0, None)
     assert buffer.requests == 2048
     stranger = admitted(buffer, 1.0)
-    assert buffer.grow(stranger, 16 << 20, 1.0) is None
+    assert buffer.grow(stranger, 8 << 20, 1.0) is None
 
 
 def test_body_above_the_service_bound_is_refused_with_413() -> None:

@@ -33,7 +33,7 @@ VICTIM_PODS = 2
 TICK_S, LATE_S = 2.0, 1.0
 LOOK_EVERY_S = 0.25
 READY_WITHIN_S = 300.0
-ANNOTATIONS = {f"example.com/a{number}": "x" * 1000 for number in range(240)}
+ANNOTATIONS = {f"example.com/a{number}": "x" * 4000 for number in range(62)}
 """As large as an object may have them."""
 Say = Callable[[str], None]
 
@@ -206,7 +206,7 @@ async def _accounts(on: SharedCluster, namespaces: Sequence[str]) -> None:
 
 async def _until_ready(kubelet: FakeKubelet, operator: OperatorProcess, pods: int) -> None:
     until_s = time.monotonic() + READY_WITHIN_S
-    while kubelet.ready < pods and not operator.ended and time.monotonic() < until_s:
+    while kubelet.ready < pods and not operator.ended and time.monotonic() < until_s:  # noqa: ASYNC110
         await asyncio.sleep(0.5)
 
 

@@ -24,7 +24,14 @@ import grpc.aio
 from headroom.activator.dispatcher import Dispatcher
 from headroom.activator.metrics import Metrics
 from headroom.activator.replayable_stream import ReplayableStream
-from headroom.activator.request_buffer import HEAD_BYTES, HeldRequest, Refusal, RequestBuffer
+from headroom.activator.request_buffer import (
+    HEAD_BYTES,
+    HeldRequest,
+    Refusal,
+    RequestBuffer,
+    namespace_of,
+)
+from headroom.fair_slots import FairSlots
 from headroom.gateway.activator_messages import Served
 from headroom.gateway.routes import IDEMPOTENT, NO_RETRY
 from headroom.gateway.values import Endpoint
@@ -44,6 +51,16 @@ _TO_REPLICAS = (
 CONNECT_WITHIN_S = 0.5
 LAST_CALL_S = 900.0
 """A replica that is gone from the list may still drain: its calls have the longest deadline."""
+MESSAGE_BYTES = 64 << 20
+"""Of messages that are being read or sent on; a namespace has at most half of it."""
+MAX_MESSAGE_BYTES = 16 << 20
+"""Of one message, whatever routing.maxBodyBytes is: its size is unknown before it has arrived."""
+_WINDOWS = (
+    # What a caller, or a replica, may send before it is read.
+    ("grpc.http2.lookahead_bytes", 1 << 14),
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.max_concurrent_streams", 1024),
+)
 _OWN = ("grpc-", "user-agent", ":")
 """Prefixes of metadata that belongs to one connection and is not forwarded."""
 
@@ -98,6 +115,7 @@ class GrpcProxy:
         self._closing: set[asyncio.Task[None]] = set()
         """Channels to replicas that are gone, until their last call has ended."""
         self._opening = asyncio.Lock()
+        self._messages = FairSlots(MESSAGE_BYTES)
 
     async def serve(self, services: Mapping[str, Served]) -> None:
         """Set the services by key; stop servers and close channels of what is gone."""
@@ -125,8 +143,8 @@ class GrpcProxy:
         place = self._servers_by_key.get(served.key)
         if place is None:
             name = f"headroom-activator-{os.getpid()}-{served.port}"
-            most = [("grpc.max_receive_message_length", served.max_body_bytes)]
-            server = grpc.aio.server(options=[*_OPTIONS, *most])
+            most = [("grpc.max_receive_message_length", _largest(served))]
+            server = grpc.aio.server(options=[*_OPTIONS, *_WINDOWS, *most])
             self._servers_by_key[served.key] = place = _ServiceServer(served, server, f"\0{name}")
             server.add_generic_rpc_handlers((_AnyMethod(self, served.key),))
             server.add_insecure_port(f"unix-abstract:{name}")
@@ -156,8 +174,11 @@ class GrpcProxy:
         if isinstance(admitted, Refusal):
             await self._refuse(key, context, admitted)
             return
+        served = self._servers_by_key[key].served
         stream = ReplayableStream(
-            said, lambda size: self._buffer.grow(admitted, size, now_s()) is None
+            said,
+            lambda size: self._buffer.grow(admitted, size, now_s()) is None,
+            lambda: self._messages.slot(namespace_of(key), _largest(served)),
         )
         try:
             outcome = await self._hold(admitted, method, stream, context)
@@ -244,7 +265,7 @@ class GrpcProxy:
         if at not in self._channels:
             host = f"[{at.address}]" if ":" in at.address else at.address
             self._channels[at] = grpc.aio.insecure_channel(
-                f"{host}:{at.port}", options=_TO_REPLICAS
+                f"{host}:{at.port}", options=[*_TO_REPLICAS, *_WINDOWS]
             )
         return self._channels[at]
 
@@ -280,6 +301,10 @@ class _AnyMethod(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no t
 
 def _grpc_address(served: Served, at: Endpoint) -> Endpoint:
     return replace(at, port=served.grpc_port or at.port)
+
+
+def _largest(served: Served) -> int:
+    return min(served.max_body_bytes, MAX_MESSAGE_BYTES)
 
 
 def _passed(metadata: Any) -> tuple[tuple[str, str | bytes], ...]:

@@ -74,8 +74,8 @@ class Incoming:
         """Whether the request may run twice."""
         return self.headers.get(IDEMPOTENT, "").lower() != "false"
 
-    def forwarded(self, held_s: float) -> bytes:
-        """Return the bytes for a replica, with the deadline shortened by `held_s`."""
+    def forwarded_head(self, held_s: float) -> bytes:
+        """Return the head for a replica, with the deadline shortened by `held_s`."""
         first, *lines = self.head[: -len(_HEAD_END)].split(b"\r\n")
         kept = [line for line in lines if not self._is_rewritten(_name(line))]
         left_s = None if self.timeout_s is None else max(0.001, self.timeout_s - held_s)
@@ -85,7 +85,7 @@ class Incoming:
             kept.append(f"{GRPC_DEADLINE}: {max(1, round(1e3 * left_s))}m".encode())
         if not self.upgrade:
             kept.append(b"connection: close")
-        return b"\r\n".join([first, *kept]) + _HEAD_END + bytes(self.rest)
+        return b"\r\n".join([first, *kept]) + _HEAD_END
 
     def _is_rewritten(self, name: bytes) -> bool:
         if name in _CONNECTION:

@@ -49,7 +49,9 @@ class Activator:
         self.metrics = Metrics()
         self._requested_s: dict[str, float] = {}
         self._leaving = False
-        self.proxy = HoldingProxy(self._buffer, self.metrics, self._on_request)
+        self.proxy = HoldingProxy(
+            self._buffer, self.metrics, self._on_request, bounds=settings.bounds
+        )
         self.client = OperatorClient(
             session, settings.operator, settings.token_file, self._report, self.metrics
         )

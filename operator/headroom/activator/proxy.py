@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +19,16 @@ from typing import TYPE_CHECKING, Any
 from headroom.activator.dispatcher import Dispatcher, Outcome
 from headroom.activator.http_request import Incoming, MalformedError, answer, status_of
 from headroom.activator.metrics import Metrics
-from headroom.activator.request_buffer import HeldRequest, Refusal, RefusalReason, RequestBuffer
+from headroom.activator.request_buffer import (
+    HEAD_BYTES,
+    Bounds,
+    HeldRequest,
+    Refusal,
+    RefusalReason,
+    RequestBuffer,
+    namespace_of,
+)
+from headroom.fair_share import FairShare
 from headroom.gateway.activator_messages import Served
 from headroom.gateway.routes import REFUSED
 from headroom.gateway.values import Endpoint
@@ -28,7 +38,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-PIECE = 1 << 16
+PIECE = 1 << 14
+"""Of a read and of a write; a connection holds a few of them."""
+SOCKET_BYTES = 1 << 15
+"""Of the kernel's buffer of arriving bytes, which may be read at once."""
 READ_WITHIN_S = 60.0
 """Deadline for reading a whole request: gateways buffer the body before they forward it."""
 CONNECT_WITHIN_S = 0.5
@@ -53,8 +66,12 @@ class HoldingProxy:
         metrics: Metrics,
         on_request: Callable[[str], None],
         host: str = "",
+        bounds: Bounds | None = None,
     ) -> None:
+        bounds = bounds or Bounds()
         self._buffer = buffer
+        self._connections = FairShare(bounds.connections)
+        self._heads = FairShare(bounds.head_bytes)
         self._metrics = metrics
         self._on_request = on_request
         self._host = host or None
@@ -122,10 +139,20 @@ class HoldingProxy:
         self.dispatcher.dispatch()
 
     def _accept_for(self, key: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
+        namespace = namespace_of(key)
+
         def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if not self._connections.fits(namespace, 1):
+                self._metrics.ended(key, RefusalReason.TOO_MANY)
+                writer.write(answer(_TOO_MANY_CONNECTIONS))
+                writer.close()
+                return
+            self._connections.take(namespace, 1)
+            _bound(writer)
             task = asyncio.create_task(self._handle(key, reader, writer))
             self._handling.add(task)
             task.add_done_callback(self._handling.discard)
+            task.add_done_callback(lambda _: self._connections.give_back(namespace, 1))
 
         return connection
 
@@ -135,7 +162,10 @@ class HoldingProxy:
         held: HeldRequest | None = None
         loop = asyncio.get_running_loop()
         try:
-            incoming = await _head(reader)
+            incoming = await self._head(key, reader)
+            if isinstance(incoming, Refusal):
+                await self._refuse(key, writer, incoming)
+                return
             if isinstance(incoming, bytes):
                 await self._pipe_http2(key, incoming, reader, writer)
                 return
@@ -191,6 +221,27 @@ class HoldingProxy:
             await asyncio.gather(upwards, return_exceptions=True)
             with suppress(OSError):
                 await calls.wait_closed()
+
+    async def _head(self, key: str, reader: asyncio.StreamReader) -> Incoming | bytes | Refusal:
+        """Read a request at least to the end of its headers; return the first bytes of HTTP/2."""
+        incoming, namespace = Incoming(), namespace_of(key)
+        taken = 0
+        try:
+            async with asyncio.timeout(READ_WITHIN_S):
+                while not incoming.head:
+                    data = await reader.read(PIECE)
+                    if not data:
+                        raise ConnectionResetError("the client sent no request")
+                    if data.startswith(HTTP2):
+                        return data
+                    if not self._heads.fits(namespace, len(data)):
+                        return _TOO_MANY_HEADS
+                    self._heads.take(namespace, len(data))
+                    taken += len(data)
+                    incoming.feed(data)
+            return incoming
+        finally:
+            self._heads.give_back(namespace, taken)
 
     async def _collect(
         self, reader: asyncio.StreamReader, incoming: Incoming, held: HeldRequest
@@ -263,12 +314,12 @@ class HoldingProxy:
         """Pipe the client to a replica; raise OSError if the client disconnects."""
         try:
             async with asyncio.timeout(CONNECT_WITHIN_S):
-                reader, writer = await asyncio.open_connection(host.address, host.port)
+                reader, writer = await asyncio.open_connection(host.address, host.port, limit=PIECE)
         except (OSError, TimeoutError):
             return _Attempt.NOT_BEGUN
-        upwards = asyncio.create_task(_copy(connection.reader, writer))
+        _bound(writer)
+        upwards = asyncio.create_task(_send(connection, held_s, writer))
         try:
-            writer.write(connection.incoming.forwarded(held_s))
             data = await _first(reader)
             if connection.reader.at_eof():
                 raise ConnectionResetError("the client disconnected")
@@ -306,26 +357,42 @@ class _Attempt(Enum):
     """The replica may have started the request."""
 
 
-async def _head(reader: asyncio.StreamReader) -> Incoming | bytes:
-    """Read a request at least to the end of its headers; return the first bytes of HTTP/2."""
-    incoming = Incoming()
-    async with asyncio.timeout(READ_WITHIN_S):
-        while not incoming.head:
-            data = await reader.read(PIECE)
-            if not data:
-                raise ConnectionResetError("the client sent no request")
-            if data.startswith(HTTP2):
-                return data
-            incoming.feed(data)
-    return incoming
-
-
 async def _first(reader: asyncio.StreamReader) -> bytes:
     """Read the first bytes of an answer; empty if the replica closes the connection."""
     try:
         return await reader.read(PIECE)
     except OSError:
         return b""
+
+
+async def _send(connection: HeldConnection, held_s: float, writer: asyncio.StreamWriter) -> None:
+    """Send the held request in pieces, without a second copy of its body; then what follows."""
+    writer.write(connection.incoming.forwarded_head(held_s))
+    body = connection.incoming.rest
+    for at in range(0, len(body), PIECE):
+        writer.write(bytes(body[at : at + PIECE]))
+        await writer.drain()
+    await _copy(connection.reader, writer)
+
+
+def _bound(writer: asyncio.StreamWriter) -> None:
+    """Bound what waits in both directions of a connection."""
+    writer.transport.set_write_buffer_limits(high=PIECE)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
+
+
+_TOO_MANY_CONNECTIONS = Refusal(
+    status=503,
+    why=RefusalReason.TOO_MANY,
+    message="too many connections while no replica is warm",
+    retry_after_s=1,
+)
+_TOO_MANY_HEADS = Refusal(
+    status=429,
+    why=RefusalReason.TOO_MANY,
+    message=f"too many requests with heads of up to {HEAD_BYTES} bytes are arriving",
+    retry_after_s=1,
+)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 
 
 class ReplayableStream:
     """The messages of a call; none is read before an attempt asks for it."""
 
-    def __init__(self, said: AsyncIterator[bytes], keep: Callable[[int], bool]) -> None:
-        """`keep` says whether this many more bytes may be kept for another attempt."""
+    def __init__(
+        self,
+        said: AsyncIterator[bytes],
+        keep: Callable[[int], bool],
+        turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> None:
+        """`keep` says whether this many more bytes may be kept for another attempt.
+
+        A message is read in a `turn`, which lasts until the next one is asked for.
+        """
+        self._turn = turn
+        self._turns = AsyncExitStack()
         self._said = aiter(said)
         self._keep = keep
         self._kept: list[bytes] = []
@@ -45,6 +56,7 @@ class ReplayableStream:
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
+        await self._turns.aclose()
         if isinstance(self._said, AsyncGenerator):
             await self._said.aclose()
 
@@ -56,6 +68,8 @@ class ReplayableStream:
 
     async def _read(self) -> None:
         try:
+            await self._turns.aclose()
+            await self._turns.enter_async_context(self._turn())
             message = await anext(self._said)
         except StopAsyncIteration:
             self._ended = True

@@ -25,6 +25,8 @@ UNKNOWN_START_S = 10.0
 """Assumed duration of a cold start that was never measured."""
 HEAD_BYTES = 64 << 10
 """Maximum size of a request's head; gateways accept no larger ones."""
+FORWARD_BYTES = 256 << 10
+"""Memory of a request that is being forwarded, besides its body: what waits in both directions."""
 AGAIN_AFTER_S = 0.1
 """Delay before the next attempt of a request that a replica refused."""
 
@@ -59,7 +61,12 @@ class Bounds:
 
     requests: int = 4096
     requests_per_service: int = 2048
-    body_bytes: int = 256 << 20
+    body_bytes: int = 128 << 20
+    """Of bodies, and `FORWARD_BYTES` for each request that is being forwarded."""
+    connections: int = 5120
+    """Open connections; each is a request, is to become one, or has several calls of gRPC."""
+    head_bytes: int = 16 << 20
+    """Of requests that are not held yet."""
     longest_s: float = 900.0
     """Maximum hold of a request, whatever its deadline."""
 
@@ -215,15 +222,15 @@ class RequestBuffer:
     def grow(self, held: HeldRequest, size: int, now_s: float) -> Refusal | None:
         """Add bytes to a request; return the refusal if they exceed a bound."""
         line = self._lines[held.key]
-        if held.size + size > line.served.max_body_bytes + HEAD_BYTES:
+        forwarded = 0 if held.at is None else FORWARD_BYTES
+        if held.size - forwarded + size > line.served.max_body_bytes + HEAD_BYTES:
             most = line.served.max_body_bytes
             message = f"the body must be at most {most} bytes (routing.maxBodyBytes)"
             return Refusal(status=413, why=RefusalReason.TOO_LARGE, message=message)
         if not self._bytes.fits(namespace_of(held.key), size):
             message = "too many held bytes while no replica is warm"
             return self._refusal(line, now_s, 429, RefusalReason.TOO_MANY, message)
-        held.size += size
-        self._bytes.take(namespace_of(held.key), size)
+        self._count(held, size)
         return None
 
     def complete(self, held: HeldRequest) -> None:
@@ -233,7 +240,7 @@ class RequestBuffer:
     def dispatch(self, now_s: float) -> Dispatch:
         """Assign requests to replicas with free capacity, and refuse expired requests."""
         refused = [one for line in self._lines.values() for one in self._expired(line, now_s)]
-        given = [one for line in self._lines.values() for one in _granted(line, now_s)]
+        given = [one for line in self._lines.values() for one in self._granted(line, now_s)]
         return Dispatch(tuple(given), tuple(refused))
 
     def put_back(self, held: HeldRequest, now_s: float) -> None:
@@ -243,6 +250,7 @@ class RequestBuffer:
             line.release(at)
             line.most[at] = max(1, line.busy.get(at, 0))
             held.refused_by |= {at}
+            self._count(held, -FORWARD_BYTES)
         held.at, held.not_before_s = None, now_s + AGAIN_AFTER_S
         earlier = takewhile(lambda one: one.number < held.number, line.waiting)
         line.waiting.insert(sum(1 for _ in earlier), held)
@@ -300,6 +308,32 @@ class RequestBuffer:
             else:
                 yield held, self.expire(held, now_s)
 
+    def _granted(self, line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Endpoint]]:
+        """Dispatch what the replicas, and the bytes of the namespace, have room for."""
+        later: list[HeldRequest] = []
+        namespace = namespace_of(line.served.key)
+        while line.waiting and line.free() is not None:
+            if not self._bytes.fits(namespace, FORWARD_BYTES) and line.busy:
+                break  # at least one at a time goes on, or the bodies would wait for themselves
+            held = line.waiting.popleft()
+            if held.not_before_s > now_s:
+                later.append(held)
+                continue
+            host = line.free(held.refused_by)
+            assert host is not None
+            held.at = host
+            line.busy[host] = line.busy.get(host, 0) + 1
+            self._count(held, FORWARD_BYTES)
+            yield held, host
+        line.waiting.extendleft(reversed(later))
+
+    def _count(self, held: HeldRequest, size: int) -> None:
+        held.size += size
+        if size < 0:
+            self._bytes.give_back(namespace_of(held.key), -size)
+        else:
+            self._bytes.take(namespace_of(held.key), size)
+
     def _refusal(
         self, line: ServiceQueue, now_s: float, status: int, why: RefusalReason, message: str
     ) -> Refusal:
@@ -310,18 +344,3 @@ class RequestBuffer:
 def namespace_of(key: str) -> str:
     """Return the namespace of a service's key, the owner of a share of the bounds."""
     return key.partition("/")[0]
-
-
-def _granted(line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Endpoint]]:
-    later: list[HeldRequest] = []
-    while line.waiting and line.free() is not None:
-        held = line.waiting.popleft()
-        if held.not_before_s > now_s:
-            later.append(held)
-            continue
-        host = line.free(held.refused_by)
-        assert host is not None
-        held.at = host
-        line.busy[host] = line.busy.get(host, 0) + 1
-        yield held, host
-    line.waiting.extendleft(reversed(later))

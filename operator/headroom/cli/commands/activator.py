@@ -33,7 +33,7 @@ def activator(
     ] = 2048,
     body_mib: Annotated[
         int, typer.Option(min=1, help="Maximum size of all held requests, in MiB.")
-    ] = 256,
+    ] = 128,
     max_hold: Annotated[str, typer.Option(help="Maximum time to hold a request.")] = "15m",
     drain: Annotated[
         str, typer.Option(help="Time after SIGTERM to wait for a replica to become warm.")
