@@ -144,14 +144,14 @@ async def test_long_list_is_read_in_pages_of_one_version(
 async def test_list_of_large_objects_is_read_in_smaller_pages(
     api: KubernetesApi, server: Answering
 ) -> None:
-    """Objects of 1 MB: 100 of them are refused, 12 as well, and one at a time is read."""
+    """Objects of 0.5 MB: 100 of them are refused, 12 as well, and one at a time is read."""
 
     async def answer(request: web.Request) -> web.Response:
         first = int(request.query.get("continue", "0"))
         count = min(int(request.query["limit"]), 20 - first)
         more = str(first + count) if first + count < 20 else ""
         names = [str(first + at) for at in range(count)]
-        items = [{"metadata": {"name": name}, "x": "y" * 1_000_000} for name in names]
+        items = [{"metadata": {"name": name}, "x": "y" * 500_000} for name in names]
         return web.json_response({"metadata": {"continue": more}, "items": items})
 
     server.answer = answer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from bench.figures import Figure
-from reliability.attacks import gateway, operator, server
+from reliability.attacks import activator, gateway, operator, server
 from reliability.testbed import SharedCluster
 
 TITLE = "Attacks within the shipped limits"
@@ -50,7 +50,16 @@ async def _gateway(asked: Asked, say: Say) -> Sequence[Figure]:
     return await gateway.measure(seconds, asked.only, quick=asked.quick, say=say)
 
 
-COMPONENTS: Mapping[str, Component] = {"server": _server, "gateway": _gateway}
+async def _activator(asked: Asked, say: Say) -> Sequence[Figure]:
+    seconds = asked.seconds_or(activator.ATTACK_S, activator.QUICK_S)
+    return await activator.measure(seconds, asked.only, quick=asked.quick, say=say)
+
+
+COMPONENTS: Mapping[str, Component] = {
+    "server": _server,
+    "activator": _activator,
+    "gateway": _gateway,
+}
 """Those that need no cluster."""
 OPERATOR = "operator"
 """The one that needs a cluster."""

@@ -15,6 +15,8 @@ import httptools
 from headroom.activator.request_buffer import HEAD_BYTES, Refusal
 from headroom.gateway.routes import DEADLINE, GRPC_DEADLINE, IDEMPOTENT, NO_RETRY
 
+PIECE = 1 << 14
+"""Of a read and of a write; a connection holds a few of them."""
 _GRPC_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _HEAD_END = b"\r\n\r\n"
 _CONNECTION = frozenset({b"connection", b"keep-alive", b"proxy-connection"})
@@ -30,8 +32,8 @@ class Incoming:
 
     head: bytes = b""
     """Request line and headers with the empty line; empty until completely received."""
-    rest: bytearray = field(default_factory=bytearray)
-    """The body with its framing."""
+    pieces: list[bytearray] = field(default_factory=list)
+    """The body with its framing. Pieces of one size leave no gaps in memory, as growing does."""
     complete: bool = False
     upgrade: bool = False
     headers: dict[str, str] = field(default_factory=dict)
@@ -44,12 +46,13 @@ class Incoming:
         if self._parser is None:
             self._parser = httptools.HttpRequestParser(self)
         if self.head:
-            self.rest += data
+            self.add(data)
         else:
             self._raw += data
             head, end, body = bytes(self._raw).partition(_HEAD_END)
             if end:
-                self.head, self.rest, self._raw = head + end, bytearray(body), bytearray()
+                self.head, self._raw = head + end, bytearray()
+                self.add(body)
             elif len(self._raw) > HEAD_BYTES:
                 raise MalformedError(f"the request's head must be at most {HEAD_BYTES} bytes")
         try:
@@ -58,6 +61,29 @@ class Incoming:
             self.upgrade = self.complete = True
         except httptools.HttpParserError as error:
             raise MalformedError(str(error)) from error
+
+    def add(self, data: bytes) -> None:
+        """Add bytes behind the head, to the last piece where it is small."""
+        if self.pieces and len(self.pieces[-1]) + len(data) <= PIECE:
+            self.pieces[-1] += data
+        elif data:
+            self.pieces.append(bytearray(data))
+
+    def drop(self) -> None:
+        """Release its memory now: parser and request refer to each other."""
+        self._parser = None
+        self.pieces.clear()
+        self._raw.clear()
+
+    @property
+    def rest(self) -> bytes:
+        """The body with its framing, as one copy."""
+        return b"".join(self.pieces)
+
+    @property
+    def size(self) -> int:
+        """Bytes of head and body."""
+        return len(self.head) + sum(map(len, self.pieces))
 
     @property
     def timeout_s(self) -> float | None:

@@ -17,7 +17,13 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from headroom.activator.dispatcher import Dispatcher, Outcome
-from headroom.activator.http_request import Incoming, MalformedError, answer, status_of
+from headroom.activator.http_request import (
+    PIECE,
+    Incoming,
+    MalformedError,
+    answer,
+    status_of,
+)
 from headroom.activator.metrics import Metrics
 from headroom.activator.request_buffer import (
     HEAD_BYTES,
@@ -38,8 +44,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-PIECE = 1 << 14
-"""Of a read and of a write; a connection holds a few of them."""
 SOCKET_BYTES = 1 << 15
 """Of the kernel's buffer of arriving bytes, which may be read at once."""
 READ_WITHIN_S = 60.0
@@ -160,14 +164,15 @@ class HoldingProxy:
         self, key: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         held: HeldRequest | None = None
+        incoming = Incoming()
         loop = asyncio.get_running_loop()
         try:
-            incoming = await self._head(key, reader)
-            if isinstance(incoming, Refusal):
-                await self._refuse(key, writer, incoming)
+            other = await self._head(key, reader, incoming)
+            if isinstance(other, Refusal):
+                await self._refuse(key, writer, other)
                 return
-            if isinstance(incoming, bytes):
-                await self._pipe_http2(key, incoming, reader, writer)
+            if other is not None:
+                await self._pipe_http2(key, other, reader, writer)
                 return
             admitted = self._buffer.admit(key, loop.time(), incoming.timeout_s)
             self._on_request(key)
@@ -187,6 +192,7 @@ class HoldingProxy:
         except (OSError, TimeoutError):
             self._metrics.ended(key, "Left")
         finally:
+            incoming.drop()
             if held is not None:
                 self.dispatcher.end(held)
             writer.close()
@@ -222,9 +228,11 @@ class HoldingProxy:
             with suppress(OSError):
                 await calls.wait_closed()
 
-    async def _head(self, key: str, reader: asyncio.StreamReader) -> Incoming | bytes | Refusal:
+    async def _head(
+        self, key: str, reader: asyncio.StreamReader, incoming: Incoming
+    ) -> bytes | Refusal | None:
         """Read a request at least to the end of its headers; return the first bytes of HTTP/2."""
-        incoming, namespace = Incoming(), namespace_of(key)
+        namespace = namespace_of(key)
         taken = 0
         try:
             async with asyncio.timeout(READ_WITHIN_S):
@@ -239,7 +247,7 @@ class HoldingProxy:
                     self._heads.take(namespace, len(data))
                     taken += len(data)
                     incoming.feed(data)
-            return incoming
+            return None
         finally:
             self._heads.give_back(namespace, taken)
 
@@ -248,7 +256,7 @@ class HoldingProxy:
     ) -> Refusal | None:
         """Read the whole request; return the refusal if it is too large."""
         loop = asyncio.get_running_loop()
-        size = len(incoming.head) + len(incoming.rest)
+        size = incoming.size
         async with asyncio.timeout(READ_WITHIN_S):
             while True:
                 refusal = self._buffer.grow(held, size, loop.time())
@@ -302,7 +310,7 @@ class HoldingProxy:
                 refusal = self._buffer.grow(held, len(more.result()), loop.time())
                 if refusal is not None:
                     return refusal
-                connection.incoming.rest += more.result()
+                connection.incoming.add(more.result())
                 more = asyncio.create_task(connection.reader.read(PIECE))
         finally:
             more.cancel()
@@ -368,9 +376,8 @@ async def _first(reader: asyncio.StreamReader) -> bytes:
 async def _send(connection: HeldConnection, held_s: float, writer: asyncio.StreamWriter) -> None:
     """Send the held request in pieces, without a second copy of its body; then what follows."""
     writer.write(connection.incoming.forwarded_head(held_s))
-    body = connection.incoming.rest
-    for at in range(0, len(body), PIECE):
-        writer.write(bytes(body[at : at + PIECE]))
+    for piece in connection.incoming.pieces:
+        writer.write(bytes(piece))
         await writer.drain()
     await _copy(connection.reader, writer)
 
