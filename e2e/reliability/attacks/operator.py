@@ -1,4 +1,4 @@
-"""The operator beside hostile pods, in a cgroup of the chart's size, on a real API server."""
+"""The operator among hostile pods, in a cgroup of the chart's size, on a real API server."""
 
 from __future__ import annotations
 
