@@ -146,7 +146,7 @@ def http_options(
         direct,
         receiving=receiving,
         connections=Shares(settings.max_connections),
-        sending=Shares(application.receiving.most),
+        sending=Shares(receiving.most),
     )
 
 

@@ -129,6 +129,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._count_unsent(0)
         if self._streaming is not None:
             self._streaming.on_writable()
 
@@ -142,10 +143,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._send_timer = self.loop.call_later(
             self._options.receive_timeout_s, self.transport.abort
         )
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._count_unsent(0)
 
     def data_received(self, data: bytes) -> None:
         if self._rejection is not None:
