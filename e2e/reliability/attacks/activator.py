@@ -128,7 +128,7 @@ class _Stage:
 
 @contextlib.asynccontextmanager
 async def _stage(cgroup: MemoryCgroup, folder: Path) -> AsyncIterator[_Stage]:
-    async def authenticate(_: str) -> bool:
+    async def authenticate(_: str, __: str) -> bool:
         return True
 
     desk, desk_port, port = ActivatorApi(authenticate, hold_s=0.5), free_port(), free_port()
