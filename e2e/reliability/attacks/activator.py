@@ -162,10 +162,14 @@ def _served(key: str, port: int, *replicas: Endpoint) -> Served:
 class _Silent(asyncio.Protocol):
     """A connection that is accepted and never read."""
 
+    def __init__(self, opened: set[asyncio.Transport]) -> None:
+        self._opened = opened
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read nothing."""
         assert isinstance(transport, asyncio.Transport)
         transport.pause_reading()
+        self._opened.add(transport)
 
 
 @contextlib.asynccontextmanager
@@ -180,12 +184,17 @@ async def _replica() -> AsyncIterator[tuple[Endpoint, Endpoint]]:
             await writer.drain()
         writer.close()
 
-    loop = asyncio.get_running_loop()
+    loop, opened = asyncio.get_running_loop(), set[asyncio.Transport]()
     good = await asyncio.start_server(answers, "127.0.0.1", 0)
-    silent = await loop.create_server(_Silent, "127.0.0.1", 0, backlog=4096)
+    silent = await loop.create_server(lambda: _Silent(opened), "127.0.0.1", 0, backlog=4096)
     async with good, silent:
         ports = [one.sockets[0].getsockname()[1] for one in (good, silent)]
-        yield Endpoint("127.0.0.1", ports[0]), Endpoint("127.0.0.1", ports[1])
+        try:
+            yield Endpoint("127.0.0.1", ports[0]), Endpoint("127.0.0.1", ports[1])
+        finally:
+            for transport in opened:
+                transport.abort()
+            await asyncio.sleep(0)
 
 
 @contextlib.asynccontextmanager
