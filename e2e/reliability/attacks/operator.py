@@ -35,6 +35,8 @@ LOOK_EVERY_S = 0.25
 READY_WITHIN_S = 300.0
 ANNOTATIONS = {f"example.com/a{number}": "x" * 4000 for number in range(62)}
 """As large as an object may have them."""
+BOUND_BY_HAND = {"headroom.dev/pod-template": "unrestricted"}
+"""Pods name their node, so that no scheduler is waited for; the admission policy refuses that."""
 Say = Callable[[str], None]
 
 
@@ -128,7 +130,8 @@ async def survive(on: SharedCluster, seconds: float, pods_each: int) -> Outcome:
     with memory_cgroup(limit_bytes()) as cgroup:
         async with _pods() as port, _running(on, cgroup, victims) as (operator, kubelet):
             for one in (victims, *namespaces):
-                await on.admin.create("/api/v1/namespaces", {"metadata": {"name": one}})
+                metadata = {"name": one, "labels": BOUND_BY_HAND}
+                await on.admin.create("/api/v1/namespaces", {"metadata": metadata})
             await _accounts(on, (victims, *namespaces))
             for number in range(2):
                 body = victim(f"v{number}", victims, port)

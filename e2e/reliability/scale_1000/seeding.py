@@ -71,7 +71,10 @@ async def make_namespaces(admin: Admin, services: Iterable[int], unrelated: int)
     names |= {f"{UNRELATED}-{one}" for one in range(-(-unrelated // PODS_PER_NAMESPACE))}
     for name in sorted(names):
         try:
-            await admin.create("/api/v1/namespaces", {"metadata": {"name": name}})
+            # pods name their node, which the admission policy refuses elsewhere
+            labels = {"headroom.dev/pod-template": "unrestricted"}
+            body = {"metadata": {"name": name, "labels": labels}}
+            await admin.create("/api/v1/namespaces", body)
         except Refused as error:
             if error.code != 409:
                 raise
