@@ -3,7 +3,8 @@
     limit >= idle + 2 x arriving + 16 x largest JSON body + waiting bytes + connections x 50 kB
 
 Arriving bytes count twice, because a body is copied once when it is complete; one body at a time
-is parsed. `make reliability ARGS=attacks` has all attacks; here are a few, for seconds.
+is parsed. `make reliability ARGS=attacks` has all attacks and measures how long probes wait, which
+says nothing while other tests run; here are a few, for seconds.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from reliability.attacks import server
 
 pytestmark = pytest.mark.clock
 
-PROBE_WITHIN_S = 5.0
-"""On a machine with other tests; the attacks of `make reliability` compare with one second."""
 CLIENTS = 100
 
 
@@ -32,4 +31,3 @@ async def test_server_survives_attacks_at_the_limit_of_the_sample(
     found = await server.survive(server.MODELS[model], attacks, 2.0, CLIENTS)
     assert found.kills == 0
     assert found.peak_bytes < server.sample()[1]
-    assert max(found.waited_s.values()) < PROBE_WITHIN_S

@@ -296,7 +296,7 @@ CLIENTS = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, derandomize=True)
 @given(
     clients=CLIENTS,
     bounded=st.booleans(),
