@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headroom.scaling.replica_defect import Replacement
+from headroom.scaling.token_values import GenerationSample, TokenTargets
 from headroom.scaling.tuning import Tuning
 
 
@@ -168,6 +169,8 @@ class Policy:
     """A pod that warms up for longer is late, whatever was measured before."""
     replacement_objection: str = ""
     """Why slow or failing replicas are not replaced; empty: they are."""
+    token_targets: TokenTargets | None = None
+    """None: the service has no promise on tokens."""
     tuning: Tuning = field(default_factory=Tuning)
     """Constants of the decision; users do not set them."""
 
@@ -235,6 +238,12 @@ class PodSample:
     """Parallel executions of the server."""
     retried: float = 0.0
     """Of the arrivals, those that said that they were retries."""
+    first_token: LatencyCounts | None = None
+    """Time to first token; None if the server does not report it."""
+    output_token: LatencyCounts | None = None
+    """Time per output token after the first, per request."""
+    generation: GenerationSample | None = None
+    """None: the server does not generate tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
