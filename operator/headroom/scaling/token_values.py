@@ -139,7 +139,7 @@ class CostSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationSample:
-    """What a pod that generates reports on one page, beside its `PodSample`.
+    """What a pod that generates reports on one page, in addition to its `PodSample`.
 
     Counters are cumulative since the start of the pod's process. None: the server does not
     report it; nothing is guessed in its place.
