@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from headroom.scaling.latency_counts import LatencyCounts
+
 COST_TERMS = 5
 """Terms of an iteration's time: 1, P, D, KV, X; see `IterationCost`."""
 
@@ -173,3 +175,7 @@ class GenerationSample:
     """Lengths of the prompts of ended requests."""
     output_lengths: TokenCounts | None = None
     """Lengths of the answers of ended requests."""
+    first_token: LatencyCounts | None = None
+    """Time to first token."""
+    output_token: LatencyCounts | None = None
+    """Time per output token after the first, one value per request."""

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headroom.scaling.latency_counts import LatencyCounts as LatencyCounts
 from headroom.scaling.replica_defect import Replacement
 from headroom.scaling.token_values import GenerationSample, TokenTargets
 from headroom.scaling.tuning import Tuning
@@ -198,22 +199,6 @@ class CostModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyCounts:
-    """A cumulative histogram: counts[i] requests took at most bounds_s[i]; the last is +Inf."""
-
-    bounds_s: tuple[float, ...]
-    counts: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        """Raise ValueError unless both have the same length."""
-        if len(self.bounds_s) != len(self.counts):
-            raise ValueError(
-                f"latency counts must have one count per bound; got {len(self.bounds_s)} bounds, "
-                f"{len(self.counts)} counts"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PodSample:
     """One scrape of one pod: all counters and gauges at one instant."""
 
@@ -238,10 +223,6 @@ class PodSample:
     """Parallel executions of the server."""
     retried: float = 0.0
     """Of the arrivals, those that said that they were retries."""
-    first_token: LatencyCounts | None = None
-    """Time to first token; None if the server does not report it."""
-    output_token: LatencyCounts | None = None
-    """Time per output token after the first, per request."""
     generation: GenerationSample | None = None
     """None: the server does not generate tokens."""
 
