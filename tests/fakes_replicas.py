@@ -11,7 +11,6 @@ import numpy as np
 from headroom.scaling import (
     CostModel,
     Decision,
-    LatencyCounts,
     Observation,
     Pod,
     PodSample,
@@ -20,6 +19,7 @@ from headroom.scaling import (
     State,
     decide,
 )
+from headroom.scaling.latency_counts import LatencyCounts
 
 BOUNDS_S = (0.5, 1.5, math.inf)
 TRUE = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4)

@@ -9,7 +9,6 @@ from headroom.scaling import (
     Allocation,
     CostModel,
     Decision,
-    LatencyCounts,
     Observation,
     Pod,
     PodSample,
@@ -18,6 +17,7 @@ from headroom.scaling import (
     State,
     decide,
 )
+from headroom.scaling.latency_counts import LatencyCounts
 
 BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, math.inf)
 COST = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=4)

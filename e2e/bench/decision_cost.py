@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from headroom.scaling import (
     CostModel,
-    LatencyCounts,
     Observation,
     Pod,
     PodSample,
@@ -26,6 +25,7 @@ from headroom.scaling import (
     decide,
 )
 from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.latency_counts import LatencyCounts
 
 SIZES = (3, 12, 50, 1000)
 BATCHES = (4, 8, 32, 64)

@@ -15,7 +15,6 @@ from headroom.controller.gather.route_status import NOT_ROUTED
 from headroom.scaling import (
     CostModel,
     Direction,
-    LatencyCounts,
     Observation,
     Pod,
     PodSample,
@@ -23,6 +22,7 @@ from headroom.scaling import (
     State,
 )
 from headroom.scaling.latency.correction import Correction
+from headroom.scaling.latency_counts import LatencyCounts
 from headroom.telemetry.pod_samples import PodSamples
 
 START_S = 1_800_000_000.0

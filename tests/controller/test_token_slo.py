@@ -17,7 +17,6 @@ from headroom.scaling import (
     Decision,
     Direction,
     Freshness,
-    LatencyCounts,
     LimitApplied,
     Policy,
     Reason,
@@ -26,6 +25,7 @@ from headroom.scaling import (
     Signals,
     State,
 )
+from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.post_rules import PostRuleInputs, apply_post_rules
 from pods_world import Pods
 

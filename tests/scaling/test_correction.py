@@ -10,11 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes_scaling import BOUNDS_S, COST, Service, policy
-from headroom.scaling import CostModel, LatencyCounts, PodSample, Policy
+from headroom.scaling import (
+    CostModel,
+    PodSample,
+    Policy,
+)
 from headroom.scaling.forecast.analog_forecast import AnalogForecast
 from headroom.scaling.forecast.forecast import Forecast
 from headroom.scaling.latency.correction import Correction
 from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.latency_model import corrected_target_s
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component, Tuning

@@ -13,7 +13,6 @@ from fakes_scaling import BOUNDS_S, COST, Service, policy
 from headroom.scaling import (
     Direction,
     Freshness,
-    LatencyCounts,
     PodSample,
     Reason,
     ReplicaCounts,
@@ -23,6 +22,7 @@ from headroom.scaling import (
 )
 from headroom.scaling.explanation import binding, counterfactuals, gap_to_model, message
 from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.recommenders import for_latency
 from headroom.scaling.values import MISSING, LimitApplied, Recommendation, format_seconds
 

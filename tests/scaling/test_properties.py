@@ -13,7 +13,6 @@ from headroom.scaling import (
     Allocation,
     Direction,
     Freshness,
-    LatencyCounts,
     Observation,
     Pod,
     PodSample,
@@ -23,6 +22,7 @@ from headroom.scaling import (
     State,
     decide,
 )
+from headroom.scaling.latency_counts import LatencyCounts
 
 NOW_S = 10_000.0
 

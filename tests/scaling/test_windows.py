@@ -11,7 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes_scaling import ready_pod, sample
-from headroom.scaling.values import LatencyCounts, Observation, Pod, PodState
+from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values import (
+    Observation,
+    Pod,
+    PodState,
+)
 from headroom.scaling.windows.counter_series import HORIZON_S
 from headroom.scaling.windows.histogram import attainment, percentile
 from headroom.scaling.windows.sliding_windows import BatchStats, Windows

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values import (
     Allocation,
     CostModel,
@@ -17,7 +18,6 @@ from headroom.scaling.values import (
     DemandKnown,
     Direction,
     Freshness,
-    LatencyCounts,
     LimitApplied,
     Observation,
     Obstacle,

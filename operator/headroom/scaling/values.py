@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headroom.scaling.latency_counts import LatencyCounts as LatencyCounts
+from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.replica_defect import Replacement
 from headroom.scaling.token_values import GenerationSample, TokenTargets
 from headroom.scaling.tuning import Tuning

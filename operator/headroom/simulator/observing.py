@@ -8,7 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import CostModel, LatencyCounts, PodSample, PodState
+from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values import (
+    CostModel,
+    PodSample,
+    PodState,
+)
 from headroom.simulator import kernel
 from headroom.simulator.fleet import Fleet, Replica
 from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, Column

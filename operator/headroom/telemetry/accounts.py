@@ -22,7 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headroom.profiles.values import Profile
-from headroom.scaling.values import CostModel, LatencyCounts, PodSample
+from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values import CostModel, PodSample
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.physical_bounds import check_batches
 from headroom.telemetry.reading import Reading

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headroom.scaling.values import LatencyCounts, PodSample
+from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values import PodSample
 from headroom.telemetry.accounts import Account
 from headroom.telemetry.reading import Reading
 

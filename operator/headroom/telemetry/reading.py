@@ -14,7 +14,7 @@ from operator import itemgetter
 from weakref import WeakKeyDictionary
 
 from headroom.profiles.values import QUANTITIES, Histogram, Label, Metric, Profile
-from headroom.scaling.values import LatencyCounts
+from headroom.scaling.latency_counts import LatencyCounts
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
 from headroom.telemetry.exposition import ExpositionReader, Layout, Page, Series
 from headroom.telemetry.physical_bounds import check_counts, check_quantities

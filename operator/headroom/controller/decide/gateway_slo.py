@@ -17,10 +17,10 @@ import numpy as np
 from headroom.controller.gather.gateway_counters import ServiceTotals
 from headroom.gateway.access_counts import Bin
 from headroom.scaling import Policy
+from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values import (
     Freshness,
     GatewayRejections,
-    LatencyCounts,
     Observation,
     Pod,
     PodSample,

@@ -20,11 +20,8 @@ from dataclasses import dataclass, field, replace
 from headroom.api.spec import ServiceLevel
 from headroom.api.status import duration_text
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
-from headroom.scaling.values import (
-    Decision,
-    LatencyCounts,
-    Policy,
-)
+from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values import Decision, Policy
 
 CONSTANT_S = 300.0
 """Like the latency correction's: several cold starts, so that added replicas are ready."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import LatencyCounts
+from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.windows.histogram import percentile
 
 WINDOW_S = 60.0

@@ -18,7 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headroom.scaling.values import CostModel, LatencyCounts, Observation, Pod, PodSample, PodState
+from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values import (
+    CostModel,
+    Observation,
+    Pod,
+    PodSample,
+    PodState,
+)
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_SECONDS,
