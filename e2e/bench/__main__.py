@@ -31,7 +31,9 @@ from bench import (
 from bench.figures import Figure, all_hold, table
 from cluster import ClusterError, Node
 from cluster.progress import OnConsole, Progress
+from generation_peers import command
 
+PEERS = "generation-peers"
 HELD, FAILED, INTERRUPTED = 0, 1, 130
 WIDTH_WITHOUT_TERMINAL = 120
 
@@ -71,7 +73,10 @@ TITLES = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the parts that are named, or all, and return the exit status."""
-    wanted = _parser().parse_args(argv).part or [part for part in TITLES if part != "gpu"]
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == [PEERS]:  # it takes options of its own
+        return command.main(words[1:])
+    wanted = _parser().parse_args(words).part or [part for part in TITLES if part != "gpu"]
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
@@ -121,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
         "part",
         nargs="*",
         type=_part,
-        help=f"one or more of {', '.join(TITLES)}; all but gpu by default",
+        help=f"one or more of {', '.join(TITLES)}, by default all but gpu; or {PEERS} [--help]",
     )
     return parser
 

@@ -1,0 +1,1 @@
+"""Our generating server compared with other engines: same model, precision, requests and cores."""

