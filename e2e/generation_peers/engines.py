@@ -30,7 +30,7 @@ class Setup:
     """What all engines share."""
 
     folder: Path
-    """The model's folder; a GGUF file is written beside it."""
+    """The model's folder; a GGUF file is written next to it."""
     context_tokens: int
     python: str = sys.executable
 
