@@ -248,7 +248,7 @@ def page(*, model: str, served: int, running: int = 0, late: int = 0, factor: fl
     """Expose a server that answers each request in 250 ms, one per batch; late ones in 4 s."""
     seconds = 0.21 * (served + (factor - 1.0) * late)
     text = _template(model).replace("SECONDS", f"{seconds:.6f}")
-    text = text.replace("WITHIN", str(served - late))
+    text = text.replace("WITHIN", str(served - late)).replace("RECEIVED", str(served + running))
     return text.replace("SERVED", str(served)).replace("RUNNING", str(running))
 
 
@@ -256,7 +256,7 @@ def page(*, model: str, served: int, running: int = 0, late: int = 0, factor: fl
 def _template(model: str) -> str:
     label = f'model="{model}"'
     lines = [
-        f"headroom_requests_received_total{{{label}}} SERVED",
+        f"headroom_requests_received_total{{{label}}} RECEIVED",
         f'headroom_requests_total{{{label},outcome="ok"}} SERVED',
         f"headroom_requests_waiting{{{label}}} 0",
         f"headroom_requests_running{{{label}}} RUNNING",

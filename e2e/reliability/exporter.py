@@ -182,7 +182,7 @@ def page(model: str, *, served: int, waiting: int = 0) -> str:
     """Expose a server that answered so many requests, one per batch."""
     label = f'model="{model}"'
     numbers = {
-        f"headroom_requests_received_total{{{label}}}": served,
+        f"headroom_requests_received_total{{{label}}}": served + waiting,
         f'headroom_requests_total{{{label},outcome="ok"}}': served,
         f"headroom_requests_waiting{{{label}}}": waiting,
         f"headroom_requests_running{{{label}}}": 0,

@@ -13,13 +13,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-FIXED_S, PER_ITEM_S, MAX_BATCH = 0.15, 0.06, 4
-FULL_BATCH_RPS = MAX_BATCH / (FIXED_S + PER_ITEM_S * MAX_BATCH)
-"""10.26: what a replica does in full batches."""
-MODEL = "resnet"
-_BOUNDS = ("0.1", "0.25", "0.5", "1", "2", "+Inf")
-_REQUEST_BOUND = 2
-"""Requests take between 0.25 s and 0.5 s."""
+from reliability.figures import FULL_BATCH_RPS, MODEL, Figures
+from reliability.lies import Lie, tell
 
 
 class Fault(StrEnum):
@@ -68,16 +63,25 @@ class Trial:
     """The scale-down window."""
     fault_share: float
     """Chance per pod and tick that an episode of a fault begins."""
-    kinds: tuple[Fault, ...]
+    kinds: tuple[Fault | Lie, ...]
+    liars: int = 0
+    """Replicas whose pages are wrong; 0: each may have faults. The first ones."""
+    loud: bool = False
+    """Whether each page shows that it lies, so that all replicas may lie."""
 
     @property
     def all_needed(self) -> bool:
         """Return whether one replica fewer could not carry the arrivals below the ceiling of 0.8.
 
-        No observer can know that while a server reports wrong figures in well-formed pages.
+        No observer can know that while all replicas report wrong figures in well-formed pages.
         """
-        if Fault.INFLATED in self.kinds:
+        if self.liars == self.replicas and not self.loud:
             return False
+        return self.needed_by_load
+
+    @property
+    def needed_by_load(self) -> bool:
+        """Return the same for an observer who knows the arrivals."""
         return self.rate_rps > 0.8 * FULL_BATCH_RPS * (self.replicas - 1)
 
 
@@ -88,7 +92,16 @@ def draw(number: int) -> Trial:
     carried_rps = 0.8 * FULL_BATCH_RPS
     needs_all = chance.random() < 2 / 3
     load = replicas - chance.uniform(0.1, 0.7) if needs_all else chance.uniform(0.0, 0.3)
-    kinds = tuple(chance.sample(list(Fault), k=chance.randint(1, 4)))
+    kinds: tuple[Fault | Lie, ...] = tuple(chance.sample(list(Fault), k=chance.randint(1, 4)))
+    liars, loud = 0, False
+    if number % 2:
+        loud = chance.random() < 0.1
+        kinds = tuple(chance.sample(list(Lie), k=chance.randint(1, 3)))
+        replicas = chance.randint(2, 4)
+        load = replicas - chance.uniform(0.1, 0.7) if needs_all else chance.uniform(0.0, 0.3)
+        liars = 1 if chance.random() < 0.8 else replicas
+        if loud:
+            kinds, liars = (Lie.ABSURD,), replicas
     return Trial(
         number=number,
         replicas=replicas,
@@ -98,6 +111,8 @@ def draw(number: int) -> Trial:
         hold_s=chance.choice((4.0, 6.0, 10.0)),
         fault_share=chance.choice((0.0, 0.02, 0.1, 0.3)),
         kinds=kinds,
+        liars=liars,
+        loud=loud,
     )
 
 
@@ -107,8 +122,12 @@ class Server:
 
     uid: str
     served: float = 0.0
-    fault: Fault | None = None
+    fault: Fault | Lie | None = None
     ticks_left: int = 0
+    episode: int = 0
+    """A number that all pages of an episode of a lie share."""
+    last_served: int = 0
+    """What it had served at that page."""
     last: str = ""
     """Its last page without a fault."""
     since_last: int = 0
@@ -119,7 +138,7 @@ class Scraped(NamedTuple):
     """The result of one scrape of a pod."""
 
     pod: str
-    fault: Fault | None
+    fault: Fault | Lie | None
     page: str | None
     """None: nothing came."""
     age_s: float = 0.0
@@ -137,18 +156,23 @@ class Pages:
         """Go on from here by chances of the path's own."""
         return Pages(self._trial, path, [replace(server) for server in self._servers])
 
-    def next(self) -> list[Scraped]:
-        """Return what is scraped of each pod."""
+    def next(self, *, honest: bool = False) -> list[Scraped]:
+        """Return what is scraped of each pod; without any new fault if all are `honest` now."""
         share = self._trial.rate_rps * TICK_S / len(self._servers)
-        return [self._of(server, share) for server in self._servers]
+        liars = self._trial.liars or len(self._servers)
+        return [
+            self._of(server, share, may_fail=place < liars and not honest)
+            for place, server in enumerate(self._servers)
+        ]
 
-    def _of(self, server: Server, arrivals: float) -> Scraped:
+    def _of(self, server: Server, arrivals: float, *, may_fail: bool) -> Scraped:
         server.served += arrivals
         server.since_last += 1
         if server.ticks_left == 0:
             was_heard, server.fault = server.fault is None, None
-            if self._chance.random() < self._trial.fault_share:
+            if may_fail and self._chance.random() < self._trial.fault_share:
                 server.fault = self._chance.choice(self._trial.kinds)
+                server.episode = self._chance.randrange(10**6)
                 server.ticks_left = self._chance.randint(1, 12)
                 if server.fault is Fault.RESTARTED:  # arrivals during its silence are unknown
                     server.served = arrivals if was_heard else server.served
@@ -157,33 +181,20 @@ class Pages:
         text = page(int(server.served))
         if server.fault is None:
             server.last, server.since_last = text, 0
+            server.last_served = int(server.served)
             return Scraped(server.uid, None, text)
         if server.fault is Fault.STALE and server.last:
             return Scraped(server.uid, Fault.STALE, server.last, server.since_last * TICK_S)
+        if isinstance(server.fault, Lie):
+            true, earlier = Figures.of(int(server.served)), Figures.of(server.last_served)
+            text = tell(server.fault, true, earlier, server.episode, self._chance)
+            return Scraped(server.uid, server.fault, text)
         return Scraped(server.uid, server.fault, spoilt(text, server.fault, self._chance))
 
 
 def page(served: int, model: str = MODEL) -> str:
     """Expose a server that answered so many requests one by one, and has none in flight."""
-    label = f'model="{model}"'
-    bucket = f"headroom_request_duration_seconds_bucket{{{label},le="
-    lines = [
-        f"headroom_requests_received_total{{{label}}} {served}",
-        f'headroom_requests_total{{{label},outcome="ok"}} {served}',
-        f"headroom_requests_waiting{{{label}}} 0",
-        f"headroom_requests_running{{{label}}} 0",
-        f"headroom_max_batch_size{{{label}}} {MAX_BATCH}",
-        f"headroom_cost_fixed_seconds{{{label}}} {FIXED_S}",
-        f"headroom_cost_per_item_seconds{{{label}}} {PER_ITEM_S}",
-        f"headroom_execution_duration_seconds_count{{{label}}} {served}",
-        f"headroom_execution_duration_seconds_sum{{{label}}} {served * 0.21:.6f}",
-        f"headroom_batch_size_sum{{{label}}} {served}",
-        *(
-            f'{bucket}"{le}"}} {served if place >= _REQUEST_BOUND else 0}'
-            for place, le in enumerate(_BOUNDS)
-        ),
-    ]
-    return "\n".join(lines) + "\n"
+    return Figures.of(served).text(model)
 
 
 def spoilt(text: str, fault: Fault, chance: random.Random) -> str | None:

@@ -1,7 +1,12 @@
 """Generated telemetry through the production path: text, samples, decision.
 
-What must never happen: a number outside the bounds; a removal while all replicas are needed; a
-removal although a replica had said nothing for longer than a stale sample is believed.
+What must never happen: a number outside the bounds; an exception; a removal while all replicas are
+needed; a removal although a replica had said nothing for longer than a stale sample is believed.
+
+In half of the trees the pages are well-formed and wrong: those of one replica, or of all. While all
+replicas agree on a wrong figure that a server could have, no observer can know, and removals are
+not judged until `FORGOTTEN_S` after it; what one replica reports against the others must remove
+nothing at any time.
 
 A decision is a pure function, so sequences share their beginnings: from a state that was reached
 once, several go on, each by faults of its own. A sequence is a path through such a tree.
@@ -10,6 +15,7 @@ once, several go on, each by faults of its own. A sequence is a path through suc
 from __future__ import annotations
 
 import functools
+import json
 import multiprocessing
 import signal
 from collections import Counter
@@ -19,11 +25,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from headroom.api import InferenceService
+from headroom.profiles.headroom import HEADROOM
 from headroom.scaling import Decision, Direction, Observation, Pod, PodState, Policy, State, decide
 from headroom.scaling.values import PodSample
-from headroom.telemetry import headroom_page
 from headroom.telemetry.errors import TelemetryError
-from reliability.sequences import MODEL, TELLS_NOTHING, TICK_S, Fault, Pages, Trial, draw
+from headroom.telemetry.pod_samples import PodSamples
+from reliability.figures import MODEL
+from reliability.lies import Lie
+from reliability.sequences import TELLS_NOTHING, TICK_S, Fault, Pages, Scraped, Trial, draw
 from results import Results, Row
 
 START_S = 1_800_000_000.0
@@ -33,6 +42,12 @@ SEGMENTS = ((8, 1), (4, 4), (3, 4), (3, 4))
 """Ticks, and how many ways lead on by so many from each state: 64 sequences of 36 s in a tree, in
 264 ticks."""
 PART = "telemetry"
+RESTARTS_ON = 3
+"""The way from a state on which the operator restarts first."""
+LATER_EVERY, LATER_S = 16, 1200.0
+"""Of so many trees one sequence is followed for 20 minutes."""
+FORGOTTEN_S = 120.0
+"""After what all replicas reported wrongly, the decision is right again: two windows and a hold."""
 
 
 @dataclass(slots=True)
@@ -43,7 +58,13 @@ class Outcome:
     ticks: int = 0
     removals: int = 0
     """Sequences in which a removal was right and took place: the trial can fail."""
-    faults: Counter[Fault] = field(default_factory=Counter)
+    later: int = 0
+    """Sequences that were followed for 20 minutes after the last fault."""
+    restarts: int = 0
+    """Operators that went on from a checkpoint."""
+    steps_up: int = 0
+    """Sequences in which one replica alone caused more than one step up."""
+    faults: Counter[Fault | Lie] = field(default_factory=Counter)
     """Pages by what was wrong with them."""
     wrongs: list[str] = field(default_factory=list)
 
@@ -52,18 +73,25 @@ class Outcome:
         self.sequences += other.sequences
         self.ticks += other.ticks
         self.removals += other.removals
+        self.later += other.later
+        self.restarts += other.restarts
+        self.steps_up += other.steps_up
         self.faults += other.faults
         self.wrongs += other.wrongs
 
     @classmethod
     def of(cls, row: Row) -> Self:
         """Read it as it was kept."""
-        faults = Counter({Fault(kind): count for kind, count in row["faults"].items()})
+        faults = Counter({_kind(kind): count for kind, count in row["faults"].items()})
         return cls(**{**row, "faults": faults})
 
     def row(self) -> Row:
         """Return a row for the results."""
         return {**asdict(replace(self, faults=Counter())), "faults": dict(self.faults)}
+
+
+def _kind(text: str) -> Fault | Lie:
+    return Fault(text) if text in {kind.value for kind in Fault} else Lie(text)
 
 
 def run(numbers: Iterable[int]) -> Outcome:
@@ -107,24 +135,45 @@ class _SequenceState:
     """The state of a sequence."""
 
     pages: Pages
+    samples: PodSamples
     state: State
     current: int
     heard_s: dict[str, float]
     now_s: float = START_S
+    faulty_s: float = START_S
+    """When the last page with a fault was read."""
+    stepped: bool = False
+    """Whether one replica alone caused more than one step up."""
     path: str = ""
 
     @classmethod
     def of(cls, trial: Trial) -> Self:
         """Return the start: all replicas serve, and none has been scraped yet."""
         heard_s = {f"pod-{number}": START_S for number in range(trial.replicas)}
-        pages = Pages(trial)
-        return cls(pages=pages, state=State.initial(), current=trial.replicas, heard_s=heard_s)
+        return cls(
+            pages=Pages(trial),
+            samples=PodSamples(HEADROOM, MODEL),
+            state=State.initial(),
+            current=trial.replicas,
+            heard_s=heard_s,
+        )
 
     def branch(self, way: int) -> _SequenceState:
         """Go on from here on one of several ways."""
         path = f"{self.path}{way}"
-        heard_s = dict(self.heard_s)
-        return replace(self, path=path, pages=self.pages.branch(path), heard_s=heard_s)
+        return replace(
+            self,
+            path=path,
+            pages=self.pages.branch(path),
+            samples=self.samples.copy(),
+            heard_s=dict(self.heard_s),
+        )
+
+    def restart(self) -> None:
+        """Go on as another operator, from the checkpoint in the object's status."""
+        kept = json.loads(json.dumps(self.state.to_checkpoint()))
+        self.state = State.from_checkpoint(kept)
+        self.samples = PodSamples(HEADROOM, MODEL)
 
 
 def _go_on(
@@ -136,26 +185,46 @@ def _go_on(
 ) -> None:
     if not segments:
         outcome.sequences += 1
+        outcome.steps_up += course.stepped
+        if trial.number % LATER_EVERY == 1 and set(course.path) == {"0"}:
+            outcome.later += 1
+            _follow(trial, policy, course, outcome)
         return
     (ticks, ways), *rest = segments
     for way in range(ways):
         branch = course.branch(way)
+        if way == RESTARTS_ON:
+            branch.restart()
+            outcome.restarts += 1
         if any(_ends(trial, policy, branch, outcome) for _ in range(ticks)):
             outcome.sequences += 1
+            outcome.steps_up += branch.stepped
         else:
             _go_on(trial, policy, branch, rest, outcome)
 
 
-def _ends(trial: Trial, policy: Policy, course: _SequenceState, outcome: Outcome) -> bool:
+def _follow(trial: Trial, policy: Policy, course: _SequenceState, outcome: Outcome) -> None:
+    """Play 20 minutes without a new fault; what was wrong must not matter later."""
+    end_s = course.now_s + LATER_S
+    while course.now_s < end_s:
+        if _ends(trial, policy, course, outcome, honest=True):
+            return
+
+
+def _ends(
+    trial: Trial, policy: Policy, course: _SequenceState, outcome: Outcome, *, honest: bool = False
+) -> bool:
     """Play a tick; say whether it ended the sequence: by a removal, or by what must not be."""
     course.now_s += TICK_S
     outcome.ticks += 1
     where = f"trial {trial.number} {course.path}"
     samples = []
-    for uid, fault, text, age_s in course.pages.next():
-        sample = _sample(text, uid, course.now_s - age_s)
+    for scraped in course.pages.next(honest=honest):
+        uid, fault, _, age_s = scraped
+        sample = _sample(scraped, course)
         if fault is not None:
             outcome.faults[fault] += 1
+            course.faulty_s = course.now_s
         if sample is not None:
             samples.append(sample)
             course.heard_s[uid] = max(course.heard_s[uid], course.now_s - age_s)
@@ -167,24 +236,35 @@ def _ends(trial: Trial, policy: Policy, course: _SequenceState, outcome: Outcome
         pods=_pods(trial.replicas),
         samples=tuple(samples),
     )
-    decision, course.state = decide(policy, course.state, observation)
+    try:
+        decision, course.state = decide(policy, course.state, observation)
+    except Exception as error:  # noqa: BLE001  (one more thing that must not be)
+        outcome.wrongs.append(f"{where}: {type(error).__name__}: {error}")
+        return True
     silent_s = course.now_s - min(course.heard_s.values())
-    wrong = _wrong(trial, decision, silent_s > policy.stale_after_s)
+    needed = trial.all_needed or (
+        trial.needed_by_load and course.now_s - course.faulty_s > FORGOTTEN_S
+    )
+    wrong = _wrong(trial, decision, silent_s > policy.stale_after_s, needed=needed)
     if wrong:
         outcome.wrongs.append(f"{where}: {wrong}: {decision.message}")
-    elif decision.direction is Direction.DOWN:
+    elif decision.replicas < trial.replicas:
         outcome.removals += 1
-    course.current = max(course.current, decision.replicas)
-    return bool(wrong) or decision.direction is Direction.DOWN
+    if trial.liars == 1 and decision.replicas > trial.replicas + 1:
+        course.stepped = True
+    course.current = decision.replicas
+    return bool(wrong) or decision.replicas < trial.replicas
 
 
-def _wrong(trial: Trial, decision: Decision, silent: bool) -> str:
+def _wrong(trial: Trial, decision: Decision, silent: bool, *, needed: bool) -> str:
     """Say what must not be; empty: all is well."""
     if not trial.min_replicas <= decision.replicas <= trial.max_replicas:
         return f"{decision.replicas} replicas are out of bounds"
-    if decision.direction is Direction.DOWN and trial.all_needed:
+    if decision.direction is not Direction.DOWN:
+        return ""
+    if decision.replicas < trial.replicas and needed:
         return f"{decision.replicas} of {trial.replicas} replicas, though all are needed"
-    if decision.direction is Direction.DOWN and silent:
+    if silent:
         return "a removal while a replica is silent"
     return ""
 
@@ -202,12 +282,13 @@ def _pods(replicas: int) -> tuple[Pod, ...]:
     )
 
 
-def _sample(text: str | None, uid: str, now_s: float) -> PodSample | None:
+def _sample(scraped: Scraped, course: _SequenceState) -> PodSample | None:
     """Read a page as a tick does; what cannot be read is no sample."""
-    if text is None:
+    if scraped.page is None:
         return None
+    time_s = course.now_s - scraped.age_s
     try:
-        return headroom_page.read_sample(text, pod=uid, model=MODEL, time_s=now_s)
+        return course.samples.take(scraped.page, pod=scraped.pod, time_s=time_s)
     except TelemetryError:
         return None
 

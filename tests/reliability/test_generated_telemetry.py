@@ -8,7 +8,8 @@ import pytest
 
 from headroom.telemetry import headroom_page
 from headroom.telemetry.errors import TelemetryError
-from reliability.sequences import MODEL, TELLS_NOTHING, Fault, Pages, draw, page, spoilt
+from reliability.figures import MODEL
+from reliability.sequences import TELLS_NOTHING, Fault, Pages, draw, page, spoilt
 from reliability.telemetry import run
 
 TREES = 8

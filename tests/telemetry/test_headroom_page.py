@@ -111,8 +111,7 @@ def test_finite_but_absurd_value_is_rejected(metric: str) -> None:
 @pytest.mark.parametrize(
     ("metric", "most", "above"),
     [
-        ("headroom_requests_received_total", 2**53, 2**53 + 2),
-        ("headroom_requests_waiting", 2**24, 2**24 + 1),
+        ("headroom_execution_duration_seconds_count", 2**53, 2**53 + 2),
         ("headroom_cost_fixed_seconds", 86_400, 86_401),
         ("headroom_max_batch_size", 2**20, 2**20 + 1),
     ],
@@ -130,6 +129,85 @@ def test_series_that_are_finite_and_whose_sum_is_not_are_rejected(metric: str) -
     parts = [f'{metric}{{model="resnet",part="{part}"}} 1.7e308\n' for part in "ab"]
     with pytest.raises(InvalidMetric, match=f"{metric} must be at most"):
         read(without(metric) + "".join(parts))
+
+
+@pytest.mark.parametrize(("waiting", "rule"), [(2**24, None), (2**24 + 1, "must be at most")])
+def test_queue_is_bounded_by_what_a_server_can_hold(waiting: int, rule: str | None) -> None:
+    text = with_value("headroom_requests_waiting", str(waiting))
+    text = text.replace(
+        'received_total{model="resnet"} 40', f'received_total{{model="resnet"}} {40 + waiting}'
+    )
+    if rule is None:
+        assert read(text).waiting == waiting
+        return
+    with pytest.raises(InvalidMetric, match=rule):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("headroom_requests_received_total", 23),
+        ("headroom_requests_received_total", 57),
+        ("headroom_requests_waiting", 17),
+        ("headroom_requests_running", 17),
+    ],
+)
+def test_request_that_is_nowhere_or_in_two_places_is_rejected(metric: str, value: int) -> None:
+    with pytest.raises(InvalidMetric, match=r"received_total must be the 40 answered, 0 missed"):
+        read(with_value(metric, str(value)))
+
+
+def test_requests_between_two_counters_of_a_page_are_accepted() -> None:
+    assert read(with_value("headroom_requests_running", "16")).running == 16
+
+
+class Pages:
+    """Two pages of one server, two seconds apart."""
+
+    def __init__(self) -> None:
+        self.samples = PodSamples(HEADROOM, "resnet")
+        self.samples.take(page(model="resnet", served=1000, running=3), pod="uid-1", time_s=12.0)
+
+    def then(self, text: str, time_s: float = 14.0) -> PodSample | None:
+        return self.samples.take(text, pod="uid-1", time_s=time_s)
+
+
+def test_all_counters_fall_when_a_process_restarts() -> None:
+    sample = Pages().then(page(model="resnet", served=5))
+    assert sample is not None
+    assert sample.arrivals == 5
+
+
+def test_counter_that_falls_alone_is_rejected_until_the_page_before_is_old() -> None:
+    fallen = page(model="resnet", served=1010).replace(
+        'batch_size_sum{model="resnet"} 1010', 'batch_size_sum{model="resnet"} 10'
+    )
+    pages = Pages()
+    with pytest.raises(InvalidMetric, match=r"batch_size_sum must not fall while .* rises; got 10"):
+        pages.then(fallen)
+    assert pages.then(fallen, time_s=140.0) is not None
+
+
+def test_bucket_that_falls_alone_is_rejected() -> None:
+    with pytest.raises(InvalidMetric, match="duration_seconds_bucket must not fall in one bucket"):
+        Pages().then(page(model="resnet", served=1010, late=500))
+
+
+@pytest.mark.parametrize(
+    ("late", "time_s", "accepted"), [(3, 14.0, True), (30, 14.0, False), (30, 50.0, True)]
+)
+def test_requests_longer_than_the_interval_were_in_flight_before(
+    late: int, time_s: float, accepted: bool
+) -> None:
+    """The late ones take more than a minute."""
+    text = page(model="resnet", served=1050, late=late)
+    text = re.sub(r'(le="(?:[4-9]|[1-3][0-9])[^"]*"}) .*', rf"\g<1> {1050 - late}", text)
+    if accepted:
+        assert Pages().then(text, time_s) is not None
+        return
+    with pytest.raises(InvalidMetric, match="must contain at most 3 requests longer than"):
+        Pages().then(text, time_s)
 
 
 def second_page(batches: float, items: float, seconds: float) -> PodSample | None:

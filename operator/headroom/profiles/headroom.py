@@ -26,4 +26,5 @@ HEADROOM = Profile(
     item_cost_s=metric("headroom_cost_per_item_seconds", optional=True),
     max_batch=metric("headroom_max_batch_size", optional=True),
     pages=metric("headroom_scrapes_total", optional=True),
+    conserves=True,
 )

@@ -117,6 +117,8 @@ class Profile:
     """Counter of execution time, summed over requests (each counts its batch's time)."""
     latency: Histogram | None = None
     """Time from the arrival of a request to its answer."""
+    conserves: bool = False
+    """Each arrived request is waiting, running, missed or in `latency`, on every page."""
 
     batches: Quantity = ()
     batch_items: Quantity = ()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headroom.scaling.cost.cost_learning import CostLearner
-from headroom.scaling.cost.execution_variation import ExecutionVariation
+from headroom.scaling.cost.execution_variation import MOST_CV, ExecutionVariation
 from headroom.scaling.cost.line_fit import SUMS, Sums
 from headroom.scaling.demand.connections import Connections
 from headroom.scaling.demand.hidden_demand import InFlightHistory
@@ -38,7 +38,7 @@ LARGEST_NUMBER = 1e18
 MOST_COUNTED, MOST_BATCH, MOST_SECONDS = 2.0**53, 2.0**20, 86_400.0
 """As for the numbers of a page (`telemetry/physical_bounds.py`): who may write status may write
 anything into a checkpoint."""
-MOST_BIN, MOST_CV = 64, 100.0
+MOST_BIN = 64
 
 Checkpoint = Mapping[str, object]
 

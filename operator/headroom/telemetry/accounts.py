@@ -25,7 +25,13 @@ from headroom.profiles.values import Profile
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values import CostModel, PodSample
 from headroom.telemetry.errors import InvalidMetric
-from headroom.telemetry.physical_bounds import check_batches
+from headroom.telemetry.physical_bounds import (
+    check_batches,
+    check_buckets,
+    check_conservation,
+    check_durations,
+    check_fall,
+)
 from headroom.telemetry.reading import Reading
 
 NO_LATENCY = LatencyCounts(bounds_s=(), counts=())
@@ -75,7 +81,8 @@ def sample_of(
 
     Raises InvalidMetric.
     """
-    if before is not None and _has_restarted(reading, before.reading):
+    _check_places(profile, reading)
+    if before is not None and _has_restarted(profile, reading, before, time_s):
         before = None
     if before is not None:
         _check_batches(profile, reading, before.reading)
@@ -125,15 +132,55 @@ def _check_batches(profile: Profile, now: Reading, before: Reading) -> None:
     )
 
 
-def _has_restarted(now: Reading, before: Reading) -> bool:
-    """Whether a counter decreased: the process has restarted."""
-    for name in ("arrived", "answered", "missed", "batches", "batch_items"):
-        newer, older = getattr(now, name), getattr(before, name)
-        if newer is not None and older is not None and newer < older:
-            return True
-    if now.latency is None or before.latency is None:
-        return False
-    return now.latency.counts[-1] < before.latency.counts[-1]
+def _check_places(profile: Profile, now: Reading) -> None:
+    """Check that each request is in one place, where the server counts all of them."""
+    if profile.conserves and now.latency is not None:
+        check_conservation(
+            profile,
+            arrived=now.arrived or 0.0,
+            answered=now.latency.counts[-1],
+            missed=now.missed or 0.0,
+            in_flight=_in_flight(now),
+        )
+
+
+def _in_flight(reading: Reading) -> float:
+    return (reading.waiting or 0.0) + (reading.running or 0.0)
+
+
+_COUNTERS = ("arrived", "answered", "missed", "batches", "batch_items")
+CONTRADICTED_S = 120.0
+"""After this the page before explains nothing any more, and a new one is read as it is."""
+
+
+def _has_restarted(profile: Profile, now: Reading, before: Account, time_s: float) -> bool:
+    """Whether counters decreased: the process has restarted."""
+    older, elapsed_s = before.reading, time_s - before.time_s
+    counters = [
+        (name, earlier, later)
+        for name in _COUNTERS
+        if (later := getattr(now, name)) is not None
+        and (earlier := getattr(older, name)) is not None
+    ]
+    total_fell = False
+    if now.latency is not None and older.latency is not None and profile.latency is not None:
+        was, counts = older.latency.counts, now.latency.counts
+        total_fell = counts[-1] < was[-1]
+        if elapsed_s < CONTRADICTED_S:
+            name = f"{profile.latency.name}_bucket"
+            check_buckets(name, was, counts)
+            if profile.conserves:
+                check_durations(
+                    name,
+                    now.latency.bounds_s,
+                    was,
+                    counts,
+                    elapsed_s=elapsed_s,
+                    in_flight=_in_flight(older),
+                )
+    if elapsed_s < CONTRADICTED_S:
+        return check_fall(profile, counters) or total_fell
+    return total_fell or any(later < earlier for _, earlier, later in counters)
 
 
 def _account(

@@ -6,7 +6,9 @@ conversions of the decision lose digits or overflow. Sums over series are checke
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import lt
 
 from headroom.profiles.values import QUANTITIES, Profile
 from headroom.telemetry.errors import InvalidMetric
@@ -18,6 +20,12 @@ MOST_AT_ONCE = 2.0**24
 MOST_SECONDS = 86_400.0
 """Of one batch, or of one item."""
 MOST_BATCH = 2.0**20
+UNCOUNTED = 16.0
+"""Requests that may be between two counters while a page is written."""
+HIGH_COUNTER = 100.0
+"""A counter that was at least this high falls when its process restarts."""
+CLOCKS_S = 1.0
+"""Pages are dated by their reader, who may be late."""
 
 _MOST = {
     "waiting": MOST_AT_ONCE,
@@ -69,6 +77,70 @@ def check_batches(
             _name(profile, "batch_seconds"),
             f"must be at most {MOST_SECONDS:g} for a batch",
             seconds,
+        )
+
+
+def check_conservation(
+    profile: Profile, *, arrived: float, answered: float, missed: float, in_flight: float
+) -> None:
+    """Check that each arrived request is in exactly one place; raise InvalidMetric."""
+    if not profile.conserves or abs(arrived - answered - missed - in_flight) <= UNCOUNTED:
+        return
+    raise InvalidMetric(
+        _name(profile, "arrived"),
+        f"must be the {answered:g} answered, {missed:g} missed and {in_flight:g} in flight",
+        arrived,
+    )
+
+
+def check_fall(profile: Profile, counters: Sequence[tuple[str, float, float]]) -> bool:
+    """Return whether a process has restarted, of (quantity, before, now); raise InvalidMetric.
+
+    All of its counters begin at zero then. Where one falls and another that was high does not, the
+    page is of no process.
+    """
+    fallen = [(name, now) for name, before, now in counters if now < before]
+    if not fallen:
+        return False
+    for name, before, now in counters:
+        if now > before >= HIGH_COUNTER:
+            other, value = fallen[0]
+            rule = f"must not fall while {_name(profile, name)} rises"
+            raise InvalidMetric(_name(profile, other), rule, value)
+    return True
+
+
+def check_buckets(name: str, before: Sequence[float], now: Sequence[float]) -> None:
+    """Check that no bucket falls while the count of all does not; raise InvalidMetric."""
+    if len(before) == len(now) and any(map(lt, now, before)) and now[-1] >= before[-1]:
+        place = next(place for place, count in enumerate(now) if count < before[place])
+        raise InvalidMetric(name, "must not fall in one bucket alone", now[place])
+
+
+def check_durations(
+    name: str,
+    bounds_s: Sequence[float],
+    before: Sequence[float],
+    now: Sequence[float],
+    *,
+    elapsed_s: float,
+    in_flight: float,
+) -> None:
+    """Check that requests that lasted longer than the time since the page before were there then.
+
+    Raises InvalidMetric. Worked: 2 s after a page with 3 requests in flight, at most 3 requests can
+    end that have lasted 5 s or longer.
+    """
+    place = bisect_left(bounds_s, 2.0 * elapsed_s + CLOCKS_S)
+    if place >= len(bounds_s) - 1 or len(before) != len(now):
+        return
+    ended = (now[-1] - now[place]) - (before[-1] - before[place])
+    if ended > in_flight + UNCOUNTED:
+        raise InvalidMetric(
+            name,
+            f"must contain at most {in_flight:g} requests longer than {bounds_s[place]:g} s "
+            f"that ended within {elapsed_s:g} s",
+            ended,
         )
 
 

@@ -87,6 +87,14 @@ class PodSamples:
             del self._baselines[sample.pod]
         return later or sample
 
+    def copy(self) -> PodSamples:
+        """Return the same memory of pages; what either reads later, the other does not know."""
+        other = PodSamples(self.profile, self.model, self.batch)
+        other._accounts = dict(self._accounts)
+        other._samples = dict(self._samples)
+        other._baselines = dict(self._baselines)
+        return other
+
     @property
     def readings(self) -> dict[str, Reading]:
         """The latest reading of each pod by UID."""

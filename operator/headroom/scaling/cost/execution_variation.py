@@ -22,6 +22,8 @@ FIRST_INTERVALS = 10
 FEWEST_DIFFERENCES = 10.0
 """With fewer differences the variation is unknown."""
 _NEGLIGIBLE_CV = 0.02
+MOST_CV = 100.0
+"""Of one difference: pages may claim more, which would outweigh all others for hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class ExecutionVariation:
             ratio -= other_s / (fixed_s + per_item_s * other)
             if replica in factors:
                 ratio /= factors[replica]
-            squares += ratio * ratio * batches * fewer / (batches + fewer)
+            squares += min(MOST_CV**2, ratio * ratio * batches * fewer / (batches + fewer))
             differences += 1.0
         observed = self.intervals + len(intervals)
         return ExecutionVariation(

@@ -89,7 +89,8 @@ class CounterSeries:
     def append(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> CounterSeries:
         """Append a scrape newer than the last to each of these pods, [pods, counters].
 
-        A counter that fell was reset to zero by a restart of the process.
+        Arrivals that fell were reset to zero by a restart of the process, with all other counters.
+        Where others fall and arrivals do not, they have not grown: the page before was wrong.
         """
         if not pods:
             return self.append_empty()
@@ -103,8 +104,9 @@ class CounterSeries:
         )
         added = scraped - self.scraped
         if (added < 0).any():
-            fell = (added < 0).any(axis=1)
-            added[fell] = scraped[fell]
+            restarted = added[:, ARRIVALS] < 0
+            added[restarted] = scraped[restarted]
+            added = np.maximum(added, 0.0)
         newest = self.newest + added
         if scraped_columns is not None:
             times_s = _replace(self.times_s[-1], scraped_columns, times_s)
