@@ -23,6 +23,7 @@ from headroom_server.torch_generation.decoder import Decoder
 from headroom_server.torch_generation.drafting import DraftModel
 from headroom_server.torch_generation.dtypes import DTYPES
 from headroom_server.torch_generation.layout import lay_out
+from headroom_server.torch_generation.linear import packs
 from headroom_server.torch_generation.memory import available_bytes, check_weights, count_blocks
 from headroom_server.torch_generation.model_shape import ModelShape, read_shape
 from headroom_server.torch_generation.rope import rope_tables
@@ -110,7 +111,8 @@ class TorchExecutor:
         dtype = _dtype(options.dtype or shape.dtype)
         context = _context(shape, options.context_tokens)
         available = available_bytes(self._device)
-        check_weights(shape, 1 if options.int8 else dtype.itemsize, available)
+        copied = shape.vocabulary * shape.hidden if shape.tied and packs(dtype, self._device) else 0
+        check_weights(shape, 1 if options.int8 else dtype.itemsize, available, copied)
         checkpoint = Checkpoint(folder, dtype, self._device)
         weights = read_weights(shape, checkpoint, int8=options.int8)
         size = options.block_tokens

@@ -30,13 +30,15 @@ def available_bytes(device: torch.device, group: Path = GROUPS) -> int:
     return free if limit == "max" else max(0, min(free, int(limit) - used))
 
 
-def check_weights(shape: ModelShape, bytes_per_weight: int, available: int) -> None:
-    """Check that the weights fit, before they are read.
+def check_weights(
+    shape: ModelShape, bytes_per_weight: int, available: int, copied: int = 0
+) -> None:
+    """Check that the weights fit, before they are read; `copied` of them are kept twice.
 
     Raises:
         LoadError: they do not.
     """
-    needed = shape.parameters * bytes_per_weight
+    needed = (shape.parameters + copied) * bytes_per_weight
     if needed > available:
         raise LoadError(
             f"the memory must hold the weights, {needed / 2**20:.0f} MiB; got "
