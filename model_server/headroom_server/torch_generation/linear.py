@@ -3,7 +3,7 @@
 A decode has one row per sequence, so the time of a product should be that of reading the weights
 once. oneDNN comes close to that if it may arrange the weights in the blocks that its kernels read:
 9 rows of float32 take 1.6 times as long as one, against 5 to 6 times with the usual call, and 256
-rows 0.45 times as long (AVX-512, one thread, 2816 x 512). torch.compile uses the same two operators.
+rows 0.45 times as long (AVX-512, one thread, 2816 x 512). torch.compile uses these operators too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol
 
 import torch
 from torch.nn import functional
-
 
 PACKED_FOR_ROWS = 64
 """Rows for which oneDNN chooses the order. What it chooses for one row is slow for several."""
