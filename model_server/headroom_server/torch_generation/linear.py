@@ -94,7 +94,7 @@ def packs(dtype: torch.dtype, device: torch.device) -> bool:
 
 def _packed(weight: torch.Tensor) -> torch.Tensor | None:
     """Return the weights in oneDNN's order; None where this processor or build has no kernels."""
-    if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+    if weight.device.type != "cpu":
         return None
     try:
         found: torch.Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_FOR_ROWS)

@@ -45,6 +45,6 @@ def test_number_format_without_kernels_is_not_packed() -> None:
     assert isinstance(linear(weight, None, int8=False), PlainLinear)
 
 
-@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch without oneDNN")
+@pytest.mark.skipif(not torch._C._has_mkldnn, reason="torch without oneDNN")
 def test_float32_is_packed_on_the_cpu() -> None:
     assert packs(torch.float32, CPU)
