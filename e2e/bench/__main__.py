@@ -74,13 +74,13 @@ TITLES = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the parts that are named, or all, and return the exit status."""
     words = sys.argv[1:] if argv is None else argv
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if words[:1] == [PEERS]:  # it takes options of its own
         return command.main(words[1:])
     wanted = _parser().parse_args(words).part or [part for part in TITLES if part != "gpu"]
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     broken, promised = [], False
     try:
         for part, figures in _measured(wanted, OnConsole(console)):

@@ -33,7 +33,7 @@ SIZE = LlamaSize(
 )
 """24 million weights."""
 LETTERS = 256
-HELD, FAILED = 0, 1
+HELD, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def main(argv: Sequence[str]) -> int:
@@ -54,6 +54,9 @@ def main(argv: Sequence[str]) -> int:
         except (NotStartedError, WrongAnswerError) as error:
             console.print(f"[red]error:[/red] {error}", markup=True, soft_wrap=True)
             return FAILED
+        except KeyboardInterrupt:
+            console.print("Interrupted. All servers were stopped.")
+            return INTERRUPTED
     medians = {engine.name: measuring.median(found[engine.name]) for engine in served.values()}
     figures = _figures(medians, {engine.name: engine.title for engine in served.values()})
     prompts = sum(len(one.prompt) for one in asked)

@@ -1,4 +1,4 @@
-"""Builds a server of generated text from its settings: executor, engine, tokenizer, listener."""
+"""Builds a server of generated text from its settings: engine, tokenizer, listener."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import uvloop
 from headroom_server.engine import LoadError
 from headroom_server.generation.loop.engine import LoopEngine
 from headroom_server.generation.loop.startup import WarmUpLimits
-from headroom_server.generation.ports import Executor
+from headroom_server.generation.ports import Executor, ManagedEngine
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("headroom_server")
 
 JOIN_S = 0.2
+JOIN_VLLM_S = 15.0
+"""vLLM has processes to end."""
 EMULATED_CONTEXT_TOKENS = 8192
 EMULATED_BLOCKS = 4096
 EMULATED_VOCABULARY = BYTE_TOKENS + 2
@@ -108,26 +110,44 @@ def _emulated(settings: Settings) -> Executor:
     return EmulatedExecutor(limits, costs, tokens=EMULATED_LETTERS, load_s=settings.emulated_load_s)
 
 
-def build_generator(settings: Settings, executor: Executor) -> Generator:
-    """Return the model's runtime around an executor."""
-    engine = LoopEngine(
+def build_engine(settings: Settings) -> ManagedEngine:
+    """Return the engine.
+
+    Raises:
+        LoadError: the folder is no model, or the engine's arguments are invalid.
+        ModuleNotFoundError: a library of the engine is not installed.
+    """
+    options = SchedulingOptions(
+        max_waiting_requests=settings.max_waiting_requests,
+        max_waiting_tokens=settings.max_waiting_tokens,
+        time_per_token_s=settings.time_per_token_s,
+        prefix_cache=settings.prefix_cache,
+        max_drafts=settings.max_drafts,
+    )
+    warm_up = WarmUpLimits(
+        max_latency_s=settings.warmup_max_latency_s,
+        timeout_s=settings.warmup_timeout_s,
+        max_drafts=settings.max_drafts,
+    )
+    if settings.engine == "vllm":
+        from headroom_server.generation.foreign.engine import ForeignEngine  # noqa: PLC0415
+        from headroom_server.vllm_engine.model import VllmModel  # noqa: PLC0415
+        from headroom_server.vllm_engine.opening import opening  # noqa: PLC0415
+
+        model = VllmModel(opening(_required_folder(settings), settings.vllm_args))
+        return ForeignEngine("vllm", model, clock=time.monotonic, options=options, warm_up=warm_up)
+    return LoopEngine(
         settings.engine,
-        executor,
+        build_executor(settings),
         clock=time.monotonic,
-        options=SchedulingOptions(
-            max_waiting_requests=settings.max_waiting_requests,
-            max_waiting_tokens=settings.max_waiting_tokens,
-            time_per_token_s=settings.time_per_token_s,
-            prefix_cache=settings.prefix_cache,
-            max_drafts=settings.max_drafts,
-        ),
-        warm_up=WarmUpLimits(
-            max_latency_s=settings.warmup_max_latency_s,
-            timeout_s=settings.warmup_timeout_s,
-            max_drafts=settings.max_drafts,
-        ),
+        options=options,
+        warm_up=warm_up,
         emulated=settings.engine == "generation-emulated",
     )
+
+
+def build_generator(settings: Settings, engine: ManagedEngine) -> Generator:
+    """Return the model's runtime around an engine."""
     classes = (
         {}
         if settings.deadline_s is None
@@ -164,7 +184,7 @@ def run(settings: Settings) -> int:
     """Serve until stopped and return the exit code."""
     try:
         text = build_text(settings)
-        executor = build_executor(settings)
+        engine = build_engine(settings)
         listener = listen(settings.host, settings.port)
     except LoadError as error:
         log.error("%s", error)
@@ -184,9 +204,9 @@ def run(settings: Settings) -> int:
             error.name,
         )
         return 2
-    generator = build_generator(settings, executor)
+    generator = build_generator(settings, engine)
     code = uvloop.run(_serve(settings, generator, text, listener))
-    if not generator.join(JOIN_S):
+    if not generator.join(JOIN_VLLM_S if settings.engine == "vllm" else JOIN_S):
         # a native call that hangs cannot be ended from here
         logging.shutdown()
         os._exit(code)

@@ -107,9 +107,10 @@ class ListenerSettings(Group):
 class EngineSettings(Group):
     """Engine."""
 
-    engine: Literal["torch", "emulated", "generation", "generation-emulated"] = "torch"
-    """generation: text by a language model; the default for a Hugging Face folder. emulated and
-    generation-emulated: sleep instead of computing, without a model or a device."""
+    engine: Literal["torch", "emulated", "generation", "generation-emulated", "vllm"] = "torch"
+    """generation: text by a language model; the default for a Hugging Face folder. vllm: text by
+    vLLM, which must be installed. emulated and generation-emulated: sleep instead of computing,
+    without a model or a device."""
     model_class: str = Field("", pattern=r"^$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
     """Class to serve as a model without a description: module:Class."""
     devices: Annotated[
@@ -214,6 +215,8 @@ class GenerationSettings(Group):
     """Whether prompts with equal beginnings share computed blocks."""
     max_drafts: int = Field(0, ge=0, le=16)
     """Maximum tokens guessed ahead per sequence and iteration; 0: no speculation."""
+    vllm_args: str = Field("", max_length=8192)
+    """Arguments of `vllm serve` for the engine vllm, as on a command line."""
     max_unread_bytes: int = Field(64 << 20, ge=1024, le=1 << 40)
     """Maximum bytes of streams that their clients do not read; beyond it such a stream ends."""
     unread_timeout_s: Seconds = 30.0

@@ -63,6 +63,10 @@ class GenerationRequest:
     stop_tokens: frozenset[int] = frozenset()
     """Generation ends with one of these (the end of sequence unless it is ignored)."""
     grammar: TokenGrammar | None = None
+    constraint: tuple[str, str] | None = None
+    """Kind and text of what `grammar` was compiled from, for engines that compile it themselves."""
+    min_tokens: int = 0
+    """Stop tokens are forbidden before so many; `grammar` includes it."""
     priority: int = 5
     """0 (most urgent) to 9."""
     tenant: str = ""

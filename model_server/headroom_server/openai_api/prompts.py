@@ -48,6 +48,8 @@ class EncodedCall(NamedTuple):
     prompts: tuple[tuple[int, ...], ...]
     grammars: tuple[TokenGrammar | None, ...]
     """One for each choice: prompts times n."""
+    constraint: tuple[str, str] | None = None
+    """Kind and text of what they were compiled from."""
 
 
 def encode_call(
@@ -71,7 +73,9 @@ def encode_call(
     _check_tokens(call.choices, limits)
     for prompt in prompts:
         _check_prompt(prompt, call.choices, limits, field)
-    return EncodedCall(tuple(prompts), _grammars(call, len(prompts), text))
+    constraint = _constraint(call)
+    grammars = _grammars(constraint, len(prompts) * call.choices.n, text)
+    return EncodedCall(tuple(prompts), grammars, constraint and (constraint.kind, constraint.text))
 
 
 def build_requests(
@@ -105,6 +109,8 @@ def build_requests(
                     sampling=_seeded(choices, number),
                     stop_tokens=stop_tokens,
                     grammar=grammar,
+                    constraint=encoded.constraint,
+                    min_tokens=choices.min_tokens,
                     priority=options.priority,
                     tenant=options.tenant,
                     batch_class=choices.flexible,
@@ -185,13 +191,16 @@ def _check_tokens(choices: Choices, limits: GenerationLimits) -> None:
             )
 
 
-def _grammars(
-    call: CompletionCall | ChatCall, prompts: int, text: ModelText
-) -> tuple[TokenGrammar | None, ...]:
+def _constraint(call: CompletionCall | ChatCall) -> Constraint | None:
     constraint = call.choices.constraint
     if isinstance(call, ChatCall) and call.tools is not None:
-        constraint = _demanded(call.tools) or constraint
-    count = prompts * call.choices.n
+        return _demanded(call.tools) or constraint
+    return constraint
+
+
+def _grammars(
+    constraint: Constraint | None, count: int, text: ModelText
+) -> tuple[TokenGrammar | None, ...]:
     if constraint is None:
         return (None,) * count
     if text.grammars is None:

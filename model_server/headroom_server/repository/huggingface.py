@@ -52,7 +52,7 @@ def generates(settings: Settings) -> bool:
     Raises:
         LoadError: HEADROOM_MODEL_URI is invalid.
     """
-    if settings.engine.startswith("generation"):
+    if settings.engine.startswith(("generation", "vllm")):
         return True
     return (
         settings.engine == "torch"

@@ -1,0 +1,1 @@
+"""An engine that schedules its own iterations, behind our admission and our queue."""

@@ -1,0 +1,221 @@
+"""PURE. The queue in front of a foreign engine: who is admitted, and who is handed over next.
+
+The engine schedules what it has in its own order, usually that of arrival. So it gets only what it
+can compute now (its seats, its memory, two iterations of prompts); the rest waits here, where
+priorities, tenants' shares and deadlines decide. What runs in the engine is followed from its
+reports: `step` tells what an iteration computed, `produced` what a request got.
+
+It is not safe for threads. Every accepted request gets deliveries in order, of which exactly one,
+the last, has `finish`.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Sequence
+
+from headroom_server.generation.foreign.ports import Produced, Step
+from headroom_server.generation.scheduling.admission import Admission, check_valid
+from headroom_server.generation.scheduling.expiry import Expiry
+from headroom_server.generation.scheduling.iteration_cost import Features
+from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
+from headroom_server.generation.scheduling.state import MEMORY_SHARE, SchedulerState, order
+from headroom_server.generation.scheduling.tenant_shares import work_tokens
+from headroom_server.generation.scheduling.waiting_line import place_s
+from headroom_server.generation.values import (
+    Delivery,
+    FinishReason,
+    GenerationLimits,
+    GenerationRequest,
+)
+
+ITERATIONS_AHEAD = 2
+"""Prompts handed over, in iterations: one that is computed, and one that follows at once."""
+BEFORE_ALL = 2.0**50
+
+
+class Gate:
+    """The requests of one foreign engine. `chance` spreads the times of retries, from 0 to 1."""
+
+    def __init__(
+        self,
+        limits: GenerationLimits,
+        options: SchedulingOptions,
+        *,
+        chance: Callable[[], float] = lambda: 0.5,
+    ) -> None:
+        self.limits = limits
+        # The engine has its own prefix cache: what it saves is only known with the first token.
+        self.state = SchedulerState(limits, options._replace(prefix_cache=False, max_drafts=0))
+        self._admission = Admission(self.state, chance)
+        self._expiry = Expiry()
+        self._held_tokens = 0
+        """Prompts handed over and tokens generated since, of requests that run."""
+        self._handed = 0
+        self.cached_tokens = 0
+        self.generated_tokens = 0
+
+    # ---- requests
+
+    def add(self, request: GenerationRequest, now_s: float) -> None:
+        """Accept a request.
+
+        Raises:
+            RefusedError: not now; 429 with the seconds to wait, or 503 while draining.
+            InvalidRequestError: no load or memory would ever admit it.
+        """
+        state = self.state
+        check_valid(request, self.limits)
+        sequence = LiveSequence(request, place_s(request, state.cost.prompt_s(len(request.prompt))))
+        self._admission.check(sequence, now_s)
+        state.live[request.key] = sequence
+        self._expiry.watch(sequence)
+        state.wait(sequence)
+
+    def next(self) -> Sequence[GenerationRequest]:
+        """Return the requests to hand over now; they count as running."""
+        state, found = self.state, []
+        while (sequence := state.interactive.first() or self._batch()) is not None:
+            if not self._fits(sequence):
+                break
+            self._start(sequence)
+            found.append(sequence.request)
+        return found
+
+    def cancel(self, key: int) -> bool:
+        """End a request; return whether the engine has it."""
+        sequence = self.state.live.get(key)
+        if sequence is None:
+            return False
+        running = sequence.phase is not Phase.WAITING
+        self._leave(sequence)
+        return running
+
+    def expire(self, now_s: float) -> Sequence[Delivery]:
+        """End the requests whose deadline passed."""
+        expired = self._expiry.expired(now_s)
+        for sequence in expired:
+            self._admission.record(sequence, now_s, missed=True)
+        return [self._end(sequence, FinishReason.EXPIRED) for sequence in expired]
+
+    @property
+    def expires_s(self) -> float:
+        """When `expire` has something to do next; infinity: no deadline waits."""
+        return self._expiry.next_s
+
+    def drain(self) -> None:
+        """Accept nothing more; what was accepted continues."""
+        self._admission.draining = True
+
+    def end_all(self, reason: FinishReason, error: str = "") -> Sequence[Delivery]:
+        """End every request."""
+        return [self._end(one, reason, error) for one in list(self.state.live.values())]
+
+    # ---- reports of the engine
+
+    def step(self, step: Step) -> None:
+        """Follow an iteration: which prompts it computed, and what it took.
+
+        Call it before `produced` of the same iteration.
+        """
+        state, left, products = self.state, step.prompt_tokens, 0.0
+        for sequence in state.prefilling:  # in the order in which the engine got them
+            count = min(left, sequence.remaining)
+            products += count * (sequence.computed + count / 2)
+            sequence.computed += count
+            left -= count
+        state.count("iterations")
+        state.count("computed_prompt_tokens", step.prompt_tokens)
+        state.count("preemptions", step.preemptions)
+        if step.seconds is not None:
+            decodes = step.decodes
+            features = Features(step.prompt_tokens, decodes, state.context_tokens, products)
+            state.cost.observe(features, step.seconds)
+            state.sums.add(features.row(), step.seconds, 1.0, 1.0)
+
+    def produced(self, key: int, produced: Produced, now_s: float) -> Delivery | None:
+        """Return the delivery of what a request got; None: it has ended here."""
+        sequence = self.state.live.get(key)
+        if sequence is None:
+            return None
+        count = len(produced.tokens)
+        sequence.tokens += [one.token for one in produced.tokens]
+        sequence.left -= count
+        self.generated_tokens += count
+        self._held_tokens += count
+        if sequence.phase is Phase.DECODE:
+            self.state.context_tokens += count
+        elif count:
+            self._first(sequence, produced.cached_tokens, now_s)
+        if produced.finish is not None:
+            self._leave(sequence)
+            self.state.lengths.record(sequence.generated)
+            if sequence.request.deadline_s is not None:
+                self._admission.record(sequence, now_s, missed=False)
+        return Delivery(key, produced.tokens, produced.finish, produced.cached_tokens)
+
+    def failed(self, key: int, error: str) -> Delivery | None:
+        """Return the delivery of a request that the engine could not answer."""
+        sequence = self.state.live.get(key)
+        return None if sequence is None else self._end(sequence, FinishReason.FAILED, error)
+
+    # ---- transitions
+
+    def _batch(self) -> LiveSequence | None:
+        state = self.state
+        return state.batch.first() if state.running < self.limits.max_sequences else None
+
+    def _fits(self, sequence: LiveSequence) -> bool:
+        state, limits = self.state, self.limits
+        if not state.running:
+            return True
+        if state.running >= limits.max_sequences:
+            return False
+        waiting = sum(one.remaining for one in state.prefilling)
+        if waiting >= ITERATIONS_AHEAD * limits.max_iteration_tokens:
+            return False
+        room = MEMORY_SHARE * limits.blocks * limits.block_tokens - self._held_tokens
+        to_come = len(sequence.tokens) + state.expected_left(sequence)
+        return to_come + state.running * state.lengths.expected() / 2.0 <= room
+
+    def _start(self, sequence: LiveSequence) -> None:
+        state, tenant = self.state, sequence.request.tenant
+        line = state.line_of(sequence)
+        line.remove(sequence)
+        sequence.phase = Phase.PREFILL
+        self._handed += 1
+        sequence.place_s = self._handed - BEFORE_ALL  # nobody overtakes it any more
+        insort(state.prefilling, sequence, key=order)
+        self._held_tokens += len(sequence.tokens)
+        sequence.charged = work_tokens(sequence.remaining, state.expected_left(sequence))
+        state.shares.serve(tenant, sequence.charged)
+        state.shares.forget({*state.interactive.by_tenant, *state.batch.by_tenant})
+        line.account_changed(tenant)
+
+    def _first(self, sequence: LiveSequence, cached_tokens: int, now_s: float) -> None:
+        sequence.first_token_s = now_s
+        sequence.cached_tokens = cached_tokens
+        self.cached_tokens += cached_tokens
+        self.state.begin_decode(sequence)
+        due_s = sequence.request.first_token_deadline_s
+        if due_s is not None:
+            self._admission.record(sequence, now_s, missed=now_s > due_s)
+
+    def _end(self, sequence: LiveSequence, reason: FinishReason, error: str = "") -> Delivery:
+        self._leave(sequence)
+        return Delivery(sequence.key, (), reason, error=error)
+
+    def _leave(self, sequence: LiveSequence) -> None:
+        state = self.state
+        if sequence.phase is not Phase.WAITING:
+            self._held_tokens -= len(sequence.tokens)
+        state.withdraw(sequence)
+        sequence.phase = Phase.ENDED
+        del state.live[sequence.key]
+        if sequence.charged:
+            tenant, prompt = sequence.request.tenant, len(sequence.request.prompt)
+            done = work_tokens(prompt - sequence.cached_tokens, sequence.generated)
+            state.shares.correct(tenant, done - sequence.charged)
+            state.interactive.account_changed(tenant)
+            state.batch.account_changed(tenant)
