@@ -114,7 +114,7 @@ scenarios: setup ## scenarios on a real API server, and on a real node if run as
 	@$(RUN) cluster setup --browser $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
 	@$(RUN) pytest e2e/scenarios --numprocesses 3 --dist loadfile --no-loadscope-reorder --second-runs scenarios
 
-e2e-full: setup  ## the slow tier: pods of the torch image and of third-party servers
+e2e-full: setup  ## the slow tier: pods of the torch image, third-party servers, vLLM (installs 6 GB once)
 	@$(RUN) pytest e2e/slow
 
 fuzz: setup      ## each fuzzer of the model server for FUZZ_S seconds (600)

@@ -1,4 +1,4 @@
-"""vLLM behind the port of a foreign engine: what it is told, and what its words mean."""
+"""vLLM behind the port of a foreign engine: its parameters, and the meaning of its words."""
 
 from __future__ import annotations
 
