@@ -13,7 +13,12 @@ from enum import StrEnum
 
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.replica_defect import Replacement
-from headroom.scaling.token_values import GenerationSample, TokenTargets
+from headroom.scaling.token_values import (
+    GenerationDecision,
+    GenerationSample,
+    IterationCost,
+    TokenTargets,
+)
 from headroom.scaling.tuning import Tuning
 
 
@@ -172,6 +177,8 @@ class Policy:
     """Why slow or failing replicas are not replaced; empty: they are."""
     token_targets: TokenTargets | None = None
     """None: the service has no promise on tokens."""
+    token_cost: IterationCost | None = None
+    """What an iteration costs as far as it is known beforehand; what is measured outweighs it."""
     tuning: Tuning = field(default_factory=Tuning)
     """Constants of the decision; users do not set them."""
 
@@ -465,6 +472,8 @@ class Decision:
     """Share of the last hour's requests that missed the target; None before any ended."""
     replacement: Replacement | None = None
     """The replica that is slow or fails, the worst if there are several; None if none is."""
+    generation: GenerationDecision | None = None
+    """None: the service does not generate tokens, or has no promise on them."""
     left_out: tuple[LeftOut, ...] = ()
     """Ready replicas whose samples contradict those of the others, or end the decision."""
 

@@ -1,0 +1,112 @@
+"""The rate that each replica carries within every bound, and which bound that is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from headroom.scaling.generation.replica import GeneratingReplica
+from headroom.scaling.token_values import Binding
+
+STEPS = 16
+"""Halvings of the interval: 1 / 2^16 of the rate at which the engine is always busy."""
+POOLS = (1, 2, 4, 8, 16, 32, 64)
+"""Capacities are computed for so many replicas; between them, for the fewer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capacity:
+    """The rates that one of several replicas carries; each is computed once and kept."""
+
+    replica: GeneratingReplica
+
+    @cached_property
+    def full_rps(self) -> float:
+        """1 / w: the rate at which the engine has no time left for the fixed part."""
+        return 1.0 / max(self.replica.work.request_s, _LEAST_S)
+
+    @cached_property
+    def most_rps(self) -> float:
+        """The rate without any promise, memory and seats full on average.
+
+        lambda_kv = K / (steps ctx a + K w), lambda_seat = S / (steps a + S w).
+        """
+        work, limits = self.replica.work, self.replica.limits
+        held = work.steps * work.iteration_fixed_s(math.inf)
+        rates_rps = [self.full_rps]
+        if limits.kv_tokens is not None:
+            tokens = limits.kv_tokens
+            rates_rps.append(tokens / (held * work.context_tokens + tokens * work.request_s))
+        if limits.sequences is not None:
+            seats = limits.sequences
+            rates_rps.append(seats / (held + seats * work.request_s))
+        return min(rates_rps)
+
+    @cached_property
+    def infeasible(self) -> frozenset[Binding]:
+        """Promises that even an idle replica breaks: more replicas would not help."""
+        return frozenset(
+            binding
+            for binding, target in self.replica.promised().items()
+            if self.replica.floor_s(binding, target.percentile) > target.seconds
+        )
+
+    def rps(self, ratio: float, replicas: int) -> float:
+        """Return the rate that each of so many replicas carries within every bound.
+
+        Promises at `ratio` of their targets; one that is infeasible is left out.
+        """
+        pool = self._pool(replicas)
+        known = self._known.get((ratio, pool))
+        if known is None:
+            known = self._known[ratio, pool] = self._search(ratio, pool, None)
+        return known
+
+    def by_bound(self, replicas: int) -> dict[Binding, float]:
+        """Return the rate of each of so many replicas within every bound alone."""
+        pool = self._pool(replicas)
+        known = self._bounds.get(pool)
+        if known is None:
+            bounds = self.replica.uses(_LEAST_RPS, pool)
+            known = {
+                one: self._search(1.0, pool, one) for one in bounds if one not in self.infeasible
+            }
+            self._bounds[pool] = known
+        return known
+
+    def binding(self, replicas: int) -> Binding | None:
+        """Return the bound with the lowest rate; None without any."""
+        bounds = self.by_bound(replicas)
+        return min(bounds, key=lambda one: bounds[one], default=None)
+
+    def _pool(self, replicas: int) -> int:
+        if not self.replica.routing.sees_load:
+            return 1
+        return max(size for size in POOLS if size <= max(1, replicas))
+
+    def _search(self, ratio: float, pool: int, only: Binding | None) -> float:
+        """Return the highest rate within the bounds by bisection: every use grows with the rate."""
+        low, high = 0.0, self.full_rps
+        promised = self.replica.promised()
+        for _ in range(STEPS):
+            middle = (low + high) / 2.0
+            within = all(
+                use <= (ratio if binding in promised else 1.0)
+                for binding, use in self.replica.uses(middle, pool).items()
+                if binding not in self.infeasible and only in (None, binding)
+            )
+            low, high = (middle, high) if within else (low, middle)
+        return low
+
+    @cached_property
+    def _known(self) -> dict[tuple[float, int], float]:
+        return {}
+
+    @cached_property
+    def _bounds(self) -> dict[int, dict[Binding, float]]:
+        return {}
+
+
+_LEAST_RPS = 1e-6
+_LEAST_S = 1e-9

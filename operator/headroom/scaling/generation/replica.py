@@ -1,0 +1,124 @@
+"""What one of several equal generating replicas does at a rate: percentiles, memory, seats."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from headroom.scaling.generation.first_token import first_token_s
+from headroom.scaling.generation.occupancy import Occupancy, occupancy_of
+from headroom.scaling.generation.seats import seat_wait_s
+from headroom.scaling.generation.work import Work
+from headroom.scaling.latency.load_curve import execution_percentile
+from headroom.scaling.token_values import Binding, EngineLimits, Target, TokenTargets
+from headroom.scaling.values import Routing
+
+MEMORY_SHARE = 0.88
+"""Of the KV tokens, at the 95th percentile of what sequences hold. At 0.94 a token-level simulation
+preempts 101 of 4000 requests and the first token takes 1.7 s instead of 0.2 s; at 1.03 it takes
+44 s; below 0.75 nothing is preempted."""
+MEMORY_PERCENTILE = 0.95
+OUTPUT_TAIL = 1.2
+"""Measured over modelled tail of the time per token, before any was measured: prompts arrive when
+sequences are many, so tau(n95) is 5 to 25 % low."""
+WAITING_PERCENTILE = 0.95
+"""Of the wait for a seat where no promise says another."""
+LONGEST_WAIT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailFactors:
+    """Measured over modelled percentiles, learned."""
+
+    first_token: float = 1.0
+    output_token: float = OUTPUT_TAIL
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratingReplica:
+    """One of several equal replicas: its work, limits and promises."""
+
+    work: Work
+    limits: EngineLimits = field(default_factory=EngineLimits)
+    targets: TokenTargets = field(default_factory=TokenTargets)
+    factors: TailFactors = TailFactors()
+    routing: Routing = Routing.RANDOM
+    output_cv: float = 1.0
+    """Coefficient of variation of the tokens of an answer."""
+    memory_share: float = MEMORY_SHARE
+
+    def uses(self, arrival_rps: float, replicas: int = 1) -> dict[Binding, float]:
+        """Return for each bound which share of it this rate per replica uses; above 1: exceeded.
+
+        The utilization is not among them: its ceiling is a rule of its own.
+        """
+        occupancy = occupancy_of(self.work, arrival_rps)
+        if occupancy is None:
+            return dict.fromkeys((*self.promised(), *self._bounds()), math.inf)
+        pooled = self.pooled(replicas)
+        uses: dict[Binding, float] = {}
+        if self.limits.kv_tokens is not None:
+            used = occupancy.memory_tokens(MEMORY_PERCENTILE, pooled)
+            uses[Binding.MEMORY] = used / (self.memory_share * self.limits.kv_tokens)
+        if self.limits.sequences is not None:
+            first = self.targets.first_token or self.targets.latency
+            percentile = first.percentile if first is not None else WAITING_PERCENTILE
+            wait_s = seat_wait_s(occupancy, self.limits.sequences, percentile)
+            uses[Binding.SEATS] = wait_s / (first.seconds if first else LONGEST_WAIT_S)
+        for binding, target in self.promised().items():
+            seconds = self._percentile_s(occupancy, binding, target.percentile, replicas)
+            uses[binding] = seconds / target.seconds
+        return uses
+
+    def promised(self) -> dict[Binding, Target]:
+        """Return the promises by what they bind."""
+        named = {
+            Binding.TIME_PER_OUTPUT_TOKEN: self.targets.output_token,
+            Binding.TIME_TO_FIRST_TOKEN: self.targets.first_token,
+            Binding.LATENCY: self.targets.latency,
+        }
+        return {binding: target for binding, target in named.items() if target is not None}
+
+    def percentile_s(
+        self, binding: Binding, percentile: float, arrival_rps: float, replicas: int = 1
+    ) -> float:
+        """Return the percentile of what is promised, at this rate per replica; inf if too much."""
+        occupancy = occupancy_of(self.work, arrival_rps)
+        if occupancy is None:
+            return math.inf
+        return self._percentile_s(occupancy, binding, percentile, replicas)
+
+    def _percentile_s(
+        self, occupancy: Occupancy, binding: Binding, percentile: float, replicas: int
+    ) -> float:
+        first_s = token_s = 0.0
+        if binding is not Binding.TIME_PER_OUTPUT_TOKEN:
+            first_s = self.factors.first_token * first_token_s(
+                occupancy, percentile, self.limits.iteration_tokens, replicas, self.routing
+            )
+        if binding is not Binding.TIME_TO_FIRST_TOKEN:
+            sequences = occupancy.sequences(percentile, self.pooled(replicas))
+            step_s = occupancy.iteration_s(max(sequences, occupancy.mean, 1.0))
+            token_s = self.factors.output_token * step_s / self.work.accepted
+        if binding is Binding.LATENCY:
+            tokens = self.work.steps * self.work.accepted
+            token_s *= tokens * max(1.0, execution_percentile(self.output_cv, percentile))
+        return first_s + token_s
+
+    def floor_s(self, binding: Binding, percentile: float) -> float:
+        """Return the percentile at an idle replica: no number of replicas keeps a lower one."""
+        return self.percentile_s(binding, percentile, IDLE_RPS)
+
+    def pooled(self, replicas: int) -> float:
+        """Return how many replicas share the variation of the number of sequences."""
+        return float(replicas) if self.routing.sees_load else 1.0
+
+    def _bounds(self) -> tuple[Binding, ...]:
+        known = {
+            Binding.MEMORY: self.limits.kv_tokens,
+            Binding.SEATS: self.limits.sequences,
+        }
+        return tuple(binding for binding, limit in known.items() if limit is not None)
+
+
+IDLE_RPS = 1e-6

@@ -1,0 +1,81 @@
+"""How many sequences decode at once: the closed form against the chain, and its quantiles."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generating_plants import LLAMA_8B, LONG, QWEN_32B, requests
+from headroom.scaling.generation.occupancy import occupancy_of
+from headroom.scaling.generation.work import Work, work_of
+
+
+def chain(work: Work, arrival_rps: float) -> list[float]:
+    """The probabilities of 0, 1, 2, ... sequences, by detailed balance of births and deaths."""
+    free = 1.0 - arrival_rps * work.prompt_s
+    shares, share = [1.0], 1.0
+    for number in range(1, 3000):
+        step_s = (work.fixed_s + work.slope_s * number) / free
+        share *= arrival_rps * work.steps * step_s / number
+        shares.append(share)
+    whole = sum(shares)
+    return [one / whole for one in shares]
+
+
+@pytest.mark.parametrize("cost", [LLAMA_8B, QWEN_32B])
+@pytest.mark.parametrize("load", [0.1, 0.3, 0.5, 0.65, 0.75])
+def test_occupancy_against_the_chain_has_its_mean_and_quantiles(cost, load):
+    work = work_of(cost, LONG)
+    rate = load / work.request_s
+    occupancy = occupancy_of(work, rate)
+    shares = chain(work, rate)
+    mean = sum(number * share for number, share in enumerate(shares))
+    assert occupancy is not None
+    assert occupancy.mean == pytest.approx(mean, rel=1e-6)
+    for percentile in (0.5, 0.9, 0.95, 0.99):
+        reached, exact = 0.0, 0
+        while reached < percentile:
+            reached += shares[exact]
+            exact += 1
+        assert occupancy.sequences(percentile) == pytest.approx(exact - 0.5, abs=0.02 * exact + 1)
+
+
+def test_occupancy_at_the_published_load_fills_the_memory_where_a_simulation_collapses():
+    """A token-level simulation of 32B with 350 000 tokens: 1.03 and 1.62 of the memory."""
+    work = work_of(QWEN_32B, LONG)
+    found = [occupancy_of(work, load / work.request_s) for load in (0.65, 0.75)]
+    shares = [one.memory_tokens(0.95) / 350_000 for one in found if one is not None]
+    assert shares == pytest.approx([1.03, 1.62], rel=0.01)
+
+
+def test_occupancy_beyond_the_engines_time_is_none():
+    work = work_of(LLAMA_8B, LONG)
+    assert occupancy_of(work, 1.01 / work.request_s) is None
+    assert occupancy_of(work, 10.0 / work.prompt_s) is None
+
+
+@given(
+    prompt=st.floats(1, 100_000),
+    output=st.floats(1, 10_000),
+    output_cv=st.floats(0, 3),
+    load=st.floats(0.01, 0.95),
+)
+def test_occupancy_of_any_lengths_holds_more_at_a_higher_rate(prompt, output, output_cv, load):
+    work = work_of(LLAMA_8B, requests(prompt, output, output_cv=output_cv))
+    less = occupancy_of(work, 0.9 * load / work.request_s)
+    more = occupancy_of(work, load / work.request_s)
+    assert less is not None
+    assert more is not None
+    assert less.mean < more.mean
+    assert less.memory_tokens(0.95) < more.memory_tokens(0.95)
+    assert more.sequences(0.95) > more.mean
+    assert math.isfinite(more.memory_tokens(0.95))
+
+
+def test_context_of_exponential_answers_is_a_whole_mean_longer_than_the_prompt():
+    assert work_of(LLAMA_8B, requests(1000, 300)).context_tokens == pytest.approx(1150)
+    exponential = requests(1000, 300, output_cv=1.0)
+    assert work_of(LLAMA_8B, exponential).context_tokens == pytest.approx(1300)
