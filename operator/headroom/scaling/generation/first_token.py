@@ -7,8 +7,8 @@ The model of batching replicas holds with
     B = floor((C - D) / I)      prompts that fit into the C tokens of an iteration
 
 and, where sequences decode, the time that the iteration in progress still takes, up to t0. A prompt
-longer than C takes several iterations, alone. Against a token-level simulation the error of the 95th percentile has a
-median of 2.5 % and lies within -17..+10 % away from the limit of the memory.
+longer than C takes several iterations, alone. Against a token-level simulation the error of the
+95th percentile has a median of 2.5 % and lies within -17..+10 % away from the limit of the memory.
 """
 
 from __future__ import annotations
