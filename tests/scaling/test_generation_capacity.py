@@ -61,7 +61,9 @@ time; the cells beyond the limit of the memory are left out."""
 
 
 @pytest.mark.parametrize(("cell", "simulated_ms"), SIMULATED_MS.items())
-def test_first_token_against_a_simulation_is_within_13_percent(cell, simulated_ms):
+def test_first_token_against_a_simulation_is_within_13_percent(
+    cell: tuple[str, str], simulated_ms: tuple[float, ...]
+) -> None:
     cost = LLAMA_8B if cell[0] == "8B" else QWEN_32B
     shape = LONG if cell[1] == "fixed" else requests(1000, 300, output_cv=1.0)
     work = work_of(cost, shape)
@@ -72,7 +74,7 @@ def test_first_token_against_a_simulation_is_within_13_percent(cell, simulated_m
         assert found_ms == pytest.approx(expected_ms, rel=0.13)
 
 
-def test_capacity_of_the_published_load_is_bound_by_memory():
+def test_capacity_of_the_published_load_is_bound_by_memory() -> None:
     """Measured: 1.45/s per replica of 2 H100."""
     found = capacity()
     assert found.binding(1) is Binding.MEMORY
@@ -102,7 +104,9 @@ def test_capacity_of_the_published_load_is_bound_by_memory():
         ),
     ],
 )
-def test_capacity_names_what_binds(binding, limits, targets):
+def test_capacity_names_what_binds(
+    binding: Binding, limits: EngineLimits, targets: TokenTargets
+) -> None:
     found = capacity(limits=limits, targets=targets)
     assert found.binding(1) is binding
     rate = found.rps(1.0, 1)
@@ -111,7 +115,7 @@ def test_capacity_names_what_binds(binding, limits, targets):
     assert found.replica.uses(1.01 * rate)[binding] > 1.0
 
 
-def test_capacity_with_a_promise_below_the_floor_leaves_it_out_and_names_it():
+def test_capacity_with_a_promise_below_the_floor_leaves_it_out_and_names_it() -> None:
     """One iteration without load takes 13.2 ms: 10 ms per token cannot be kept."""
     targets = replace(INTERACTIVE, output_token=Target(percentile=0.9, seconds=0.010))
     found = capacity(targets=targets)
@@ -128,8 +132,8 @@ def test_capacity_with_a_promise_below_the_floor_leaves_it_out_and_names_it():
     kv_tokens=st.floats(60_000, 2e6),
 )
 def test_capacity_of_any_lengths_falls_with_work_and_rises_with_room(
-    prompt, output, output_cv, kv_tokens
-):
+    prompt: float, output: float, output_cv: float, kv_tokens: float
+) -> None:
     shape = requests(prompt, output, output_cv=output_cv)
     limits = EngineLimits(kv_tokens=kv_tokens, sequences=256, iteration_tokens=8192)
     longer = requests(1.5 * prompt, output, output_cv=output_cv)
@@ -145,7 +149,7 @@ def test_capacity_of_any_lengths_falls_with_work_and_rises_with_room(
     assert capacity(shape=cached, limits=limits).rps(1.0, 1) >= usual / slack
 
 
-def test_capacity_of_a_level_fleet_grows_with_replicas_and_of_a_random_one_does_not():
+def test_capacity_of_a_level_fleet_grows_with_replicas_and_of_a_random_one_does_not() -> None:
     level = [capacity(routing=Routing.LEAST_IN_FLIGHT).rps(1.0, number) for number in (1, 4, 64)]
     assert level == sorted(level)
     assert level[-1] > 1.05 * level[0]
@@ -153,6 +157,6 @@ def test_capacity_of_a_level_fleet_grows_with_replicas_and_of_a_random_one_does_
     assert alike[0] == alike[1]
 
 
-def test_capacity_of_experts_pays_for_reading_them():
+def test_capacity_of_experts_pays_for_reading_them() -> None:
     experts = replace(QWEN_32B, experts_s=0.020, expert_share=8 / 128)
     assert capacity(cost=experts).rps(1.0, 1) < 0.9 * capacity().rps(1.0, 1)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from generating_plants import LLAMA_8B, LONG, QWEN_32B, requests
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.work import Work, work_of
+from headroom.scaling.token_values import IterationCost
 
 
 def chain(work: Work, arrival_rps: float) -> list[float]:
@@ -27,7 +28,9 @@ def chain(work: Work, arrival_rps: float) -> list[float]:
 
 @pytest.mark.parametrize("cost", [LLAMA_8B, QWEN_32B])
 @pytest.mark.parametrize("load", [0.1, 0.3, 0.5, 0.65, 0.75])
-def test_occupancy_against_the_chain_has_its_mean_and_quantiles(cost, load):
+def test_occupancy_against_the_chain_has_its_mean_and_quantiles(
+    cost: IterationCost, load: float
+) -> None:
     work = work_of(cost, LONG)
     rate = load / work.request_s
     occupancy = occupancy_of(work, rate)
@@ -43,7 +46,7 @@ def test_occupancy_against_the_chain_has_its_mean_and_quantiles(cost, load):
         assert occupancy.sequences(percentile) == pytest.approx(exact - 0.5, abs=0.02 * exact + 1)
 
 
-def test_occupancy_at_the_published_load_fills_the_memory_where_a_simulation_collapses():
+def test_occupancy_at_the_published_load_fills_the_memory_where_a_simulation_collapses() -> None:
     """A token-level simulation of 32B with 350 000 tokens: 1.03 and 1.62 of the memory."""
     work = work_of(QWEN_32B, LONG)
     found = [occupancy_of(work, load / work.request_s) for load in (0.65, 0.75)]
@@ -51,7 +54,7 @@ def test_occupancy_at_the_published_load_fills_the_memory_where_a_simulation_col
     assert shares == pytest.approx([1.03, 1.62], rel=0.01)
 
 
-def test_occupancy_beyond_the_engines_time_is_none():
+def test_occupancy_beyond_the_engines_time_is_none() -> None:
     work = work_of(LLAMA_8B, LONG)
     assert occupancy_of(work, 1.01 / work.request_s) is None
     assert occupancy_of(work, 10.0 / work.prompt_s) is None
@@ -63,7 +66,9 @@ def test_occupancy_beyond_the_engines_time_is_none():
     output_cv=st.floats(0, 3),
     load=st.floats(0.01, 0.95),
 )
-def test_occupancy_of_any_lengths_holds_more_at_a_higher_rate(prompt, output, output_cv, load):
+def test_occupancy_of_any_lengths_holds_more_at_a_higher_rate(
+    prompt: float, output: float, output_cv: float, load: float
+) -> None:
     work = work_of(LLAMA_8B, requests(prompt, output, output_cv=output_cv))
     less = occupancy_of(work, 0.9 * load / work.request_s)
     more = occupancy_of(work, load / work.request_s)
@@ -75,7 +80,7 @@ def test_occupancy_of_any_lengths_holds_more_at_a_higher_rate(prompt, output, ou
     assert math.isfinite(more.memory_tokens(0.95))
 
 
-def test_context_of_exponential_answers_is_a_whole_mean_longer_than_the_prompt():
+def test_context_of_exponential_answers_is_a_whole_mean_longer_than_the_prompt() -> None:
     assert work_of(LLAMA_8B, requests(1000, 300)).context_tokens == pytest.approx(1150)
     exponential = requests(1000, 300, output_cv=1.0)
     assert work_of(LLAMA_8B, exponential).context_tokens == pytest.approx(1300)
