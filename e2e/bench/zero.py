@@ -31,7 +31,8 @@ from headroom.adapters.activator_api import ActivatorApi
 from headroom.adapters.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.activator_messages import Served
-from headroom.gateway.bootstrap import bootstrap, secret
+from headroom.gateway.bootstrap import bootstrap, secrets
+from load.operator_tls import ACTIVATOR, issued
 
 REQUESTS = 500
 COLD_START_S = 10.0
@@ -140,12 +141,9 @@ async def _authenticated(token: str, _: str) -> bool:
 @contextlib.asynccontextmanager
 async def _stage() -> AsyncIterator[_Stage]:
     """Start everything, with no replica published."""
-    desk, xds = ActivatorApi(_authenticated), XdsServer(_authenticated)
+    xds = XdsServer(_authenticated)
     desk_port, xds_port, replica = free_port(), free_port(), free_port()
-    serving = [
-        asyncio.create_task(desk.serve(desk_port, HOST)),
-        asyncio.create_task(xds.serve(xds_port, HOST)),
-    ]
+    serving = [asyncio.create_task(xds.serve(xds_port, HOST))]
     route = Route(
         namespace="bench",
         name="model",
@@ -158,9 +156,12 @@ async def _stage() -> AsyncIterator[_Stage]:
     )
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as ends:
         folder = Path(name)
+        tls, named = issued(folder)
+        desk = ActivatorApi(_authenticated, tls=tls, peer=ACTIVATOR)
+        serving.append(asyncio.create_task(desk.serve(desk_port, HOST)))
         config = _written(folder, xds_port)
-        python, operator = sys.executable, f"http://{HOST}:{desk_port}"
-        settings = [f"--operator={operator}", f"--address={HOST}", f"--port={free_port()}"]
+        python, operator = sys.executable, f"https://{HOST}:{desk_port}"
+        settings = [*named, f"--operator={operator}", f"--address={HOST}", f"--port={free_port()}"]
         settings.append(f"--token-file={folder / 'token'}")
         options = ["--use-dynamic-base-id", *shipped_words(), "--service-cluster", "bench"]
         plant = ["--batch", "64", "--fixed", "0.01", "--ports", str(replica)]
@@ -187,15 +188,17 @@ async def _stage() -> AsyncIterator[_Stage]:
 def _written(folder: Path, xds_port: int) -> Path:
     """Write what Envoy starts with."""
     (folder / "token").write_text(TOKEN)
-    secret_file, config = folder / "secret.json", folder / "envoy.json"
-    secret_file.write_text(json.dumps(secret(str(folder))))
+    config = folder / "envoy.json"
+    for name, content in secrets(str(folder)).items():
+        (folder / name).write_text(json.dumps(content))
     config.write_text(
         json.dumps(
             bootstrap(
                 xds_address=HOST,
                 xds_port=xds_port,
                 token_folder=str(folder),
-                secret_file=str(secret_file),
+                secret_folder=str(folder),
+                operator_name=None,
                 ops_port=free_port(),
                 admin_port=free_port(),
                 heap_bytes=2 << 30,

@@ -12,7 +12,7 @@ from chart.paths import BASE, CHART, COMPONENT, README
 
 COPIES = ("crd.yaml", "rbac.yaml", "admission-policy.yaml")
 """Copies of deploy/base, because Helm reads no file outside the folder of the chart."""
-GATEWAY = ("rbac.yaml", "operator-xds.yaml", "gateway.yaml", "activator.yaml")
+GATEWAY = ("rbac.yaml", "certificates.yaml", "operator-xds.yaml", "gateway.yaml", "activator.yaml")
 """Copy of the gateway component as one file."""
 
 

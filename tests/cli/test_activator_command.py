@@ -12,7 +12,10 @@ from headroom.cli.app import app
     ("options", "code", "said"),
     [
         pytest.param(
-            ["--operator", "http://$(HEADROOM_OPERATOR_XDS_SERVICE_HOST):18001"],
+            ["--operator", "http://10.0.0.2:18001"], 2, "must begin with https://", id="no TLS"
+        ),
+        pytest.param(
+            ["--operator", "https://$(HEADROOM_OPERATOR_XDS_SERVICE_HOST):18001"],
             1,
             "names a variable that is not set",
             id="the pod was there before the Service",
@@ -24,7 +27,8 @@ from headroom.cli.app import app
 def test_activator_with_invalid_option_fails_with_rule(
     options: list[str], code: int, said: str
 ) -> None:
-    wanted = ["activator", "--address", "10.0.0.1", "--operator", "http://10.0.0.2:18001"]
+    wanted = ["activator", "--address", "10.0.0.1", "--operator", "https://10.0.0.2:18001"]
+    wanted += ["--operator-name", "headroom-operator.headroom-system.svc"]
     result = CliRunner().invoke(app, [*wanted, *options])
     assert result.exit_code == code
     assert said in " ".join(result.output.split())

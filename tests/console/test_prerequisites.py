@@ -15,12 +15,20 @@ import yaml
 
 from headroom.api.crd import custom_resource_definition
 from headroom.api.served_schema import missing_fields, served_schema
-from headroom.controller.permissions import Permission, best_effort, on_lease, on_services
+from headroom.controller.permissions import (
+    Permission,
+    best_effort,
+    on_certificates,
+    on_lease,
+    on_services,
+)
 from headroom.errors import Unavailable
 from headroom.ops.prerequisites import AGAIN_AFTER_S, UNMET_AGAIN_AFTER_S, Prerequisites
 from virtual_time import VirtualTimeLoop
 
-RBAC = Path(__file__).parents[2] / "deploy" / "base" / "rbac.yaml"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+RBAC = DEPLOY / "base" / "rbac.yaml"
+CERTIFICATES = DEPLOY / "components" / "gateway" / "certificates.yaml"
 
 
 @dataclass
@@ -179,11 +187,11 @@ def test_unserved_kind_has_no_schema() -> None:
     assert served_schema({"components": {"schemas": {"x": {}}}}, "InferenceService") == {}
 
 
-def granted(kind: str) -> set[Permission]:
+def granted(kind: str, path: Path = RBAC, named: str = "headroom-operator") -> set[Permission]:
     (role,) = [
         one
-        for one in yaml.safe_load_all(RBAC.read_text())
-        if one["kind"] == kind and one["metadata"]["name"] == "headroom-operator"
+        for one in yaml.safe_load_all(path.read_text())
+        if one["kind"] == kind and one["metadata"]["name"] == named
     ]
     return {
         Permission(
@@ -204,3 +212,5 @@ def granted(kind: str) -> set[Permission]:
 def test_shipped_rbac_grants_the_checked_permissions() -> None:
     assert granted("ClusterRole") == {*on_services(), *best_effort()}
     assert granted("Role") == set(on_lease("headroom-system", "headroom-operator"))
+    of_certificates = granted("Role", CERTIFICATES, "headroom-operator-certificates")
+    assert of_certificates == set(on_certificates("headroom-system", issues=True))

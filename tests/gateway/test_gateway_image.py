@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from headroom.gateway.bootstrap import bootstrap, secret
+from headroom.gateway.bootstrap import bootstrap, secrets
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "gateway"
 TOKENS = "/var/run/secrets/headroom"
@@ -13,7 +13,11 @@ TOKENS = "/var/run/secrets/headroom"
 
 def test_shipped_bootstrap_matches_the_code() -> None:
     expected = bootstrap(
-        xds_address="{xds_address}", token_folder=TOKENS, secret_file="/opt/gateway/secret.json"
+        xds_address="{xds_address}",
+        token_folder=TOKENS,
+        secret_folder="/opt/gateway",
+        operator_name="{operator_name}",
     )
     assert json.loads((SHIPPED / "envoy.json").read_text()) == expected
-    assert json.loads((SHIPPED / "secret.json").read_text()) == secret(TOKENS)
+    for name, content in secrets(TOKENS).items():
+        assert json.loads((SHIPPED / name).read_text()) == content

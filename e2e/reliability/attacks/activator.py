@@ -17,6 +17,7 @@ from cluster.addresses import free_port
 from headroom.adapters.activator_api import ActivatorApi
 from headroom.gateway import Endpoint
 from headroom.gateway.activator_messages import Served
+from load.operator_tls import ACTIVATOR, issued
 from reliability.attacks.processes import Probes, running
 from reliability.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
 
@@ -131,12 +132,14 @@ async def _stage(cgroup: MemoryCgroup, folder: Path) -> AsyncIterator[_Stage]:
     async def authenticate(_: str, __: str) -> bool:
         return True
 
-    desk, desk_port, port = ActivatorApi(authenticate, hold_s=0.5), free_port(), free_port()
+    tls, named = issued(folder)
+    desk = ActivatorApi(authenticate, hold_s=0.5, tls=tls, peer=ACTIVATOR)
+    desk_port, port = free_port(), free_port()
     desk.publish([])
     token = folder / "token"
     token.write_text("token")
     serving = asyncio.create_task(desk.serve(desk_port, "127.0.0.1"))
-    words = ["headroom", "activator", "--operator", f"http://127.0.0.1:{desk_port}"]
+    words = ["headroom", "activator", "--operator", f"https://127.0.0.1:{desk_port}", *named]
     words += ["--address", "127.0.0.1", "--token-file", str(token), "--port", str(port)]
     try:
         async with running(*words, prefix=cgroup.prefix) as process:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
+from headroom.activator.client_tls import ClientTls
 from headroom.activator.metrics import Metrics
 from headroom.gateway.activator_messages import ASK_WITHIN_S, Report, Served, read, report_body
 
@@ -38,8 +39,10 @@ class OperatorClient:
         token_file: Path,
         report: Callable[[], Report],
         metrics: Metrics,
+        tls: ClientTls | None = None,
     ) -> None:
         self._session = session
+        self._tls = tls
         self.url = url.rstrip("/")
         self._token_file = token_file
         self._report = report
@@ -102,8 +105,14 @@ class OperatorClient:
     async def _post(self, path: str, within: ClientTimeout) -> tuple[int, bytes]:
         token = self._token_file.read_text().strip()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        tls = self._tls
         async with self._session.post(
-            self.url + path, data=report_body(self._report()), headers=headers, timeout=within
+            self.url + path,
+            data=report_body(self._report()),
+            headers=headers,
+            timeout=within,
+            ssl=True if tls is None else tls.context(),
+            server_hostname=None if tls is None else tls.operator_name,
         ) as answered:
             return answered.status, await answered.read()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from aiohttp import ClientSession, web
 
+from headroom.activator.client_tls import ClientTls
 from headroom.activator.metrics import Metrics
 from headroom.activator.operator_client import OperatorClient
 from headroom.activator.proxy import HoldingProxy
@@ -36,6 +37,8 @@ class Settings:
     port: int
     """Port of /livez, /readyz and /metrics."""
     bounds: Bounds
+    tls: ClientTls | None
+    """None only where the operator is reached over loopback, as in tests."""
     drain_s: float
     """Time after SIGTERM until requests that still wait are refused with a Retry-After."""
 
@@ -53,7 +56,12 @@ class Activator:
             self._buffer, self.metrics, self._on_request, bounds=settings.bounds
         )
         self.client = OperatorClient(
-            session, settings.operator, settings.token_file, self._report, self.metrics
+            session,
+            settings.operator,
+            settings.token_file,
+            self._report,
+            self.metrics,
+            settings.tls,
         )
 
     async def run(self, until: asyncio.Event) -> None:

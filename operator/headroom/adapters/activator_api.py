@@ -2,16 +2,18 @@
 
 `POST /v1/served` is a long poll: answered at once if the activator's version is out of date, else
 at the next change, or with 304. `POST /v1/held` reports held requests; `on_held` is called for
-services that had none before. Clients must present the activator's ServiceAccount token and report
-the address that they connect from: otherwise a token would be enough to receive held requests at
-any address.
+services that had none before. Clients must present a certificate and the activator's ServiceAccount
+token, and report the address that they connect from: otherwise both would be enough to receive held
+requests at any address.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable, Iterable
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -31,11 +33,36 @@ Authenticate = Callable[[str, str], Awaitable[bool]]
 """Tells whether a bearer token, which an address sent, is an activator's."""
 
 
+class Tls(Protocol):
+    """The operator's certificate, and the certificates of clients."""
+
+    async def wait(self) -> None:
+        """Wait for the first certificate."""
+        ...
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """Return the context of a server."""
+        ...
+
+    def knows(self, peer_certificate: Mapping[str, Any] | None, name: str) -> bool:
+        """Return whether a client's certificate has this name and is still valid."""
+        ...
+
+
 class ActivatorApi:
     """Serves the services to activators and keeps the last report of each."""
 
-    def __init__(self, authenticate: Authenticate, hold_s: float = ASK_WITHIN_S) -> None:
+    def __init__(
+        self,
+        authenticate: Authenticate,
+        hold_s: float = ASK_WITHIN_S,
+        tls: Tls | None = None,
+        peer: str = "",
+    ) -> None:
+        """Serve activators with a valid token and, over mutual TLS, a certificate for `peer`."""
         self._authenticate = authenticate
+        self._tls = tls
+        self._peer = peer
         self._hold_s = hold_s
         self._published: tuple[str, bytes] | None = None
         self._news = asyncio.Event()
@@ -83,7 +110,11 @@ class ActivatorApi:
         return self._arrived.get(key, 0)
 
     async def serve(self, port: int, host: str | None = None) -> None:
-        """Serve until cancelled. Raises OSError if the port is taken."""
+        """Serve until cancelled, from the first certificate on. Raises OSError for a taken port."""
+        context = None
+        if self._tls is not None:
+            await self._tls.wait()
+            context = self._tls.ssl_context()
         served = web.Application(client_max_size=MAX_REPORT_BYTES)
         served.add_routes([web.post("/v1/served", self._served), web.post("/v1/held", self._held)])
         runner = web.AppRunner(
@@ -91,7 +122,7 @@ class ActivatorApi:
         )
         await runner.setup()
         try:
-            await web.TCPSite(runner, host=host, port=port).start()
+            await web.TCPSite(runner, host=host, port=port, ssl_context=context).start()
             await asyncio.Event().wait()
         finally:
             await runner.cleanup()
@@ -124,6 +155,9 @@ class ActivatorApi:
 
     async def _receive(self, request: web.Request) -> Report | web.Response:
         """Record an activator's report; return an error response if it is not authorized."""
+        if self._tls is not None and not self._tls.knows(_certificate(request), self._peer):
+            rule = f"a valid certificate with the DNS name {self._peer} is required"
+            return web.json_response({"error": rule}, status=401)
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         peer = request.remote or ""
         if scheme != "Bearer" or not await self._authenticate(token, peer):
@@ -164,6 +198,11 @@ class ActivatorApi:
                 self._on_held(key)
         if known != dict(report.held):
             self._on_change()
+
+
+def _certificate(request: web.Request) -> Mapping[str, Any] | None:
+    transport = request.transport
+    return None if transport is None else transport.get_extra_info("peercert")
 
 
 def _is_same(address: str, peer: str) -> bool:

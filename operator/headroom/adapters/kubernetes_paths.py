@@ -20,6 +20,7 @@ PLURALS = {
     "Pod": "pods",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "ReplicaSet": "replicasets",
+    "Secret": "secrets",
     "SelfSubjectAccessReview": "selfsubjectaccessreviews",
     "Service": "services",
     "ServiceAccount": "serviceaccounts",

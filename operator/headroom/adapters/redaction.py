@@ -50,8 +50,10 @@ def bare(authorization: str) -> str:
 
 
 def sent_in(body: object) -> Iterator[str]:
-    """Yield the values of environment variables, anywhere in a manifest."""
+    """Yield the values of Secrets and of environment variables, anywhere in a manifest."""
     if isinstance(body, Mapping):
+        if body.get("kind") == "Secret" and isinstance(body.get("data"), Mapping):
+            yield from (value for value in body["data"].values() if isinstance(value, str))
         for key, value in body.items():
             if key == "env" and isinstance(value, list):
                 yield from _values(value)

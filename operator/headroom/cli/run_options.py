@@ -163,6 +163,23 @@ PortsPerNamespace = Annotated[
 ]
 
 
+class CertificateIssuer(StrEnum):
+    """Who issues the certificates of operator, gateways and activators."""
+
+    OPERATOR = "operator"
+    SECRET = "secret"  # noqa: S105  (the operator only reads the Secret)
+
+
+Certificates = Annotated[
+    CertificateIssuer,
+    typer.Option(
+        "--gateway-certificates",
+        help="Who issues the certificates of operator, gateways and activators: the operator, into "
+        "Secrets of their namespace, or another issuer, such as cert-manager, into the same ones.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class GatewayChoice:
     """Where the gateways are, and the ports that gateways and activators connect to."""
@@ -171,6 +188,7 @@ class GatewayChoice:
     port: int = XDS_PORT
     activator_port: int = ACTIVATOR_PORT
     ports_per_namespace: int = PORTS_PER_NAMESPACE
+    certificates: CertificateIssuer = CertificateIssuer.OPERATOR
 
 
 # Leadership

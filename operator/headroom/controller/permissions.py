@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headroom.certificates.values import CA_SECRET, Role
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
@@ -99,3 +101,13 @@ def on_lease(namespace: str, name: str) -> Iterator[Permission]:
     for verb in ("get", "update"):
         yield Permission(verb=verb, group=group, resource=resource, namespace=namespace, name=name)
     yield Permission(verb="create", group=group, resource=resource, namespace=namespace)
+
+
+def on_certificates(namespace: str, *, issues: bool) -> Iterator[Permission]:
+    """Return the permissions on the Secrets of gateways, activators and operator, by name."""
+    names = (CA_SECRET, *(role.secret for role in Role)) if issues else (Role.OPERATOR.secret,)
+    for name in names:
+        for verb in ("get", "update") if issues else ("get",):
+            yield Permission(
+                verb=verb, group="", resource="secrets", namespace=namespace, name=name
+            )

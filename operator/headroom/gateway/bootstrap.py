@@ -39,14 +39,15 @@ RELEASED_BYTES = 4 << 20
 
 _HTTP = "envoy.extensions.filters.http"
 _PROTOCOL_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-_SECRET = "operator-token"  # noqa: S105  (the name of the secret)
+_TOKEN, _CERTIFICATE, _TRUSTED = "operator-token", "gateway-certificate", "operator-ca"
 
 
 def bootstrap(
     *,
     xds_address: str,
     token_folder: str,
-    secret_file: str,
+    secret_folder: str,
+    operator_name: str | None,
     xds_port: int | str = XDS_PORT,
     ops_port: int = OPS_PORT,
     admin_port: int = ADMIN_PORT,
@@ -54,8 +55,10 @@ def bootstrap(
 ) -> Json:
     """Build Envoy's bootstrap configuration.
 
-    `token_folder` has the file `token`, which the kubelet renews; `secret_file` has the output of
-    `secret()`. `heap_bytes` replaces the memory limit of the container, where there is none.
+    `token_folder` has the files `token`, `tls.crt`, `tls.key` and `ca.crt`, which the kubelet
+    renews; `secret_folder` has those of `secrets()`. `operator_name` is the DNS name in the
+    operator's certificate; None connects without TLS, as tests do on loopback. `heap_bytes`
+    replaces the memory limit of the container, where there is none.
     """
     return {
         # The gates of tenants lead to internal listeners.
@@ -82,7 +85,7 @@ def bootstrap(
         "static_resources": {
             "listeners": [_ops(ops_port)],
             "clusters": [
-                _operator(xds_address, xds_port, token_folder, secret_file),
+                _operator(xds_address, xds_port, token_folder, secret_folder, operator_name),
                 _static("admin", "127.0.0.1", admin_port),
                 _static("pages", "127.0.0.1", admin_port) | {"circuit_breakers": _FEW},
             ],
@@ -99,17 +102,30 @@ def bootstrap(
     }
 
 
-def secret(token_folder: str) -> Json:
-    """Build the secret file with the path of Envoy's token."""
-    return {
-        "resources": [
-            {
-                "@type": any_of("envoy.extensions.transport_sockets.tls.v3.Secret")["@type"],
-                "name": _SECRET,
-                "generic_secret": {"secret": {"filename": f"{token_folder}/token"}},
-            }
-        ]
+def secrets(token_folder: str) -> dict[str, Json]:
+    """Build the files, by name, with the paths of Envoy's token, certificate and trusted CAs."""
+    folder = {"watched_directory": {"path": token_folder}}
+    certificate = {
+        "certificate_chain": _file(token_folder, "tls.crt"),
+        "private_key": _file(token_folder, "tls.key"),
+        **folder,
     }
+    trusted = {"trusted_ca": _file(token_folder, "ca.crt"), **folder}
+    kind = any_of("envoy.extensions.transport_sockets.tls.v3.Secret")
+    contents: dict[str, Json] = {
+        _TOKEN: {"generic_secret": {"secret": _file(token_folder, "token")}},
+        _CERTIFICATE: {"tls_certificate": certificate},
+        _TRUSTED: {"validation_context": trusted},
+    }
+    # Envoy takes one secret per file.
+    return {
+        f"{name}.json": {"resources": [{**kind, "name": name, **content}]}
+        for name, content in contents.items()
+    }
+
+
+def _file(folder: str, name: str) -> Json:
+    return {"filename": f"{folder}/{name}"}
 
 
 _STATS = [
@@ -138,8 +154,12 @@ _STATS = [
 """The kept statistics: all of Envoy's would waste memory with 500 services."""
 
 
-def _operator(address: str, port: int | str, token_folder: str, secret_file: str) -> Json:
+def _operator(
+    address: str, port: int | str, token_folder: str, secret_folder: str, name: str | None
+) -> Json:
     cluster = _static(XDS_CLUSTER, address, port)
+    if name is not None:
+        cluster["transport_socket"] = _mutual_tls(token_folder, secret_folder, name)
     cluster["typed_extension_protocol_options"] = {
         _PROTOCOL_OPTIONS: any_of(
             _PROTOCOL_OPTIONS,
@@ -148,7 +168,7 @@ def _operator(address: str, port: int | str, token_folder: str, secret_file: str
             common_http_protocol_options={"max_requests_per_connection": 1},
             explicit_http_config={"http2_protocol_options": {"connection_keepalive": _PINGS}},
             http_filters=[
-                _credential(token_folder, secret_file),
+                _credential(token_folder, secret_folder),
                 typed(
                     "envoy.filters.http.upstream_codec",
                     f"{_HTTP}.upstream_codec.v3.UpstreamCodec",
@@ -157,6 +177,29 @@ def _operator(address: str, port: int | str, token_folder: str, secret_file: str
         )
     }
     return cluster
+
+
+def _mutual_tls(folder: str, secret_folder: str, name: str) -> Json:
+    """Build the transport: the operator is verified by its name; renewed files are read again."""
+    tls = "envoy.extensions.transport_sockets.tls.v3"
+    is_operator = {"san_type": "DNS", "matcher": {"exact": name}}
+    return typed(
+        "envoy.transport_sockets.tls",
+        f"{tls}.UpstreamTlsContext",
+        sni=name,
+        # No session outlives the certificates that it began with.
+        max_session_keys=0,
+        common_tls_context={
+            "tls_params": {
+                f"tls_{one}_protocol_version": "TLSv1_3" for one in ("minimum", "maximum")
+            },
+            "tls_certificate_sds_secret_configs": [_sds(_CERTIFICATE, secret_folder, folder)],
+            "combined_validation_context": {
+                "default_validation_context": {"match_typed_subject_alt_names": [is_operator]},
+                "validation_context_sds_secret_config": _sds(_TRUSTED, secret_folder, folder),
+            },
+        },
+    )
 
 
 _PINGS = {"interval": "10s", "timeout": "5s"}
@@ -173,21 +216,12 @@ def _stream() -> Json:
     }
 
 
-def _credential(token_folder: str, secret_file: str) -> Json:
+def _credential(token_folder: str, secret_folder: str) -> Json:
     """Build the credential: the gateway's ServiceAccount token, reread when it is renewed."""
     generic = typed(
         "envoy.http.injected_credentials.generic",
         "envoy.extensions.http.injected_credentials.generic.v3.Generic",
-        credential={
-            "name": _SECRET,
-            "sds_config": {
-                "resource_api_version": "V3",
-                "path_config_source": {
-                    "path": secret_file,
-                    "watched_directory": {"path": token_folder},
-                },
-            },
-        },
+        credential=_sds(_TOKEN, secret_folder, token_folder),
         header="authorization",
         header_value_prefix="Bearer ",
     )
@@ -197,6 +231,14 @@ def _credential(token_folder: str, secret_file: str) -> Json:
         credential=generic,
         overwrite=True,
     )
+
+
+def _sds(name: str, secret_folder: str, token_folder: str) -> Json:
+    source = {"path": f"{secret_folder}/{name}.json", "watched_directory": {"path": token_folder}}
+    return {
+        "name": name,
+        "sds_config": {"resource_api_version": "V3", "path_config_source": source},
+    }
 
 
 def _ops(port: int) -> Json:

@@ -2,15 +2,15 @@
 
 A gateway that is up to date receives nothing, so a restarted operator sends nothing. An operator
 that does not lead ends the stream, and the gateway's next connection may reach the leader. Clients
-must present the gateway's ServiceAccount token.
+must present a certificate and the gateway's ServiceAccount token; no stream outlives either.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import grpc
 import grpc.aio
@@ -42,11 +42,30 @@ Authenticate = Callable[[str, str], Awaitable[bool]]
 """Tells whether a bearer token, which an address sent, is a gateway's."""
 
 
+class Tls(Protocol):
+    """The operator's certificate, and the certificates of clients."""
+
+    async def wait(self) -> None:
+        """Wait for the first certificate."""
+        ...
+
+    def grpc_credentials(self) -> Any:
+        """Return the credentials of a server."""
+        ...
+
+    def left_s(self, authentication: Mapping[str, Sequence[bytes]], name: str) -> float:
+        """Return how long a client's certificate is valid; 0 if it has not this name."""
+        ...
+
+
 class XdsServer:
     """Sends the last published snapshot to all gateways."""
 
-    def __init__(self, authenticate: Authenticate) -> None:
+    def __init__(self, authenticate: Authenticate, tls: Tls | None = None, peer: str = "") -> None:
+        """Serve gateways with a valid token and, over mutual TLS, a certificate for `peer`."""
         self._authenticate = authenticate
+        self._tls = tls
+        self._peer = peer
         self._snapshot: Snapshot | None = None
         self._streams: set[asyncio.Event] = set()
         self._encoded: dict[tuple[str, str], tuple[str, bytes]] = {}
@@ -69,14 +88,19 @@ class XdsServer:
         self._wake()
 
     async def serve(self, port: int, host: str = "[::]") -> None:
-        """Serve until cancelled. Raises OSError if the port is taken."""
+        """Serve until cancelled, from the first certificate on. Raises OSError for a taken port."""
+        if self._tls is not None:
+            await self._tls.wait()
         server = grpc.aio.server(options=OPTIONS)
         handler = grpc.stream_stream_rpc_method_handler(self._stream)
         service, _, method = messages.METHOD.removeprefix("/").partition("/")
         handlers = grpc.method_handlers_generic_handler(service, {method: handler})
         server.add_generic_rpc_handlers((handlers,))
         try:
-            server.add_insecure_port(f"{host}:{port}")
+            if self._tls is None:
+                server.add_insecure_port(f"{host}:{port}")
+            else:
+                server.add_secure_port(f"{host}:{port}", self._tls.grpc_credentials())
         except RuntimeError as error:
             raise OSError(f"port {port} is taken: {error}") from error
         await server.start()
@@ -91,6 +115,14 @@ class XdsServer:
 
     async def _stream(self, requests: AsyncIterator[bytes], context: Any) -> None:
         """Serve one gateway until it disconnects or this process stops leading."""
+        stream_s = STREAM_S
+        if self._tls is not None:
+            stream_s = min(stream_s, self._tls.left_s(context.auth_context(), self._peer))
+            if stream_s == 0.0:
+                await context.abort(
+                    grpc.StatusCode.UNAUTHENTICATED,
+                    f"a valid certificate with the DNS name {self._peer} is required",
+                )
         header = dict(context.invocation_metadata()).get("authorization", "")
         scheme, _, token = str(header).partition(" ")
         peer = _address(context.peer())
@@ -103,7 +135,7 @@ class XdsServer:
         state = StreamState()
         receiving = asyncio.create_task(_receive(requests, state, news))
         try:
-            async with asyncio.timeout(STREAM_S):
+            async with asyncio.timeout(stream_s):
                 while self._snapshot is not None and not receiving.done():
                     news.clear()
                     async for response in self._responses(state):

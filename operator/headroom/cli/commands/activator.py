@@ -17,9 +17,23 @@ MIB = 1 << 20
 
 def activator(
     operator: Annotated[
-        str, typer.Option(help="URL of the operator, such as http://operator:18001.")
+        str, typer.Option(help="URL of the operator, such as https://10.96.0.7:18001.")
     ],
     address: Annotated[str, typer.Option(help="Address on which gateways reach this process.")],
+    operator_name: Annotated[
+        str,
+        typer.Option(
+            help="DNS name in the operator's certificate, such as "
+            "headroom-operator.headroom-system.svc."
+        ),
+    ],
+    certificate_folder: Annotated[
+        Path,
+        typer.Option(
+            help="Folder with this process's certificate, tls.crt and tls.key, and the CAs of the "
+            "operator's, ca.crt. Renewed files are read again."
+        ),
+    ] = Path("/var/run/secrets/headroom"),
     token_file: Annotated[
         Path,
         typer.Option(help="File with the token that authenticates this process to the operator."),
@@ -43,6 +57,7 @@ def activator(
     """Hold requests while a service has no warm replica, until SIGTERM."""
     import uvloop
 
+    from headroom.activator.client_tls import ClientTls
     from headroom.activator.process import Settings, run
     from headroom.activator.request_buffer import Bounds
     from headroom.api.durations import Duration
@@ -54,6 +69,9 @@ def activator(
             "headroom-operator-xds must exist before the pod starts; the kubelet restarts this "
             "container"
         )
+    if not operator.startswith("https://"):
+        rule = f"must begin with https://, or the token would be readable; got {operator}"
+        raise typer.BadParameter(rule, param_hint="--operator")
     try:
         max_hold_s, drain_s = (Duration.parse(text).seconds for text in (max_hold, drain))
     except ValueError as error:
@@ -74,6 +92,7 @@ def activator(
                     address=address,
                     port=port,
                     bounds=bounds,
+                    tls=ClientTls(certificate_folder, operator_name),
                     drain_s=drain_s,
                 )
             )

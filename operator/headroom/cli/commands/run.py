@@ -20,6 +20,8 @@ from headroom.cli.run_options import (
     PORTS_PER_NAMESPACE,
     XDS_PORT,
     ActivatorPort,
+    CertificateIssuer,
+    Certificates,
     ConsoleAddress,
     ConsolePort,
     DownloaderImage,
@@ -76,6 +78,7 @@ def run(
     xds_port: XdsPort = XDS_PORT,
     activator_port: ActivatorPort = ACTIVATOR_PORT,
     gateway_ports_per_namespace: PortsPerNamespace = PORTS_PER_NAMESPACE,
+    gateway_certificates: Certificates = CertificateIssuer.OPERATOR,
     downloader_image: DownloaderImage = None,
     record: Annotated[
         Path | None,
@@ -111,7 +114,11 @@ def run(
     gateway = None
     if gateway_namespace:
         gateway = GatewayChoice(
-            gateway_namespace, xds_port, activator_port, gateway_ports_per_namespace
+            gateway_namespace,
+            xds_port,
+            activator_port,
+            gateway_ports_per_namespace,
+            gateway_certificates,
         )
     instance = os.environ.get("HOSTNAME") or socket.gethostname()
     configure_logging(log_level.number)

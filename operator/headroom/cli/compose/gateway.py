@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from headroom.adapters.activator_api import ActivatorApi
@@ -10,20 +10,19 @@ from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_watch import PodWatch
 from headroom.adapters.port_probe import PortProbe
+from headroom.adapters.server_tls import ServerTls
 from headroom.adapters.system_clock import SystemClock
 from headroom.adapters.token_review import TokenReview
-from headroom.cli.run_options import GatewayChoice
+from headroom.certificates.values import Role
+from headroom.cli.run_options import CertificateIssuer, GatewayChoice
 from headroom.controller.gather.gateway_pages import GatewayPages
 from headroom.controller.routing import Router
+from headroom.ops.certificate_keeper import CertificateKeeper
 from headroom.resources.names import SERVICE_LABEL
 
 if TYPE_CHECKING:
     from headroom.adapters.xds_server import XdsServer
 
-GATEWAY = "headroom-gateway"
-"""Name of the gateways' ServiceAccount, and of their pods by label."""
-ACTIVATOR = "headroom-activator"
-"""Name of the activators' ServiceAccount."""
 AUDIENCE = "headroom-operator"
 """Audience of the gateways' and activators' tokens: they are valid for the operator only."""
 
@@ -34,15 +33,24 @@ def routing_parts(
     choice: GatewayChoice,
     namespaces: Sequence[str],
     pages: GatewayScraper,
+    tls: ServerTls,
 ) -> tuple[Router, XdsServer, ActivatorApi]:
     """Build the router, the server for gateways, and the server for activators."""
     # 30 MB, which an operator without gateways need not hold.
     from headroom.adapters.xds_server import XdsServer  # noqa: PLC0415
 
     accounts = f"system:serviceaccount:{choice.namespace}"
-    server = XdsServer(TokenReview(api, user=f"{accounts}:{GATEWAY}", audience=AUDIENCE))
-    desk = ActivatorApi(TokenReview(api, user=f"{accounts}:{ACTIVATOR}", audience=AUDIENCE))
-    gateways = f"app.kubernetes.io/name={GATEWAY}"
+    server = XdsServer(
+        TokenReview(api, user=f"{accounts}:{Role.GATEWAY}", audience=AUDIENCE),
+        tls,
+        Role.GATEWAY.dns_name(choice.namespace),
+    )
+    desk = ActivatorApi(
+        TokenReview(api, user=f"{accounts}:{Role.ACTIVATOR}", audience=AUDIENCE),
+        tls=tls,
+        peer=Role.ACTIVATOR.dns_name(choice.namespace),
+    )
+    gateways = f"app.kubernetes.io/name={Role.GATEWAY}"
     router = Router(
         replicas=PodWatch(
             api, selector=SERVICE_LABEL, namespace=namespaces[0] if len(namespaces) == 1 else None
@@ -62,3 +70,21 @@ def routing_parts(
     )
     server.listen(on_left=router.gateway_left)
     return router, server, desk
+
+
+def certificate_keeper(
+    api: KubernetesApi,
+    clock: SystemClock,
+    choice: GatewayChoice,
+    tls: ServerTls,
+    leads: Callable[[], bool],
+) -> CertificateKeeper:
+    """Build what issues the certificates, or reads those that another issuer writes."""
+    return CertificateKeeper(
+        api,
+        tls,
+        clock.now_s,
+        namespace=choice.namespace,
+        issues=choice.certificates is CertificateIssuer.OPERATOR,
+        leads=leads,
+    )

@@ -17,12 +17,18 @@ from headroom.adapters.pod_requester import PodRequester
 from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.pod_watch import PodWatch
 from headroom.adapters.recording_file import RecordingFile
+from headroom.adapters.server_tls import ServerTls
 from headroom.adapters.system_clock import SystemClock
 from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.cli.compose.console import serve_console
-from headroom.cli.compose.gateway import routing_parts
+from headroom.cli.compose.gateway import certificate_keeper, routing_parts
 from headroom.cli.compose.process_setup import configure_memory, run_until_signal
-from headroom.cli.run_options import ConsoleChoice, GatewayChoice, LeaseChoice
+from headroom.cli.run_options import (
+    CertificateIssuer,
+    ConsoleChoice,
+    GatewayChoice,
+    LeaseChoice,
+)
 from headroom.console.read_model import ReadModel
 from headroom.controller import permissions
 from headroom.controller.controller import Controller
@@ -85,8 +91,9 @@ async def operate(options: RunOptions) -> None:
             _prometheus(options.prometheus, options.replica_labels) as sources,
         ):
             model = ReadModel(lambda: service_objects(controller.cache))
+            tls = ServerTls(clock.now_s)
             router, xds, desk = (
-                routing_parts(api, clock, gateway, namespaces, gateway_pages)
+                routing_parts(api, clock, gateway, namespaces, gateway_pages, tls)
                 if gateway
                 else (None, None, None)
             )
@@ -110,10 +117,23 @@ async def operate(options: RunOptions) -> None:
                 desk.listen(on_held=controller.wake, on_change=controller.reroute)
             lease = options.lease
             election = None if lease is None else _election(lease, api, clock, instruments)
-            prerequisites = Prerequisites(api, _permissions(namespaces, lease))
+            keeper = (
+                certificate_keeper(
+                    *(api, clock, gateway, tls), lambda: election is None or election.leading
+                )
+                if gateway
+                else None
+            )
+            prerequisites = Prerequisites(api, _permissions(namespaces, lease, gateway))
             watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
             health = Health(
-                controller, prerequisites=prerequisites.checks, leader_status=election, watch=watch
+                controller,
+                prerequisites=lambda: (
+                    *prerequisites.checks(),
+                    *([keeper.check()] if keeper else []),
+                ),
+                leader_status=election,
+                watch=watch,
             )
             app = application(health, instruments)
             where = ", ".join(namespaces) or "all namespaces"
@@ -125,6 +145,7 @@ async def operate(options: RunOptions) -> None:
                 watch.run(controller.observe, controller.cache.synced.wait, controller.doubt),
                 prerequisites.watch(),
                 serve(app, options.port),
+                *([keeper.watch()] if keeper else []),
                 *([xds.serve(gateway.port)] if xds and gateway else []),
                 *([desk.serve(gateway.activator_port)] if desk and gateway else []),
                 serve_console(console, model, api, clock.now_s),
@@ -184,8 +205,13 @@ def _election(
     )
 
 
-def _permissions(namespaces: Sequence[str], lease: LeaseChoice | None) -> list[Permission]:
+def _permissions(
+    namespaces: Sequence[str], lease: LeaseChoice | None, gateway: GatewayChoice | None
+) -> list[Permission]:
     needed = list(permissions.on_services(namespaces))
+    if gateway is not None:
+        issues = gateway.certificates is CertificateIssuer.OPERATOR
+        needed += permissions.on_certificates(gateway.namespace, issues=issues)
     if lease is not None:
         needed += permissions.on_lease(lease.namespace, lease.name)
     return needed

@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Coroutine
@@ -38,6 +39,8 @@ def configure_logging(level: int = logging.INFO) -> None:
     # The watch logs once why it ended; kopf logs each attempt with a traceback.
     logging.getLogger("kopf").setLevel(logging.CRITICAL)
     logging.captureWarnings(capture=True)
+    # Read when gRPC is imported. It would write a line for each client without a certificate.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 
 def configure_memory() -> None:

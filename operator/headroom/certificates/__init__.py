@@ -1,0 +1,1 @@
+"""Which certificates the connections to the operator need, and when each is renewed. Pure."""
