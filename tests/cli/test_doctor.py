@@ -52,6 +52,20 @@ MISTAKES = [
         id="missing RBAC",
     ),
     pytest.param(
+        replace(HEALTHY, certificates={"headroom-system/headroom-gateway-tls": None}),
+        StatusReason.CERTIFICATE_MISSING,
+        "has no certificate with its key",
+        "kubectl describe secret headroom-gateway-tls --namespace headroom-system",
+        id="no certificate for the gateways",
+    ),
+    pytest.param(
+        replace(HEALTHY, certificates={"headroom-system/headroom-operator-tls": NOW_S - 5400.0}),
+        StatusReason.CERTIFICATE_EXPIRED,
+        "expired 1.5 h ago",
+        "read the log of the leading operator",
+        id="an expired certificate",
+    ),
+    pytest.param(
         answering(how=How.REFUSED, detail="connection refused", declared=(8080,)),
         StatusReason.WRONG_PORT,
         "port 8000, /metrics: connection refused; its containers declare 8080",

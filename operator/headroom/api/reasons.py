@@ -211,6 +211,10 @@ class StatusReason(StrEnum):
     """Doctor: the operator has no available pod, or is scaled to 0."""
     PERMISSION_MISSING = "PermissionMissing"
     """Doctor: the operator's ServiceAccount lacks a permission."""
+    CERTIFICATE_MISSING = "CertificateMissing"
+    """Doctor: gateways, activators or the operator have no certificate for their connections."""
+    CERTIFICATE_EXPIRED = "CertificateExpired"
+    """Doctor: the certificate of gateways, activators or the operator is no longer valid."""
     CLOCK_SKEW = "ClockSkew"
     """Doctor: a clock differs from the API server's."""
     NOT_EVALUATED = "NotEvaluated"
@@ -253,6 +257,8 @@ OF_DOCTOR = frozenset(
         StatusReason.OPERATOR_MISSING,
         StatusReason.OPERATOR_DOWN,
         StatusReason.PERMISSION_MISSING,
+        StatusReason.CERTIFICATE_MISSING,
+        StatusReason.CERTIFICATE_EXPIRED,
         StatusReason.CLOCK_SKEW,
         StatusReason.NOT_EVALUATED,
         StatusReason.NO_ACCELERATORS,

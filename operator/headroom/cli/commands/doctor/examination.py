@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from headroom.cli.commands.doctor import (
+    certificate_checks,
     cluster_checks,
     routing_checks,
     service_checks,
@@ -22,6 +23,7 @@ CHECKS: tuple[Check, ...] = (
     cluster_checks.operator_runs,
     cluster_checks.operator_has_permissions,
     cluster_checks.clocks_agree,
+    certificate_checks.certificates_are_valid,
     service_checks.spec_is_valid,
     service_checks.target_exists,
     service_checks.no_other_autoscaler,

@@ -77,6 +77,9 @@ class Facts:
     """By the service's UID: the answer of one of its running pods."""
     leases: tuple[Manifest, ...] = ()
     """Leases of the nodes and of the operator."""
+    certificates: Mapping[str, float | None] = field(default_factory=dict)
+    """By `namespace/name` of a Secret that gateways need: when its certificate expires, seconds
+    since the epoch; None without one."""
     unread: tuple[Unread, ...] = ()
 
     def was_read(self, what: str) -> bool:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
 
 from headroom.api.crd import NAME as CRD_NAME
 from headroom.api.kind import API_VERSION, KIND
+from headroom.certificates.values import Role
 from headroom.cli.commands.doctor.facts import (
     Answered,
     Facts,
@@ -25,10 +27,11 @@ from headroom.cli.commands.doctor.facts import (
     uid,
 )
 from headroom.cli.commands.doctor.pod_probe import Reader, ask_pod
-from headroom.controller.permissions import Permission, on_services
+from headroom.controller.permissions import Permission, on_certificates, on_services
 from headroom.errors import ClusterError, NotFound
 
 PART_OF = "app.kubernetes.io/part-of=headroom"
+GATEWAY_NAMESPACE = "--gateway-namespace"
 AT_ONCE = 16
 """Concurrent requests to the API server."""
 
@@ -56,6 +59,7 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
     leases = await reading.listed("coordination.k8s.io/v1", "Lease", "kube-node-lease")
     for space in sorted({one["metadata"]["namespace"] for one in operators}):
         leases += await reading.listed("coordination.k8s.io/v1", "Lease", space)
+    certificates = await reading.certificates(operators)
     targets = await asyncio.gather(*(reading.target(one) for one in services))
     answers = await asyncio.gather(*(reading.answer(one) for one in services))
     return Facts(
@@ -75,8 +79,18 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
             if answer is not None
         },
         leases=tuple(leases),
+        certificates=certificates,
         unread=tuple(reading.unread.values()),
     )
+
+
+def gateway_namespace(operator: Manifest) -> str:
+    """Return the namespace of the gateways that an operator configures; empty without."""
+    for one in operator["spec"]["template"]["spec"]["containers"]:
+        given = [word for words in one.get("args") or () for word in str(words).split("=", 1)]
+        if GATEWAY_NAMESPACE in given[:-1]:
+            return given[given.index(GATEWAY_NAMESPACE) + 1]
+    return ""
 
 
 def runs_the_operator(deployment: Manifest) -> bool:
@@ -133,6 +147,22 @@ class _Reading:
             self.unread.setdefault(kind, Unread(what=kind, why=f"{path} gave {found.status}"))
         return {"kind": kind, "metadata": {"name": named.get("name", metadata["name"])}}
 
+    async def certificates(self, operators: Sequence[Manifest]) -> dict[str, float | None]:
+        """Read when the certificates of the gateways' connections expire."""
+        found: dict[str, float | None] = {}
+        for namespace in sorted({gateway_namespace(one) for one in operators} - {""}):
+            for role in Role:
+                secret = await self.of("Secret", partial(self._secret, namespace, role.secret), {})
+                if self._was_read("Secret"):
+                    found[f"{namespace}/{role.secret}"] = _until_s(secret)
+        return found
+
+    async def _secret(self, namespace: str, name: str) -> Manifest:
+        return await self.api.get("v1", "Secret", namespace, name)
+
+    def _was_read(self, what: str) -> bool:
+        return what not in self.unread
+
     async def answer(self, service: Manifest) -> Answered | None:
         """Ask one of a service's pods for its metrics; None if none runs or access is denied."""
         selector = service_status(service).selector
@@ -146,16 +176,17 @@ class _Reading:
         self, operators: Sequence[Manifest], namespace: str | None
     ) -> list[tuple[str, Permission]]:
         """Return the permissions that the operator's ServiceAccount lacks."""
-        users = sorted(
-            {
-                f"system:serviceaccount:{one['metadata']['namespace']}:{_account(one)}"
-                for one in operators
-            }
-        )
+        users = sorted({user_of(one) for one in operators})
         asked = [
             (user, permission)
             for user in users
             for permission in on_services([namespace] if namespace else ())
+        ]
+        asked += [
+            (user_of(one), permission)
+            for one in operators
+            if (gateways := gateway_namespace(one))
+            for permission in on_certificates(gateways, issues=issues_certificates(one))
         ]
         allowed = await asyncio.gather(
             *(self._allowed(user, permission) for user, permission in asked)
@@ -195,8 +226,24 @@ async def _found(api: Reader, name: str) -> Manifest | None:
     return await api.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name)
 
 
-def _account(operator: Mapping[str, Any]) -> str:
-    return str(operator["spec"]["template"]["spec"].get("serviceAccountName", "default"))
+def user_of(operator: Manifest) -> str:
+    """Return the user as whom an operator asks the API server."""
+    account = operator["spec"]["template"]["spec"].get("serviceAccountName", "default")
+    return f"system:serviceaccount:{operator['metadata']['namespace']}:{account}"
+
+
+def issues_certificates(operator: Manifest) -> bool:
+    """Return whether an operator issues certificates, and not another issuer."""
+    containers = operator["spec"]["template"]["spec"]["containers"]
+    words = " ".join(str(word) for one in containers for word in one.get("args") or ())
+    return "--gateway-certificates secret" not in words.replace("=", " ")
+
+
+def _until_s(secret: Manifest) -> float | None:
+    from headroom.ops.certificate_secrets import decoded, leaf_of  # noqa: PLC0415  (cryptography)
+
+    leaf = leaf_of(decoded(secret), ())
+    return leaf.certificate.until_s if leaf is not None and leaf.trusts else None
 
 
 def _path(api_version: str, kind: str, namespace: str, name: str) -> str:
