@@ -150,18 +150,18 @@ class _Reading:
     async def certificates(self, operators: Sequence[Manifest]) -> dict[str, float | None]:
         """Read when the certificates of the gateways' connections expire."""
         found: dict[str, float | None] = {}
+        nothing: Manifest = {}
         for namespace in sorted({gateway_namespace(one) for one in operators} - {""}):
             for role in Role:
-                secret = await self.of("Secret", partial(self._secret, namespace, role.secret), {})
-                if self._was_read("Secret"):
+                secret = await self.of(
+                    "Secret", partial(self._secret, namespace, role.secret), nothing
+                )
+                if "Secret" not in self.unread:
                     found[f"{namespace}/{role.secret}"] = _until_s(secret)
         return found
 
     async def _secret(self, namespace: str, name: str) -> Manifest:
         return await self.api.get("v1", "Secret", namespace, name)
-
-    def _was_read(self, what: str) -> bool:
-        return what not in self.unread
 
     async def answer(self, service: Manifest) -> Answered | None:
         """Ask one of a service's pods for its metrics; None if none runs or access is denied."""
