@@ -25,8 +25,11 @@ from headroom_server.repository import huggingface
 from headroom_server.runtime.generator import Generator, GeneratorOptions
 from headroom_server.scheduling.request_options import DEFAULT_CLASS, SloClass
 from headroom_server.settings import Settings
+from headroom_server.tracing.setup import telemetry_of
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from headroom_server.openai_api.application import GenerationApplication
 
 log = logging.getLogger("headroom_server")
@@ -223,5 +226,11 @@ async def _serve(
 
     application = build_application(settings, generator, text)
     quiet_garbage_collector()
+    telemetry = telemetry_of(os.environ)
+    traced: ASGIApp = application
+    if telemetry is not None:
+        from headroom_server.tracing.over_http import TracedHttp  # noqa: PLC0415
+
+        traced = TracedHttp(application, telemetry)
     options = http_options(settings, application.receiving)
-    return await run_server(generator, application, options, settings, listener)
+    return await run_server(generator, traced, options, settings, listener, telemetry)

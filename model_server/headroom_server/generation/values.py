@@ -117,6 +117,8 @@ class Delivery(NamedTuple):
     """Tokens of the prompt that the prefix cache supplied; given with the first token."""
     error: str = ""
     """What a client may read if the reason is FAILED."""
+    started_s: float | None = None
+    """When the request left the queue; given with the first token."""
 
 
 class SequenceView(Protocol):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headroom_server.generation.values import Delivery, FinishReason, GenerationRequest
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.telemetry.accounting import Outcome
+from headroom_server.tracing.current import TRACE, Generated
 
 if TYPE_CHECKING:
     from headroom_server.runtime.generator import Generator
@@ -41,6 +42,9 @@ class ChoiceRun:
     def receive(self, delivery: Delivery) -> None:
         """Account for a delivery, and pass it on."""
         run, count = self._run, len(delivery.tokens)
+        trace = run.trace
+        if trace is not None:
+            run.note(trace, delivery, len(self.request.prompt))
         if count:
             now_s, ledger = run.clock(), run.generator.generation
             if self.tokens:
@@ -51,6 +55,8 @@ class ChoiceRun:
             self._last_s = now_s
             self.tokens += count
         self._deliver(delivery)
+        if trace is not None and count:
+            trace.writing_s += run.clock() - now_s
         if delivery.finish is not None:
             self.end(delivery.finish)
 
@@ -63,10 +69,22 @@ class ChoiceRun:
         self._run.ended(self.request.key, OUTCOMES[reason])
 
 
+def _traced(model: str, clock: Callable[[], float]) -> Generated | None:
+    """Return where the stages of the current request are noted; None: it is not sampled."""
+    trace = TRACE.get()
+    if trace is None:
+        return None
+    trace.model, trace.accepted_s = model, clock()
+    trace.generated = Generated()
+    return trace.generated
+
+
 class GenerationRun:
     """A request's choices. It is received when it is made, and has exactly one outcome."""
 
-    __slots__ = ("_choices", "_over", "_worst", "arrived_s", "clock", "generator", "options")
+    __slots__ = (
+        "_choices", "_over", "_worst", "arrived_s", "clock", "generator", "options", "trace",
+    )  # fmt: skip
 
     def __init__(self, generator: Generator, arrived_s: float, options: RequestOptions) -> None:
         self.generator = generator
@@ -76,6 +94,18 @@ class GenerationRun:
         self._choices: dict[int, ChoiceRun] = {}
         self._worst = Outcome.OK
         self._over = False
+        self.trace = _traced(generator.model, self.clock)
+
+    def note(self, trace: Generated, delivery: Delivery, prompt_tokens: int) -> None:
+        """Note a delivery in the request's trace."""
+        if not delivery.tokens:
+            return
+        now_s = self.clock()
+        if trace.first_s is None:
+            trace.first_s, trace.started_s = now_s, delivery.started_s
+            trace.prompt_tokens = prompt_tokens
+        trace.last_s = now_s
+        trace.answer_tokens += len(delivery.tokens)
 
     def submit(self, requests: Sequence[GenerationRequest], delivers: Sequence[Deliver]) -> None:
         """Submit all choices; if one is refused, none is generated.

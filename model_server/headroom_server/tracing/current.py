@@ -25,10 +25,29 @@ class Batch(NamedTuple):
     ended_s: float
 
 
+class Generated:
+    """What became of a request for generated text; its choices together."""
+
+    __slots__ = ("answer_tokens", "first_s", "last_s", "prompt_tokens", "started_s", "writing_s")
+
+    def __init__(self) -> None:
+        self.started_s: float | None = None
+        """When its first choice left the queue."""
+        self.first_s: float | None = None
+        self.last_s: float | None = None
+        """When its first and its last token came."""
+        self.writing_s = 0.0
+        """Time in which tokens became text and events, in sum."""
+        self.prompt_tokens = 0
+        self.answer_tokens = 0
+
+
 class Trace:
     """One sampled request."""
 
-    __slots__ = ("accepted_s", "batch", "began_s", "context", "model", "recorder", "source")
+    __slots__ = (
+        "accepted_s", "batch", "began_s", "context", "generated", "model", "recorder", "source",
+    )  # fmt: skip
 
     def __init__(self, recorder: Recorder, context: object, began_s: float) -> None:
         self.recorder = recorder
@@ -41,6 +60,7 @@ class Trace:
         self.source: str | None = None
         """Source of its answer, if answers are cached."""
         self.batch: Batch | None = None
+        self.generated: Generated | None = None
 
 
 TRACE: ContextVar[Trace | None] = ContextVar("trace", default=None)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 STATUS = "http.response.status_code"
+GENERATION = ("/v1/completions", "/v1/chat/completions", "/generate", "/generate_stream")
+TRACED = ("/infer", ":predict", *GENERATION)
+"""Ends of the paths that are traced."""
 CONTEXT = {b"traceparent": "traceparent", b"tracestate": "tracestate"}
 
 
@@ -25,10 +28,11 @@ class TracedHttp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         path: str = scope.get("path", "")
-        if scope.get("method") != "POST" or not path.endswith(("/infer", ":predict")):
+        if scope.get("method") != "POST" or not path.endswith(TRACED):
             await self._app(scope, receive, send)
             return
-        connection_of(scope).answer = None  # all answers come through `send`
+        connection = connection_of(scope)
+        connection.answer = connection.stream = None  # all answers come through `send`
         begun = self._begin(scope, path)
         status = 499  # the client left before anything was answered
 
@@ -56,7 +60,9 @@ class TracedHttp:
                 value_text = value.decode("latin-1")
                 carrier[CONTEXT[name]] = value_text if known is None else f"{known},{value_text}"
         attributes = {"http.request.method": "POST", "url.path": path[:256]}
-        name = "POST /v2/models/{model}/infer"
-        if path.endswith(":predict"):
+        name = "POST /v2/models/{model}/" + path.rpartition("/")[2]
+        if path.startswith("/v1/") and path.endswith(GENERATION):
+            name = f"POST {path}"
+        elif path.endswith(":predict"):
             name = "POST /v1/models/{model}:predict"
         return self._telemetry.begin(carrier, name, attributes)

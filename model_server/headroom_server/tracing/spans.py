@@ -4,6 +4,12 @@
                                       ┊ link
     batch              ├ preprocess ┤├ stage ┤├ execute ┤├ postprocess ┤
 
+    generated ├ receive ┤├ queue ┤├ prefill ┤├ decode ──────────────┤├ respond ┤
+                                                       ├ detokenize ┤
+
+Detokenizing and encoding happen after each iteration. Their span is as long as all of it together,
+and ends with the last token.
+
 The stages of a batch are known by their durations. They are placed one after the other around the
 execution, which ended with the batch, or before its postprocessing if the device's thread did that
 too: a batch that was staged while another one computed begins before its own execution.
@@ -15,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from headroom_server.device.execution import ExecutedBatch
-from headroom_server.tracing.current import Trace
+from headroom_server.tracing.current import Generated, Trace
 
 
 class Span(NamedTuple):
@@ -33,6 +39,8 @@ def of_request(trace: Trace, ended_s: float) -> list[Span]:
     if accepted_s is None:
         return [Span("receive", trace.began_s, ended_s)]
     parts = [Span("receive", trace.began_s, accepted_s)]
+    if trace.generated is not None and trace.generated.last_s is not None:
+        return parts + _of_generation(trace.generated, accepted_s, ended_s)
     if batch is None:
         waited = trace.source in (None, "flight")
         return [*parts, Span("queue" if waited else "respond", accepted_s, ended_s)]
@@ -43,6 +51,22 @@ def of_request(trace: Trace, ended_s: float) -> list[Span]:
         Span("queue", accepted_s, began_s),
         Span("batch", began_s, answered_s),
         Span("respond", answered_s, ended_s),
+    ]
+
+
+def _of_generation(found: Generated, accepted_s: float, ended_s: float) -> list[Span]:
+    began_s, first_s, last_s = found.started_s, found.first_s, found.last_s
+    assert first_s is not None
+    assert last_s is not None
+    started_s = max(accepted_s, accepted_s if began_s is None else began_s)
+    first_s = max(started_s, first_s)
+    last_s = min(max(first_s, last_s), ended_s)
+    return [
+        Span("queue", accepted_s, started_s),
+        Span("prefill", started_s, first_s, {"gen_ai.usage.input_tokens": found.prompt_tokens}),
+        Span("decode", first_s, last_s, {"gen_ai.usage.output_tokens": found.answer_tokens}),
+        Span("detokenize", max(first_s, last_s - found.writing_s), last_s),
+        Span("respond", last_s, ended_s),
     ]
 
 

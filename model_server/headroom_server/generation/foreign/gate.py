@@ -73,13 +73,13 @@ class Gate:
         self._expiry.watch(sequence)
         state.wait(sequence)
 
-    def next(self) -> Sequence[GenerationRequest]:
+    def next(self, now_s: float) -> Sequence[GenerationRequest]:
         """Return the requests to hand over now; they count as running."""
         state, found = self.state, []
         while (sequence := state.interactive.first() or self._batch()) is not None:
             if not self._fits(sequence):
                 break
-            self._start(sequence)
+            self._start(sequence, now_s)
             found.append(sequence.request)
         return found
 
@@ -139,7 +139,7 @@ class Gate:
         sequence = self.state.live.get(key)
         if sequence is None:
             return None
-        count = len(produced.tokens)
+        count, started_s = len(produced.tokens), None
         sequence.tokens += [one.token for one in produced.tokens]
         sequence.left -= count
         self.generated_tokens += count
@@ -148,12 +148,14 @@ class Gate:
             self.state.context_tokens += count
         elif count:
             self._first(sequence, produced.cached_tokens, now_s)
+            started_s = sequence.started_s
         if produced.finish is not None:
             self._leave(sequence)
             self.state.lengths.record(sequence.generated)
             if sequence.request.deadline_s is not None:
                 self._admission.record(sequence, now_s, missed=False)
-        return Delivery(key, produced.tokens, produced.finish, produced.cached_tokens)
+        tokens, finish, cached = produced
+        return Delivery(key, tokens, finish, cached, started_s=started_s)
 
     def failed(self, key: int, error: str) -> Delivery | None:
         """Return the delivery of a request that the engine could not answer."""
@@ -179,11 +181,12 @@ class Gate:
         to_come = len(sequence.tokens) + state.expected_left(sequence)
         return to_come + state.running * state.lengths.expected() / 2.0 <= room
 
-    def _start(self, sequence: LiveSequence) -> None:
+    def _start(self, sequence: LiveSequence, now_s: float) -> None:
         state, tenant = self.state, sequence.request.tenant
         line = state.line_of(sequence)
         line.remove(sequence)
         sequence.phase = Phase.PREFILL
+        sequence.started_s = now_s
         self._handed += 1
         sequence.place_s = self._handed - BEFORE_ALL  # nobody overtakes it any more
         insort(state.prefilling, sequence, key=order)

@@ -40,7 +40,7 @@ class Traffic:
         """Start what the engine can take now."""
         guarded = self._guarded
         with guarded.lock:
-            requests = guarded.gate.next()
+            requests = guarded.gate.next(guarded.clock())
             due_s = guarded.gate.expires_s
         for request in requests:
             self._tasks[request.key] = self._loop.create_task(self._generate(request))

@@ -50,7 +50,7 @@ def apply(
                 reason: FinishReason | None = FinishReason.STOP
             else:
                 reason = None if left else FinishReason.LENGTH
-            deliver(_new(Delivery, (request.key, (one,), reason, 0, "")))
+            deliver(_new(Delivery, (request.key, (one,), reason, 0, "", None)))
             if reason is not None:
                 outcome.ended.append((sequence, reason))
         elif sequence.phase is not Phase.ENDED:
@@ -87,17 +87,18 @@ def _apply_any(
         if reason is not None:
             break
     state.count("generated_tokens", len(taken))
-    cached = 0
+    cached, started_s = 0, None
     if sequence.first_token_s is None:
         sequence.first_token_s = ended_s
-        cached = sequence.cached_tokens
+        cached, started_s = sequence.cached_tokens, sequence.started_s
         outcome.first.append(sequence)
     if sequence.phase is Phase.DECODE:
         state.context_tokens += len(taken)
     else:
         state.begin_decode(sequence)
     error = "the grammar does not allow the sampled token" if reason is FinishReason.FAILED else ""
-    outcome.deliveries.append(Delivery(sequence.request.key, tuple(taken), reason, cached, error))
+    key = sequence.request.key
+    outcome.deliveries.append(Delivery(key, tuple(taken), reason, cached, error, started_s))
     if reason is not None:
         outcome.ended.append((sequence, reason))
 

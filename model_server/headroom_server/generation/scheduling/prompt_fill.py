@@ -107,6 +107,8 @@ class PromptFill:
             needed = memory.new_blocks(head, prefix)
             if free_seats(state) > 0 and state.memory_admits(head, needed):
                 state.start(head, prefix)
+                if head.started_s is None:
+                    head.started_s = self.now_s
                 return True
             if head.request.batch_class or not self._preempt_batch():
                 return False

@@ -24,7 +24,7 @@ class LiveSequence:
     __slots__ = (
         "acceptance", "blocks", "cached_tokens", "charged", "computed", "digests",
         "first_token_s", "grown_tokens", "left", "lookup", "phase", "place_s", "plain",
-        "preemptions", "proposed", "request", "tokens",
+        "preemptions", "proposed", "request", "started_s", "tokens",
     )  # fmt: skip
 
     def __init__(self, request: GenerationRequest, place_s: float) -> None:
@@ -48,6 +48,8 @@ class LiveSequence:
         self.charged = 0.0
         """Tokens of work charged to the tenant."""
         self.preemptions = 0
+        self.started_s: float | None = None
+        """When its prompt began to be computed, the first time."""
         self.first_token_s: float | None = None
         self.proposed: tuple[int, ...] = ()
         """Next tokens that a draft model proposed."""

@@ -38,7 +38,7 @@ def gate_of(**options: Any) -> Gate:
 
 
 def started(gate: Gate) -> list[int]:
-    return [request.key for request in gate.next()]
+    return [request.key for request in gate.next(0.0)]
 
 
 def token(gate: Gate, key: int, now_s: float = 0.0, finish: FinishReason | None = None) -> object:
@@ -83,7 +83,7 @@ def test_the_urgent_priority_is_handed_over_first() -> None:
     gate = gate_of()
     for key in range(4):
         gate.add(ask(key), 0.0)
-    gate.next()
+    gate.next(0.0)
     gate.add(ask(10, priority=9), 0.0)
     gate.add(ask(11, priority=0), 0.0)
 
@@ -96,7 +96,7 @@ def test_the_tenant_that_received_less_is_handed_over_first() -> None:
     gate = gate_of()
     for key in range(6):
         gate.add(ask(key, tenant="many", arrived_s=float(key)), 0.0)
-    gate.next()
+    gate.next(0.0)
     gate.add(ask(10, tenant="few", arrived_s=10.0), 10.0)
 
     token(gate, 0, finish=FinishReason.LENGTH)
@@ -117,7 +117,7 @@ def test_a_request_that_cannot_be_in_time_is_refused_at_once() -> None:
     for count in (16, 32, 64) * 8:  # 1 ms per token of a prompt
         gate.step(Step(prompt_tokens=count, seconds=count / 1000))
     gate.add(ask(0, prompt=1000), 0.0)
-    gate.next()
+    gate.next(0.0)
 
     with pytest.raises(QueueFullError, match="deadline"):
         gate.add(ask(1, prompt=100, first_token_deadline_s=0.5), 0.0)
@@ -149,7 +149,7 @@ def test_a_draining_gate_refuses_and_continues_what_it_accepted() -> None:
 def test_a_deadline_that_passes_ends_the_request_once() -> None:
     gate = gate_of()
     gate.add(ask(0, deadline_s=1.0), 0.0)
-    gate.next()
+    gate.next(0.0)
     token(gate, 0, now_s=0.5)
 
     assert gate.expires_s == 1.0
@@ -162,7 +162,7 @@ def test_what_the_engine_says_of_a_request_that_left_is_ignored() -> None:
     gate = gate_of()
     gate.add(ask(0), 0.0)
     gate.add(ask(1), 0.0)
-    gate.next()
+    gate.next(0.0)
 
     assert gate.cancel(0)
     assert not gate.cancel(0)
@@ -174,7 +174,7 @@ def test_iterations_teach_the_cost_with_the_prompts_in_the_order_of_the_engine()
     gate = gate_of()
     gate.add(ask(0, prompt=100, arrived_s=0.0), 0.0)
     gate.add(ask(1, prompt=20, arrived_s=1.0), 0.0)
-    gate.next()
+    gate.next(0.0)
 
     gate.step(Step(prompt_tokens=64, seconds=0.1))
     gate.step(Step(prompt_tokens=56, seconds=0.1))
