@@ -232,6 +232,10 @@ class CacheSettings(Group):
     """Lifetime of a cached answer, in seconds."""
     cache_redis_url: str = Field("", max_length=4096, repr=False)
     """Redis as second level, shared by replicas: redis://, rediss:// or unix://."""
+    cache_redis_key: str = Field("", max_length=4096, repr=False)
+    """Secret of at least 32 characters, equal in all replicas, that seals what is in Redis."""
+    cache_redis_trusted: bool = False
+    """Use Redis without key and password: who can write there answers for every model."""
 
 
 class LifecycleSettings(Group):

@@ -133,6 +133,7 @@ async def test_responses_reveal_no_internals(tmp_path: Path) -> None:
         "MAX_BODY_BYTES": 4096,
         "CACHE_BYTES": 1000,
         "REPOSITORY_TRUSTED": "true",
+        "CACHE_REDIS_KEY": f"{SECRET}-{'0' * 32}",
         "CACHE_REDIS_URL": f"redis://user:{SECRET}@127.0.0.1:{free_port()}/0",
     }
     async with serving({"PYTHONPATH": str(tmp_path)}, **settings) as server:

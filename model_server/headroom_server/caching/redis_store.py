@@ -27,6 +27,12 @@ class RedisStore:
             decode_responses=False,
         )
 
+    @property
+    def is_protected(self) -> bool:
+        """Whether a password, or the permissions of a socket in the file system, protect it."""
+        known = self._redis.connection_pool.connection_kwargs
+        return bool(known.get("password") or known.get("path"))
+
     async def get(self, key: bytes) -> StoredValue | None:
         """Return the value and its remaining time, in one round trip."""
         async with self._redis.pipeline(transaction=False) as pipeline:

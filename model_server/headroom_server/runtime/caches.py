@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.seal import Seal
+from headroom_server.caching.sealed_store import SealedStore
 from headroom_server.caching.store import GuardedStore
 from headroom_server.engine import LoadError
 from headroom_server.runtime.store import ModelSource
@@ -16,7 +18,8 @@ def second_level_of(settings: Settings) -> GuardedStore | None:
     """Return the second level that all models share; None without HEADROOM_CACHE_REDIS_URL.
 
     Raises:
-        LoadError: the URL is invalid; the message omits it, since it may contain a password.
+        LoadError: the URL is invalid, or key or password are missing; the message omits the URL,
+            since it may contain a password.
         ModuleNotFoundError: the Redis client is not installed.
     """
     if not settings.cache_redis_url:
@@ -24,12 +27,29 @@ def second_level_of(settings: Settings) -> GuardedStore | None:
     from headroom_server.caching.redis_store import RedisStore  # noqa: PLC0415
 
     try:
-        return GuardedStore(RedisStore(settings.cache_redis_url), time.monotonic)
+        store = RedisStore(settings.cache_redis_url)
     except ValueError as error:
         raise LoadError(
             "HEADROOM_CACHE_REDIS_URL must be redis://[user:password@]host[:port][/database], "
             "rediss:// or unix:// with a path"
         ) from error
+    if not (store.is_protected or settings.cache_redis_trusted):
+        raise LoadError(
+            "HEADROOM_CACHE_REDIS_URL must have a password, or anybody in the network reads and "
+            f"replaces answers; {_OR_TRUSTED}"
+        )
+    if not settings.cache_redis_key and settings.cache_redis_trusted:
+        return GuardedStore(store, time.monotonic)
+    try:
+        seal = Seal(settings.cache_redis_key)
+    except ValueError as error:
+        raise LoadError(
+            f"HEADROOM_CACHE_REDIS_KEY {error}. Take it from a Secret; {_OR_TRUSTED}"
+        ) from error
+    return GuardedStore(SealedStore(store, seal, time.time), time.monotonic)
+
+
+_OR_TRUSTED = "to use Redis as it is, set HEADROOM_CACHE_REDIS_TRUSTED=true"
 
 
 def cache_of(
