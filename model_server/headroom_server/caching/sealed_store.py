@@ -1,4 +1,4 @@
-"""A store that holds sealed values: what somebody else wrote there is no answer."""
+"""A store that holds sealed values: what was written without the secret is no answer."""
 
 from __future__ import annotations
 
