@@ -6,7 +6,7 @@ A name is a keyed digest, so that a reader of the store cannot try inputs. A sea
     8 bytes    end of its life, milliseconds since the epoch, little-endian
     rest       the value
 
-Without the secret a writer neither makes one, nor moves one to another name, nor lengthens its life.
+Without the secret a writer can make none, move none to another name, and lengthen no life.
 """
 
 from __future__ import annotations
