@@ -138,7 +138,7 @@ class Feeder:
                 self._batcher.add(QueueEntry(self._key, 1, time.monotonic(), None, Work(*work)))
         self.thread.on_queued()
 
-    def on_phase(self, phase: Phase) -> None:
+    def on_phase(self, phase: Phase, at_s: float) -> None:
         """Nothing."""
 
     def on_self_test(self, result: SelfTest) -> None:

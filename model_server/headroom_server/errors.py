@@ -97,6 +97,10 @@ class QueueFullError(RefusedError):
     status = 429
 
 
+class LateError(QueueFullError):
+    """The answer is predicted to come after its deadline."""
+
+
 class ExpiredError(RequestError):
     """The deadline passed while the request waited; it was not executed."""
 

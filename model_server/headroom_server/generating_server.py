@@ -21,9 +21,9 @@ from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import BYTE_TOKENS, ByteTokenizer
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
-from headroom_server.repository import huggingface
+from headroom_server.repository import huggingface, model_uri
 from headroom_server.runtime.generator import Generator, GeneratorOptions
-from headroom_server.scheduling.request_options import DEFAULT_CLASS, SloClass
+from headroom_server.scheduling.request_options import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.settings import Settings
 from headroom_server.tracing.setup import telemetry_of
 
@@ -37,6 +37,11 @@ log = logging.getLogger("headroom_server")
 JOIN_S = 0.2
 JOIN_VLLM_S = 15.0
 """vLLM has processes to end."""
+FOREIGN = {
+    "generation-emulated": "an emulated model has no weights; remove it",
+    "vllm": "give vLLM's own argument in HEADROOM_VLLM_ARGS",
+}
+"""Engines whose weights are not ours, and what to do instead of setting their form."""
 EMULATED_CONTEXT_TOKENS = 8192
 EMULATED_BLOCKS = 4096
 EMULATED_VOCABULARY = BYTE_TOKENS + 2
@@ -75,12 +80,15 @@ def build_executor(settings: Settings) -> Executor:
     """
     if settings.engine == "generation-emulated":
         return _emulated(settings)
+    from headroom_server.torch_engine.choosing_devices import chosen  # noqa: PLC0415
     from headroom_server.torch_generation.executor import (  # noqa: PLC0415
         ExecutorOptions,
         TorchExecutor,
     )
 
     options = ExecutorOptions(
+        dtype=settings.dtype,
+        int8=settings.int8_weights,
         context_tokens=settings.context_tokens,
         block_tokens=settings.block_tokens,
         kv_bytes=settings.kv_cache_bytes,
@@ -88,7 +96,15 @@ def build_executor(settings: Settings) -> Executor:
         max_iteration_tokens=settings.max_iteration_tokens,
         threads=settings.torch_threads,
     )
-    return TorchExecutor(_required_folder(settings), options)
+    device, *others = chosen(settings.devices)
+    if others:
+        raise LoadError(
+            f"HEADROOM_DEVICES must name one device for generated text; got {1 + len(others)}: run "
+            "a replica per device"
+        )
+    return TorchExecutor(
+        _required_folder(settings), options, draft_folder=_draft_folder(settings), device=device
+    )
 
 
 def _emulated(settings: Settings) -> Executor:
@@ -113,6 +129,64 @@ def _emulated(settings: Settings) -> Executor:
     return EmulatedExecutor(limits, costs, tokens=EMULATED_LETTERS, load_s=settings.emulated_load_s)
 
 
+def check_applicable(settings: Settings) -> None:
+    """Check that no setting is given that would have no effect on generated text.
+
+    Raises:
+        LoadError: there is one; it says what to do instead.
+    """
+    foreign = FOREIGN.get(settings.engine, "")
+    wrong = [
+        (len(settings.devices) > 1, "DEVICES", "name one device", "run a replica per device"),
+        (settings.model_class, "MODEL_CLASS", "be empty", "HEADROOM_MODEL_URI names the model"),
+        (settings.models, "MODELS", "be empty", "HEADROOM_MODEL_URI names the only model"),
+        (
+            settings.model_control == "explicit",
+            "MODEL_CONTROL",
+            "be none",
+            "restart to load others",
+        ),
+        (foreign and settings.devices, "DEVICES", "be unset", foreign),
+        (foreign and settings.dtype, "DTYPE", "be unset", foreign),
+        (foreign and settings.int8_weights, "INT8_WEIGHTS", "be unset", foreign),
+        (foreign and settings.draft_model_uri, "DRAFT_MODEL_URI", "be unset", foreign),
+    ]
+    for given, key, rule, instead in wrong:
+        if given:
+            value = getattr(settings, key.lower())
+            shown = ",".join(value) if isinstance(value, tuple) else value
+            raise LoadError(
+                f"HEADROOM_{key} must {rule} with HEADROOM_ENGINE={settings.engine}; got "
+                f"{shown!s:.200}: {instead}"
+            )
+
+
+def classes_of(settings: Settings) -> SloClasses:
+    """Return the classes that requests may name."""
+    usual = SloClass(deadline_s=settings.deadline_s)
+    classes = {"interactive": usual, "batch": SloClass(batch=True)}
+    if settings.deadline_s is not None:
+        classes[DEFAULT_CLASS] = usual
+    for name, given in (settings.slo_classes or {}).items():
+        classes[name] = SloClass(**given.model_dump())
+    return classes
+
+
+def _draft_folder(settings: Settings) -> Path | None:
+    if not settings.draft_model_uri:
+        return None
+    try:
+        folder = model_uri.directory(settings.draft_model_uri)
+    except ValueError as error:
+        raise LoadError(f"HEADROOM_DRAFT_MODEL_URI: {error}") from error
+    if folder is None or not (Path(folder) / huggingface.CONFIG).is_file():
+        raise LoadError(
+            "HEADROOM_DRAFT_MODEL_URI must be a Hugging Face folder with config.json; got "
+            f"{settings.draft_model_uri!r:.200}"
+        )
+    return Path(folder)
+
+
 def build_engine(settings: Settings) -> ManagedEngine:
     """Return the engine.
 
@@ -126,11 +200,13 @@ def build_engine(settings: Settings) -> ManagedEngine:
         time_per_token_s=settings.time_per_token_s,
         prefix_cache=settings.prefix_cache,
         max_drafts=settings.max_drafts,
+        draft_model=bool(settings.draft_model_uri),
     )
     warm_up = WarmUpLimits(
         max_latency_s=settings.warmup_max_latency_s,
         timeout_s=settings.warmup_timeout_s,
         max_drafts=settings.max_drafts,
+        draft_model=bool(settings.draft_model_uri),
     )
     if settings.engine == "vllm":
         from headroom_server.generation.foreign.engine import ForeignEngine  # noqa: PLC0415
@@ -151,18 +227,13 @@ def build_engine(settings: Settings) -> ManagedEngine:
 
 def build_generator(settings: Settings, engine: ManagedEngine) -> Generator:
     """Return the model's runtime around an engine."""
-    classes = (
-        {}
-        if settings.deadline_s is None
-        else {DEFAULT_CLASS: SloClass(deadline_s=settings.deadline_s)}
-    )
     return Generator(
         settings.model_name,
         engine,
         GeneratorOptions(
             stall_timeout_s=settings.stall_timeout_s,
             warmup_timeout_s=settings.warmup_timeout_s,
-            classes=classes,
+            classes=classes_of(settings),
         ),
     )
 
@@ -186,6 +257,7 @@ def build_application(
 def run(settings: Settings) -> int:
     """Serve until stopped and return the exit code."""
     try:
+        check_applicable(settings)
         text = build_text(settings)
         engine = build_engine(settings)
         listener = listen(settings.host, settings.port)

@@ -11,6 +11,7 @@ are in seconds.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -41,6 +42,13 @@ class InvalidSettingsError(Exception):
 
 def _listed(value: object) -> object:
     return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
+
+
+def _table(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise ValueError(f"must be a JSON object: {error}") from error
 
 
 def _pair(value: object) -> object:
@@ -192,8 +200,36 @@ class QueueSettings(Group):
     """Maximum time of a batch; while one takes longer the server is neither ready nor live."""
 
 
+class SloClassSettings(Group):
+    """Values for the requests of a class that do not set their own."""
+
+    priority: int = Field(5, ge=0, le=9)
+    deadline_s: Seconds | None = None
+    first_token_deadline_s: Seconds | None = None
+    batch: bool = False
+
+
+SloClassName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")]
+
+
 class GenerationSettings(Group):
     """Text generation."""
+
+    dtype: Literal["float32", "float16", "bfloat16"] | None = None
+    """Number format of weights, keys and values. Default: that of the model's folder."""
+    int8_weights: bool = False
+    """Whether the layers' weights are kept as int8 with a scale per channel, which saves memory."""
+    draft_model_uri: str = Field("", max_length=4096)
+    """Small model with the same vocabulary that guesses ahead, instead of what the text repeats:
+    file:///path or pvc://claim/path. Needs HEADROOM_MAX_DRAFTS."""
+    slo_classes: Annotated[
+        dict[SloClassName, SloClassSettings] | None,
+        BeforeValidator(_table),
+        Field(max_length=64),
+    ] = None
+    """Classes that requests name in `x-slo-class`, as JSON: `{"gold": {"priority": 1, "deadline_s":
+    30, "first_token_deadline_s": 1, "batch": false}}`. `interactive`, `batch` (fills only what
+    others leave) and, with HEADROOM_DEADLINE_S, `default` exist already."""
 
     context_tokens: int | None = Field(None, ge=16, le=1 << 24)
     """Maximum tokens of a prompt and its answer. Default: the model's own limit."""
@@ -206,9 +242,10 @@ class GenerationSettings(Group):
     max_iteration_tokens: int = Field(512, ge=16, le=1 << 20)
     """Maximum tokens computed per iteration; longer prompts are computed in chunks."""
     max_waiting_requests: int = Field(1024, ge=1, le=1_000_000)
-    """Maximum requests that wait for their prompt to be computed."""
+    """Maximum requests that wait for their prompt to be computed; a tenant may wait with as many as
+    are free, and requests of the class `batch` fill half."""
     max_waiting_tokens: int = Field(1 << 20, ge=1, le=1 << 40)
-    """Maximum tokens of prompts that wait."""
+    """Maximum tokens of prompts that wait, shared in the same way."""
     time_per_token_s: Seconds | None = None
     """Promised mean time between the tokens of an answer; chunks of prompts are cut to keep it."""
     prefix_cache: bool = True
@@ -221,6 +258,15 @@ class GenerationSettings(Group):
     """Maximum bytes of streams that their clients do not read; beyond it such a stream ends."""
     unread_timeout_s: Seconds = 30.0
     """Maximum time that a stream may stay unread."""
+
+    @model_validator(mode="after")
+    def _a_draft_model_drafts(self) -> Self:
+        if self.draft_model_uri and not self.max_drafts:
+            raise ValueError(
+                "HEADROOM_MAX_DRAFTS must be above 0 with HEADROOM_DRAFT_MODEL_URI; got 0: 4 is a "
+                "good start"
+            )
+        return self
 
 
 class CacheSettings(Group):

@@ -145,7 +145,7 @@ class World:
         self.thread.wake()
         self.thread.on_queued()
 
-    def on_phase(self, phase: Phase) -> None:
+    def on_phase(self, phase: Phase, _at_s: float) -> None:
         self.phases.append(phase)
 
     def on_self_test(self, result: SelfTest) -> None:

@@ -32,7 +32,7 @@ SUSPICION_S = 30.0
 class Listener(Protocol[T]):
     """Receives events one after the other, on its own thread."""
 
-    def on_phase(self, phase: Phase) -> None:
+    def on_phase(self, phase: Phase, at_s: float) -> None:
         """A startup phase has begun."""
 
     def on_self_test(self, result: SelfTest) -> None:
@@ -150,7 +150,7 @@ class DeviceThread(Generic[T]):
                 self._plan,
                 clock=self._clock,
                 pause=self._stop.wait,
-                on_phase=lambda phase: post(listener.on_phase, phase),
+                on_phase=lambda phase: post(listener.on_phase, phase, self._clock()),
                 on_self_test=lambda result: post(listener.on_self_test, result),
             ).run()
             self._prepare(warm, post, listener)

@@ -102,8 +102,8 @@ class WarmEngine(NamedTuple):
 class EngineListener(Protocol):
     """Receives an engine's events on the event loop, one after the other."""
 
-    def on_phase(self, phase: Phase) -> None:
-        """A startup phase has begun."""
+    def on_phase(self, phase: Phase, at_s: float) -> None:
+        """A startup phase began at a time; the loop may be busy with imports then."""
 
     def on_warm(self, warm: WarmEngine) -> None:
         """The engine is ready."""

@@ -113,7 +113,7 @@ def build_requests(
                     min_tokens=choices.min_tokens,
                     priority=options.priority,
                     tenant=options.tenant,
-                    batch_class=choices.flexible,
+                    batch_class=choices.flexible or options.batch,
                     arrived_s=arrived_s,
                     first_token_deadline_s=_due(arrived_s, options.first_token_deadline_s),
                     deadline_s=_due(arrived_s, options.deadline_s),

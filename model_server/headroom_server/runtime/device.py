@@ -30,7 +30,7 @@ class Group(Protocol):
     def peek(self, one: Device) -> SealedBatch[PendingRequest]:
         """Return the batch that the device would get now."""
 
-    def advance(self, one: Device, phase: Phase) -> None:
+    def advance(self, one: Device, phase: Phase, at_s: float | None = None) -> None:
         """Record that a device entered a phase."""
 
     def on_self_test(self, result: SelfTest) -> None:
@@ -95,9 +95,9 @@ class Device:
         """Whether it executes its batches successfully."""
         return self.live and not self.suspected
 
-    def on_phase(self, phase: Phase) -> None:
-        """A startup phase has begun."""
-        self._group.advance(self, phase)
+    def on_phase(self, phase: Phase, at_s: float) -> None:
+        """A startup phase began at a time."""
+        self._group.advance(self, phase, at_s)
 
     def on_self_test(self, result: SelfTest) -> None:
         """A self-test has ended."""

@@ -33,7 +33,7 @@ NOTHING: SealedBatch[PendingRequest] = SealedBatch((), ())
 class Owner(Protocol):
     """Receives the events of all devices together, on the event loop's thread."""
 
-    def on_phase(self, phase: Phase) -> None:
+    def on_phase(self, phase: Phase, at_s: float | None = None) -> None:
         """The last device has entered a startup phase."""
 
     def on_self_test(self, result: SelfTest) -> None:
@@ -159,7 +159,7 @@ class Devices:
 
     # ---- what the devices tell
 
-    def advance(self, one: Device, phase: Phase) -> None:
+    def advance(self, one: Device, phase: Phase, at_s: float | None = None) -> None:
         """Record a device's phase; notify the owner when the last device has entered it."""
         before = self._last()
         one.phase = phase
@@ -169,7 +169,7 @@ class Devices:
         if after is Phase.READY:
             self._warmed([each.warm for each in self._all if each.warm is not None])
         else:
-            self.owner.on_phase(after)
+            self.owner.on_phase(after, at_s)
 
     def on_self_test(self, result: SelfTest) -> None:
         """Forward a self-test to the owner."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from headroom_server.errors import QueueFullError, RefusedError
+from headroom_server.errors import LateError, QueueFullError, RefusedError
 from headroom_server.generation.ports import ManagedEngine, WarmEngine
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.lifecycle import Lifecycle, Phase
@@ -218,13 +218,12 @@ class Generator:
 
     def refused(self, error: RefusedError) -> None:
         """Count the reason of an engine's refusal."""
-        full = isinstance(error, QueueFullError)
-        deadline = full and "deadline" in error.message
-        self.ledger.refuse(
-            Refusal.DEADLINE
-            if deadline
-            else Refusal.QUEUE_FULL if full else Refusal.DRAINING
-        )  # fmt: skip
+        if isinstance(error, LateError):
+            reason = Refusal.DEADLINE
+        else:
+            full = isinstance(error, QueueFullError)
+            reason = Refusal.QUEUE_FULL if full else Refusal.DRAINING
+        self.ledger.refuse(reason)
 
     def closed(self, run: GenerationRun, outcome: Outcome) -> None:
         """A run has its outcome."""
@@ -263,10 +262,10 @@ class Generator:
 
     # ---- the engine's events
 
-    def on_phase(self, phase: Phase) -> None:
-        """A startup phase has begun."""
+    def on_phase(self, phase: Phase, at_s: float) -> None:
+        """A startup phase began at a time; the loop may learn of it later."""
         if self.lifecycle.starting:
-            self._enter(phase)
+            self._enter(phase, at_s)
 
     def on_warm(self, warm: WarmEngine) -> None:
         """The engine is ready."""
@@ -288,9 +287,10 @@ class Generator:
         self._ended.set()
         self._settled.set()
 
-    def _enter(self, phase: Phase) -> None:
+    def _enter(self, phase: Phase, at_s: float | None = None) -> None:
         left = self.lifecycle
-        self.lifecycle = left.advance(phase, self.clock())
+        now_s = self.clock() if at_s is None else max(at_s, left.since_s)
+        self.lifecycle = left.advance(phase, now_s)
         self.draining = phase is Phase.DRAINING or phase is Phase.STOPPED
         spent_s = self.lifecycle.spent_s[left.phase]
         log.info("%s: %s after %.2f s of %s", self.model, phase, spent_s, left.phase)

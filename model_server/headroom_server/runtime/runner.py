@@ -258,10 +258,10 @@ class Runner:
     def _wake(self, device: int) -> None:
         self._devices.wake(device)
 
-    def on_phase(self, phase: Phase) -> None:
-        """A startup phase has begun on the devices."""
+    def on_phase(self, phase: Phase, at_s: float | None = None) -> None:
+        """A startup phase began on the devices; the loop may learn of it later."""
         if self.lifecycle.starting:
-            self._enter(phase)
+            self._enter(phase, at_s)
 
     def on_self_test(self, result: SelfTest) -> None:
         """A self-test has ended."""
@@ -344,9 +344,10 @@ class Runner:
             cache=None if self._cache is None else self._cache.counts(),
         )
 
-    def _enter(self, phase: Phase) -> None:
+    def _enter(self, phase: Phase, at_s: float | None = None) -> None:
         left = self.lifecycle
-        self.lifecycle = left.advance(phase, self.clock())
+        now_s = self.clock() if at_s is None else max(at_s, left.since_s)
+        self.lifecycle = left.advance(phase, now_s)
         self.draining = phase is Phase.DRAINING or phase is Phase.STOPPED
         spent_s = self.lifecycle.spent_s[left.phase]
         log.info("%s: %s after %.2f s of %s", self.model, phase, spent_s, left.phase)

@@ -44,6 +44,8 @@ class RequestOptions(NamedTuple):
     """Whether a client or proxy says that it was sent before."""
     first_token_deadline_s: float | None = None
     """For generated text; from its arrival."""
+    batch: bool = False
+    """For generated text: whether it only fills what other requests leave."""
 
 
 class SloClass(NamedTuple):
@@ -51,6 +53,8 @@ class SloClass(NamedTuple):
 
     priority: int = USUAL_PRIORITY
     deadline_s: float | None = None
+    first_token_deadline_s: float | None = None
+    batch: bool = False
 
 
 SloClasses = Mapping[str, SloClass]
@@ -71,18 +75,20 @@ def parse_request_options(
     Raises:
         InvalidRequestError: with header, rule and value.
     """
-    if deadline_s is None and not classes and _NAMES.isdisjoint(headers):
+    if deadline_s is None and DEFAULT_CLASS not in classes and _NAMES.isdisjoint(headers):
         return USUAL
     slo = _slo_class(headers.get(SLO_CLASS), classes)
     timeout_s = _seconds(headers, TIMEOUT)
     if deadline_s is not None:
         timeout_s = deadline_s if timeout_s is None else min(deadline_s, timeout_s)
+    first_token_s = _seconds(headers, FIRST_TOKEN_TIMEOUT)
     return RequestOptions(
         slo.deadline_s if timeout_s is None else timeout_s,
         _priority(headers[PRIORITY]) if PRIORITY in headers else slo.priority,
         _tenant(headers[TENANT]) if TENANT in headers else "",
         is_retry(headers),
-        _seconds(headers, FIRST_TOKEN_TIMEOUT),
+        slo.first_token_deadline_s if first_token_s is None else first_token_s,
+        slo.batch,
     )
 
 

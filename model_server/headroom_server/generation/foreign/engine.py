@@ -220,7 +220,7 @@ class ForeignEngine:
     async def _serve(self, listener: EngineListener) -> None:
         self._loop = asyncio.get_running_loop()
         try:
-            self._post(listener.on_phase, Phase.LOAD)
+            self._post(listener.on_phase, Phase.LOAD, self._clock())
             limits = self._model.open(self._observe)
             warming = Warming(
                 self._model,
@@ -245,11 +245,11 @@ class ForeignEngine:
     async def _warmed(
         self, guarded: GuardedGate, warming: Warming, listener: EngineListener
     ) -> WarmEngine:
-        self._post(listener.on_phase, Phase.WARM)
+        self._post(listener.on_phase, Phase.WARM, self._clock())
         first_s = await warming.first_use()
         self._observed = guarded  # what is compiled says nothing about later iterations
         shapes = await warming.warm(first_s)
-        self._post(listener.on_phase, Phase.SELFTEST)
+        self._post(listener.on_phase, Phase.SELFTEST, self._clock())
         return WarmEngine(guarded.gate.limits, shapes, await warming.self_test())
 
     def _observe(self, step: Step) -> None:

@@ -80,6 +80,8 @@ class LoopEngine:
         self._stopping = False
         self._busy_s = 0.0
         self._failures = 0
+        self._drafting = self._options.draft_model
+        self._draft_failures = 0
         self._thread: threading.Thread | None = None
         self._post: Callable[..., object] = lambda *_: None
 
@@ -228,11 +230,11 @@ class LoopEngine:
             self._executor.unload()
 
     def _start_up(self, listener: EngineListener) -> None:
-        self._post(listener.on_phase, Phase.LOAD)
+        self._post(listener.on_phase, Phase.LOAD, self._clock())
         timed: list[tuple[Iteration, float]] = []
 
         def on_phase(phase: Phase) -> None:
-            self._post(listener.on_phase, phase)
+            self._post(listener.on_phase, phase, self._clock())
 
         start_up = StartUp(
             self._executor,
@@ -267,6 +269,8 @@ class LoopEngine:
 
     def _take(self, scheduler: Scheduler) -> Iteration | None:
         """Return the next iteration, once there is one; None: the server stops."""
+        if self._drafting:
+            self._draft(scheduler)
         with self._changed:
             while not self._stopping:
                 now_s = self._clock()
@@ -279,6 +283,32 @@ class LoopEngine:
                 left_s = scheduler.expires_s - now_s
                 self._changed.wait(min(max(left_s, 0.0), LONGEST_WAIT_S))
             return None
+
+    def _draft(self, scheduler: Scheduler) -> None:
+        """Let the draft model propose tokens for the next iteration.
+
+        Requests do without it: one that fails repeatedly is not asked again.
+        """
+        with self._changed:
+            wanted = scheduler.wanted_drafts()
+            if wanted is None:
+                return
+            began_s = self.executing_since_s = self._clock()
+        proposed: Sequence[Sequence[int]] = [()] * len(wanted.sequences)
+        try:
+            proposed = self._executor.draft(wanted.sequences, wanted.most)
+            self._draft_failures = 0
+        except DeviceLostError:
+            raise
+        except Exception as error:
+            self._draft_failures += 1
+            self._drafting = self._draft_failures < FAILURES_IN_A_ROW
+            log.exception("the draft model failed: %s", public(str(error))[:500])
+        with self._changed:
+            self.executing_since_s = None
+            spent_s = self._clock() - began_s
+            self._busy_s += spent_s
+            scheduler.take_drafts(wanted, proposed, spent_s)
 
     def _execute(self, scheduler: Scheduler, iteration: Iteration) -> bool:
         """Execute an iteration; return whether it succeeded."""

@@ -30,6 +30,8 @@ class WarmUpLimits:
     max_latency_s: float = 1.0
     timeout_s: float = 600.0
     max_drafts: int = 0
+    draft_model: bool = False
+    """Whether the executor has one, which must be warm too."""
 
 
 class NotWarmError(Exception):
@@ -70,6 +72,8 @@ class StartUp:
         """
         self._on_phase(Phase.WARM)
         shapes = [self._shape(one) for one in warm_up_iterations(limits, self._limits.max_drafts)]
+        if self._limits.draft_model:
+            self._warm_drafts(limits)
         self._on_phase(Phase.SELFTEST)
         single = prompt_chunk(limits, min(SELF_TEST_TOKENS, limits.context_tokens - 1))
         while (p95_s := self._p95_s(single)) > self._limits.max_latency_s:
@@ -94,6 +98,17 @@ class StartUp:
         except Exception:  # noqa: BLE001 - whatever an engine raises
             return False
         return True
+
+    def _warm_drafts(self, limits: GenerationLimits) -> None:
+        """Let the draft model propose for every number of sequences."""
+        for iteration in warm_up_iterations(limits, 0):
+            sequences = [chunk.sequence for chunk in iteration.chunks if chunk.start]
+            if not sequences:
+                continue
+            self._checkpoint("warm-up takes too long")
+            self._executor.draft(sequences, self._limits.max_drafts)
+            for one in sequences:
+                self._executor.forget(one.request.key)
 
     def _shape(self, iteration: Iteration) -> WarmIteration:
         seconds = [self._timed(iteration) for _ in range(REPEATS)]

@@ -4,8 +4,9 @@
 |---------------------------------------------------|-----------------------------------------|
 | longer than the context or all memory, bad tokens | 400: no load would admit it             |
 | while draining                                    | 503, retry after 1 s (another replica)  |
-| too many requests or tokens wait                  | 429, retry once they are served         |
+| too many requests or tokens wait, of all tenants  | 429, retry once they are served         |
 | its tenant waits with more than what is free      | 429: another tenant finds room          |
+| batch class, and half of the room is taken        | 429: interactive requests find room     |
 | predicted to miss one of its deadlines            | 429, retry once the backlog is served   |
 
 A prediction is not trusted while nothing runs or waits: refusing would leave the device idle and
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headroom_server.errors import InvalidRequestError, QueueFullError, RefusedError
+from headroom_server.errors import InvalidRequestError, LateError, QueueFullError, RefusedError
 from headroom_server.generation.scheduling.forecast import Forecast, ahead_of, forecast
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState
@@ -25,6 +26,8 @@ from headroom_server.scheduling.admission import retry_after_s
 from headroom_server.scheduling.deadline_margin import DeadlineMargin
 
 BUDGET_WEIGHT = 0.05
+BATCH_SHARE = 0.5
+"""Of the bounds on what waits, what batch-class requests may fill: others still find room."""
 
 
 def check_valid(request: GenerationRequest, limits: GenerationLimits) -> None:
@@ -78,7 +81,11 @@ class Admission:
             return
         expected = self._in_time(sequence, now_s)
         if expected is not None and self._state.live:
-            self._refuse("the answer is predicted to come after its deadline", expected)
+            retry_s = retry_after_s(expected, self._chance())
+            raise LateError(
+                f"the answer is predicted to come after its deadline; try again after {retry_s} s",
+                retry_after_s=retry_s,
+            )
 
     def record(self, sequence: LiveSequence, now_s: float, *, missed: bool) -> None:
         """Follow an accepted request that met or missed a deadline."""
@@ -119,19 +126,24 @@ class Admission:
         return late
 
     def _check_room(self, request: GenerationRequest) -> None:
-        state = self._state
-        options = state.options
-        line = state.batch if request.batch_class else state.interactive
-        if not line.count:
+        state, lines = self._state, (self._state.interactive, self._state.batch)
+        count, tokens = sum(line.count for line in lines), sum(line.tokens for line in lines)
+        if not count:
             return  # a short bound must not exclude a long prompt
-        wait_s = self.expected_wait_s()
-        if line.count >= options.max_waiting_requests:
-            self._refuse(f"at most {options.max_waiting_requests} requests may wait", wait_s)
-        free = options.max_waiting_tokens - line.tokens
-        own = line.by_tenant.get(request.tenant, 0) + len(request.prompt)
-        if len(request.prompt) > free:
-            self._refuse(f"at most {options.max_waiting_tokens} tokens may wait", wait_s)
-        if own > free:
+        wait_s, own = self.expected_wait_s(), len(request.prompt)
+        share = BATCH_SHARE if request.batch_class else 1.0
+        most = max(1, int(share * state.options.max_waiting_requests))
+        most_tokens = int(share * state.options.max_waiting_tokens)
+        free, free_tokens = most - count, most_tokens - tokens
+        if free < 1:
+            self._refuse(f"at most {most} requests may wait", wait_s)
+        if own > free_tokens:
+            self._refuse(f"at most {most_tokens} tokens may wait", wait_s)
+        if own > most_tokens + state.memory.tokens - tokens - state.running_tokens:
+            self._refuse("running and waiting requests have too many tokens", wait_s)
+        if sum(line.requests_of(request.tenant) for line in lines) > free:
+            self._refuse("a tenant may wait with at most as many requests as are free", wait_s)
+        if own + sum(line.tokens_of(request.tenant) for line in lines) > free_tokens:
             self._refuse("a tenant may wait with at most as many tokens as are free", wait_s)
 
     def _refuse(self, why: str, wait_s: float | None) -> None:

@@ -11,6 +11,10 @@ from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.values import Chunk
 
 _new = tuple.__new__
+STEP_WEIGHT = 0.1
+STEP_OUTLIER = 3.0
+"""A draft model's step counts as at most this many times slower than usual: it computes what it has
+not seen of new sequences first."""
 
 
 class Drafts(NamedTuple):
@@ -76,7 +80,11 @@ def wanted_drafts(state: SchedulerState) -> Drafts | None:
     if not eligible:
         return None
     counts = DraftCounts(
-        state.cost, len(state.decoding), state.context_tokens, state.options.max_drafts
+        state.cost,
+        len(state.decoding),
+        state.context_tokens,
+        state.options.max_drafts,
+        step_s=state.draft_step_s,
     )
     mean = sum(one.acceptance for one in eligible) / len(eligible)
     count = min(counts.best(mean), state.limits.max_iteration_tokens // len(state.decoding) - 1)
@@ -85,6 +93,15 @@ def wanted_drafts(state: SchedulerState) -> Drafts | None:
             recover(one)
         return None
     return Drafts(eligible, count)
+
+
+def learn_step(state: SchedulerState, seconds: float) -> None:
+    """Learn the time in which a draft model proposes a token for every sequence."""
+    usual_s = state.draft_step_s
+    if not usual_s:
+        state.draft_step_s = seconds
+    else:
+        state.draft_step_s += STEP_WEIGHT * (min(seconds, STEP_OUTLIER * usual_s) - usual_s)
 
 
 def _propose(state: SchedulerState) -> None:

@@ -18,6 +18,11 @@ class KeyValueMemory:
         self.pool = BlockPool(blocks, caching=caching)
         self.block_tokens = block_tokens
 
+    @property
+    def tokens(self) -> int:
+        """Tokens for which there are blocks."""
+        return self.pool.total * self.block_tokens
+
     def blocks_for(self, tokens: int) -> int:
         """Return how many blocks hold this many tokens."""
         return -(-tokens // self.block_tokens)

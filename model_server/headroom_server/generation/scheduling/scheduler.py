@@ -23,7 +23,12 @@ from collections.abc import Callable, Sequence
 from headroom_server.errors import RefusedError
 from headroom_server.generation.scheduling.admission import Admission, check_valid
 from headroom_server.generation.scheduling.counts import GenerationStatistics
-from headroom_server.generation.scheduling.decode_plan import Drafts, plan_decodes, wanted_drafts
+from headroom_server.generation.scheduling.decode_plan import (
+    Drafts,
+    learn_step,
+    plan_decodes,
+    wanted_drafts,
+)
 from headroom_server.generation.scheduling.expiry import Expiry
 from headroom_server.generation.scheduling.flight import Flight
 from headroom_server.generation.scheduling.iteration_cost import Features, features_of
@@ -127,8 +132,11 @@ class Scheduler:
         """
         return wanted_drafts(self._state)
 
-    def take_drafts(self, drafts: Drafts, proposed: Sequence[Sequence[int]]) -> None:
-        """Take proposals for the next iteration, which verifies them."""
+    def take_drafts(
+        self, drafts: Drafts, proposed: Sequence[Sequence[int]], seconds: float = 0.0
+    ) -> None:
+        """Take proposals for the next iteration, which verifies them; they took `seconds`."""
+        learn_step(self._state, seconds / max(1, drafts.most))
         for sequence, tokens in zip(drafts.sequences, proposed, strict=True):
             sequence.proposed = tuple(tokens[: drafts.most])
 

@@ -36,9 +36,18 @@ def recover(sequence: LiveSequence) -> None:
 class DraftCounts:
     """The best number of drafts by acceptance, for one iteration's batch."""
 
-    __slots__ = ("_context", "_cost", "_most", "_share_s")
+    __slots__ = ("_context", "_cost", "_most", "_share_s", "_step_s")
 
-    def __init__(self, cost: IterationCost, decodes: int, context_tokens: int, most: int) -> None:
+    def __init__(
+        self,
+        cost: IterationCost,
+        decodes: int,
+        context_tokens: int,
+        most: int,
+        step_s: float = 0.0,
+    ) -> None:
+        """Prepare for a batch; a draft model takes `step_s` to propose a token for all of it."""
+        self._step_s = step_s / max(1, decodes)
         self._cost = cost
         self._most = most
         self._context = context_tokens / max(1, decodes)
@@ -49,7 +58,7 @@ class DraftCounts:
         """Return how many tokens to draft; 0: none."""
         if not self._cost.known:
             return min(self._most, UNKNOWN)
-        each_s = self._cost.prompt_s(1, int(self._context))
+        each_s = self._cost.prompt_s(1, int(self._context)) + self._step_s
         best, best_rate, tokens, chance = 0, 1.0 / max(self._share_s, 1e-12), 1.0, 1.0
         for count in range(1, self._most + 1):
             chance *= acceptance

@@ -45,6 +45,8 @@ class SchedulerState:
         self.sums = CostSums()
         """All iterations, unweighted."""
         self.totals: dict[str, int] = {}
+        self.draft_step_s = 0.0
+        """Learned time in which a draft model proposes one token for every sequence."""
 
     def count(self, name: str, by: int = 1) -> None:
         """Add to a total of `GenerationStatistics`."""
@@ -58,6 +60,11 @@ class SchedulerState:
     def running(self) -> int:
         """Sequences that hold blocks."""
         return len(self.prefilling) + len(self.decoding)
+
+    @property
+    def running_tokens(self) -> int:
+        """Tokens of the sequences that hold blocks."""
+        return self.context_tokens + sum(len(one.tokens) for one in self.prefilling)
 
     # ---- transitions
 

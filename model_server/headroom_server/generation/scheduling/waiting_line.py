@@ -126,7 +126,7 @@ class _Priority:
 class WaitingLine:
     """Waiting requests of one class: interactive, or batch."""
 
-    __slots__ = ("_priorities", "by_tenant", "count", "shares", "tokens")
+    __slots__ = ("_counts", "_priorities", "by_tenant", "count", "shares", "tokens")
 
     def __init__(self, shares: TenantShares) -> None:
         self.shares = shares
@@ -135,7 +135,17 @@ class WaitingLine:
         """Tokens to compute before the waiting requests' next ones are sampled."""
         self.by_tenant: dict[str, int] = {}
         """Waiting tokens per tenant."""
+        self._counts: dict[str, int] = {}
+        """Waiting requests per tenant."""
         self._priorities: dict[int, _Priority] = {}
+
+    def tokens_of(self, tenant: str) -> int:
+        """Return a tenant's waiting tokens."""
+        return self.by_tenant.get(tenant, 0)
+
+    def requests_of(self, tenant: str) -> int:
+        """Return how many requests of a tenant wait."""
+        return self._counts.get(tenant, 0)
 
     def __iter__(self) -> Iterator[LiveSequence]:
         """Return the waiting sequences, unordered."""
@@ -153,6 +163,7 @@ class WaitingLine:
         self.count += 1
         self.tokens += tokens
         self.by_tenant[tenant] = self.by_tenant.get(tenant, 0) + tokens
+        self._counts[tenant] = self._counts.get(tenant, 0) + 1
 
     def remove(self, sequence: LiveSequence) -> None:
         """Remove a waiting sequence, to start or to end it."""
@@ -161,11 +172,10 @@ class WaitingLine:
         tokens = len(sequence.tokens)
         self.count -= 1
         self.tokens -= tokens
-        left = self.by_tenant[tenant] - tokens
-        if left:
-            self.by_tenant[tenant] = left
-        else:
-            del self.by_tenant[tenant]
+        self.by_tenant[tenant] -= tokens
+        self._counts[tenant] -= 1
+        if not self._counts[tenant]:
+            del self.by_tenant[tenant], self._counts[tenant]
 
     def first(self) -> LiveSequence | None:
         """Return the sequence to be started next."""

@@ -17,7 +17,7 @@ from headroom_server.generation.scheduling.pace import pace
 from headroom_server.generation.scheduling.prefix_digests import extend
 from headroom_server.generation.scheduling.scheduler import Scheduler
 from headroom_server.generation.scheduling.speculation import DraftCounts
-from headroom_server.generation.values import FinishReason, TokenGrammar
+from headroom_server.generation.values import FinishReason, GenerationRequest, TokenGrammar
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,16 @@ def test_draft_models_proposals_are_verified_and_stop_when_they_are_wrong() -> N
     assert drafted < 30
 
 
-def test_uncertain_drafts_pay_alone_and_not_in_a_large_batch() -> None:
+def known_cost() -> IterationCost:
     cost, true = IterationCost(), Device()
     for at in range(1, 200):
         features = Features(37 * at % 500, at % 64, 900 * (at % 64), 100.0 * (at % 30))
         cost.observe(features, true.seconds(features))
+    return cost
+
+
+def test_uncertain_drafts_pay_alone_and_not_in_a_large_batch() -> None:
+    cost = known_cost()
     assert DraftCounts(cost, 1, 1000, 8).best(0.7) == 8
     assert DraftCounts(cost, 256, 256_000, 8).best(0.1) == 0
     assert DraftCounts(cost, 1, 1000, 8).best(0.0) == 0
@@ -176,3 +181,43 @@ def test_refusal_names_the_bound_and_when_to_retry() -> None:
     with pytest.raises(QueueFullError, match="at most 2 requests may wait") as caught:
         scheduler.add(request(2), 0.0)
     assert 1 <= caught.value.retry_after_s <= 30
+
+
+def waits(scheduler: Scheduler, one: GenerationRequest) -> str | None:
+    """Return why the request may not wait; None: it does."""
+    try:
+        scheduler.add(one, 0.0)
+    except QueueFullError as error:
+        return error.message.partition(";")[0]
+    return None
+
+
+def test_bounds_hold_over_both_classes_and_leave_room_for_interactive_requests() -> None:
+    scheduler = Scheduler(LIMITS, SchedulingOptions(max_waiting_requests=8))
+    flood = [request(key, batch_class=True, tenant=f"t{key}") for key in range(8)]
+    assert [waits(scheduler, one) for one in flood].count(None) == 4
+    others = [request(10 + key, tenant=f"u{key}") for key in range(6)]
+    assert [waits(scheduler, one) for one in others].count(None) == 4
+
+
+def test_waiting_tokens_are_bounded_in_sum_over_classes_and_tenants() -> None:
+    options = SchedulingOptions(max_waiting_tokens=4000)
+    scheduler = Scheduler(LIMITS, options)
+    for key in range(200):
+        one = request(key, 100 + key, batch_class=bool(key % 2), tenant=f"t{key % 7}")
+        waits(scheduler, one)
+        assert scheduler.statistics.waiting_tokens <= options.max_waiting_tokens
+
+
+def test_tenant_of_many_small_requests_leaves_room_for_another() -> None:
+    scheduler = Scheduler(LIMITS, SchedulingOptions(max_waiting_requests=9))
+    found = [waits(scheduler, request(key, 1, tenant="a")) for key in range(9)]
+    assert found.count(None) == 5
+    assert found[-1] == "a tenant may wait with at most as many requests as are free"
+    assert waits(scheduler, request(100, 1, tenant="b")) is None
+
+
+def test_draft_model_that_is_slow_is_not_asked() -> None:
+    cost = known_cost()
+    most = [DraftCounts(cost, 1, 100, 8, step_s=step_s).best(0.8) for step_s in (0.0, 0.002, 1.0)]
+    assert most[0] > most[1] > most[2] == 0
