@@ -16,6 +16,7 @@ from cluster_world import FakeClock, FakeCluster, Manifest
 from headroom.controller.controller import Controller
 from headroom.controller.sharing.ceilings import NO_CAPS
 from headroom.controller.warmup import WarmupDeps
+from headroom.resources.settings import Settings
 from headroom.scaling import Decision
 from pods_world import Pods
 from servers_world import PodEvents, Servers
@@ -118,6 +119,7 @@ class World:
             chance=random.Random(7),
             warmup=WarmupDeps(requester=self.servers, watches=[self.pod_events]),
             router=self.router,
+            settings=Settings(marks_pods=True),
         )
 
     async def __aenter__(self) -> World:

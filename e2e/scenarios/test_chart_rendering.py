@@ -158,10 +158,6 @@ def test_gateways_and_sources_are_as_the_values_say(helm: Helm) -> None:
         ({"gateway": {"workers": 0}}, "'/gateway/workers': minimum"),
         ({"gateway": {"image": {"name": "x"}}}, "'/gateway/image': additional properties 'name'"),
         ({"prometheus": {"sources": {"main": 9090}}}, "'/prometheus/sources/main': got number"),
-        (
-            {"gateway": {"enabled": True}, "watch": {"namespaces": ["a"]}},
-            "gateway.enabled and watch.namespaces",
-        ),
         ({"affinity": {"nodes": {}}}, "'/affinity': additional properties 'nodes'"),
         ({"monitoring": {"podMonitor": {"interval": "fast"}}}, "'/monitoring/podMonitor/interval'"),
         (
@@ -209,9 +205,85 @@ def test_release_that_may_not_evict_pods_lacks_only_that_permission(helm: Helm) 
     without = granted({"rbac": {"evictPods": False}})
     lacking = [rule for rule in granted({}) if rule not in without]
     assert [rule["resources"] for rule in lacking] == [["pods/eviction"]]
-    without = granted({"rbac": {"markPods": False}})
-    lacking = [rule for rule in granted({}) if rule not in without]
-    assert [(rule["resources"], rule["verbs"]) for rule in lacking] == [(["pods"], ["patch"])]
+    more = [rule for rule in granted({"rbac": {"markPods": True}}) if rule not in granted({})]
+    assert [(rule["resources"], rule["verbs"]) for rule in more] == [(["pods"], ["patch"])]
+
+
+def test_only_a_release_that_marks_pods_may_patch_them_and_says_so(helm: Helm) -> None:
+    for marks in (False, True):
+        rendered = helm.template(CHART, {"rbac": {"markPods": marks}})
+        rights = [
+            rule
+            for one in rendered
+            if one["kind"] in ("Role", "ClusterRole")
+            for rule in one["rules"]
+            if "pods" in rule["resources"] and {"patch", "update"} & set(rule["verbs"])
+        ]
+        assert bool(rights) is marks
+        container = of_kind(rendered, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+        assert ("--mark-pods" in container["args"]) is marks
+
+
+@pytest.mark.parametrize("reviews", [True, False])
+def test_release_for_two_namespaces_with_gateways_has_permissions_only_there(
+    helm: Helm, reviews: bool
+) -> None:
+    values = {
+        "watch": {"namespaces": ["a", "b"]},
+        "rbac": {"aggregate": False},
+        "crds": {"install": False},
+        "admissionPolicy": {"create": False},
+        "gateway": {"enabled": True, "reviewTokens": reviews},
+    }
+    rendered = helm.template(CHART, values)
+    of_cluster = [one for one in rendered if one["kind"] in CLUSTER_WIDE]
+    assert {one["kind"] for one in of_cluster} == (
+        {"ClusterRole", "ClusterRoleBinding"} if reviews else set()
+    )
+    roles = [one for one in rendered if one["kind"] == "ClusterRole"]
+    assert [rule["resources"] for one in roles for rule in one["rules"]] == (
+        [["tokenreviews"]] if reviews else []
+    )
+    granted = {
+        (one["metadata"]["namespace"], resource, tuple(rule["verbs"]))
+        for one in rendered
+        if one["kind"] == "Role" and one["metadata"]["name"].endswith("-gateway")
+        for rule in one["rules"]
+        for resource in rule["resources"]
+    }
+    assert granted == {
+        ("a", "endpointslices", ("get", "list", "create", "patch")),
+        ("b", "endpointslices", ("get", "list", "create", "patch")),
+        ("headroom-system", "pods", ("list", "watch")),
+    }
+    bound = {
+        (one["metadata"]["namespace"], one["roleRef"]["name"])
+        for one in rendered
+        if one["kind"] == "RoleBinding"
+    }
+    assert {
+        (one["metadata"]["namespace"], one["metadata"]["name"])
+        for one in rendered
+        if one["kind"] == "Role"
+    } == bound
+    (operator,) = [
+        one
+        for one in rendered
+        if one["kind"] == "Deployment" and one["metadata"]["name"] == "headroom-operator"
+    ]
+    arguments = operator["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert ("--no-review-gateway-tokens" in arguments) is not reviews
+
+
+def test_certificates_of_another_issuer_are_neither_created_nor_written(helm: Helm) -> None:
+    issuer = {"certificates": {"issuer": "secret"}}
+    rendered = by_identity(helm.template(CHART, {"gateway": {"enabled": True, **issuer}}))
+    assert not [name for name in rendered if name[0] == "Secret"]
+    role = rendered["Role", "headroom-system", "headroom-operator-certificates"]
+    (rule,) = role["rules"]
+    assert (rule["resourceNames"], rule["verbs"]) == (["headroom-operator-tls"], ["get"])
+    operator = rendered["Deployment", "headroom-system", "headroom-operator"]["spec"]["template"]
+    assert "--gateway-certificates=secret" in operator["spec"]["containers"][0]["args"]
 
 
 def test_values_set_the_bounds_of_the_admission_policy(helm: Helm) -> None:

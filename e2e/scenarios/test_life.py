@@ -178,6 +178,7 @@ def test_rejected_pod_template_holds_with_invalid_spec(cluster: Cluster, namespa
         ("patch", "inferenceservices.headroom.dev", "no"),
         ("get", "secrets", "no"),
         ("delete", "pods", "no"),
+        ("patch", "pods", "no"),
         ("create", "pods/exec", "no"),
         ("update", "deployments.apps", "no"),
     ],

@@ -109,3 +109,46 @@ async def test_doctor_names_missing_permissions_on_the_secrets(
         (user, Permission(verb=verb, group="", resource="secrets", namespace=SYSTEM, name=name))
         for verb, name in lacking
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "denied", "lacking"),
+    [
+        pytest.param([], "tokenreviews", [], id="no gateways"),
+        pytest.param(
+            ["--gateway-namespace", SYSTEM],
+            "tokenreviews",
+            ["create tokenreviews.authentication.k8s.io -A"],
+            id="gateways",
+        ),
+        pytest.param(
+            ["--gateway-namespace", SYSTEM, "--no-review-gateway-tokens"],
+            "tokenreviews",
+            [],
+            id="certificates alone",
+        ),
+        pytest.param(
+            ["--gateway-namespace", SYSTEM, "--namespace=a", "--namespace=b"],
+            "endpointslices",
+            [
+                f"{verb} endpointslices.discovery.k8s.io -n {namespace}"
+                for namespace in "ab"
+                for verb in ("get", "list", "create", "patch")
+            ],
+            id="two namespaces",
+        ),
+        pytest.param([], "pods", ["list pods -A", "watch pods -A"], id="no marks"),
+        pytest.param(
+            ["--mark-pods"],
+            "pods",
+            ["list pods -A", "watch pods -A", "patch pods -A"],
+            id="marks",
+        ),
+    ],
+)
+async def test_doctor_asks_for_what_the_operator_was_started_with(
+    arguments: list[str], denied: str, lacking: list[str]
+) -> None:
+    found = (await gathered(FakeCluster(arguments, denied=denied), None)).denied
+    named = [str(permission) for _, permission in found if "status" not in str(permission)]
+    assert [one for one in named if "eviction" not in one] == lacking

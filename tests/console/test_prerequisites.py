@@ -6,7 +6,7 @@ import asyncio
 import copy
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from headroom.controller.permissions import (
     Permission,
     best_effort,
     on_certificates,
+    on_gateways,
     on_lease,
+    on_marks,
     on_services,
 )
 from headroom.errors import Unavailable
@@ -28,7 +30,9 @@ from virtual_time import VirtualTimeLoop
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RBAC = DEPLOY / "base" / "rbac.yaml"
+ROUTING = DEPLOY / "components" / "gateway" / "rbac.yaml"
 CERTIFICATES = DEPLOY / "components" / "gateway" / "certificates.yaml"
+MARKS = DEPLOY / "components" / "mark-pods" / "rbac.yaml"
 
 
 @dataclass
@@ -212,5 +216,9 @@ def granted(kind: str, path: Path = RBAC, named: str = "headroom-operator") -> s
 def test_shipped_rbac_grants_the_checked_permissions() -> None:
     assert granted("ClusterRole") == {*on_services(), *best_effort()}
     assert granted("Role") == set(on_lease("headroom-system", "headroom-operator"))
+    assert granted("ClusterRole", MARKS, "headroom-operator-mark-pods") == set(on_marks())
+    routing = granted("ClusterRole", ROUTING, "headroom-operator-gateway")
+    everywhere = {replace(one, namespace="") for one in on_gateways((), "x", reviews_tokens=True)}
+    assert routing == everywhere
     of_certificates = granted("Role", CERTIFICATES, "headroom-operator-certificates")
     assert of_certificates == set(on_certificates("headroom-system", issues=True))

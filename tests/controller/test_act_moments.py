@@ -55,6 +55,7 @@ class Scene:
                 replicas=replicas,
                 now_s=now_s,
                 services=services,
+                marks_pods=True,
                 was_ready=lambda: self.context.report.was_ready(self.service.generation),
             ).run()
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
@@ -31,6 +32,9 @@ SILENT_S = 90.0
 SHORTEST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
 MAX_LINE_BYTES = 1 << 22
+FIRST_LISTS_S = 10.0
+"""Time for the first lists of several namespaces: one that cannot be read delays no other longer.
+"""
 MOST_LISTED = 500
 """Pods per page of the list; fewer where they are large."""
 
@@ -130,3 +134,45 @@ def _take(line: bytes, on_event: OnEvent) -> None:
         raise Unavailable(f"the watch ended: {pod.get('message', pod)}")
     if kind in ("ADDED", "MODIFIED", "DELETED"):
         on_event(kind, pod)
+
+
+class PodWatches:
+    """Watches the pods of several namespaces as one."""
+
+    def __init__(self, watches: Sequence[PodWatch], first_lists_s: float = FIRST_LISTS_S) -> None:
+        self._watches = tuple(watches)
+        self._first_lists_s = first_lists_s
+
+    async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        """Watch until cancelled. The first list is that of all namespaces that can be read."""
+        known: dict[int, dict[str, Object]] = {}
+        begun = False
+
+        def begin() -> None:
+            nonlocal begun
+            begun = True
+            on_list([pod for each in known.values() for pod in each.values()])
+
+        def listed(number: int, pods: list[Object]) -> None:
+            known[number] = {_uid(pod): pod for pod in pods}
+            if begun or len(known) == len(self._watches):
+                begin()
+
+        def changed(number: int, kind: str, pod: Object) -> None:
+            if kind == "DELETED":
+                known[number].pop(_uid(pod), None)
+            else:
+                known[number][_uid(pod)] = pod
+            if begun:
+                on_event(kind, pod)
+
+        async with asyncio.TaskGroup() as group:
+            for number, watch in enumerate(self._watches):
+                group.create_task(watch.run(partial(listed, number), partial(changed, number)))
+            await asyncio.sleep(self._first_lists_s)
+            if not begun:
+                begin()
+
+
+def _uid(pod: Object) -> str:
+    return str(pod["metadata"].get("uid", ""))

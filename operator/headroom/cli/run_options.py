@@ -180,6 +180,25 @@ Certificates = Annotated[
 ]
 
 
+TokenReviews = Annotated[
+    bool,
+    typer.Option(
+        "--review-gateway-tokens/--no-review-gateway-tokens",
+        help="Have the API server review the tokens of gateways and activators, in addition to "
+        "their certificates. To review is a right of the whole cluster.",
+    ),
+]
+MarkPods = Annotated[
+    bool,
+    typer.Option(
+        "--mark-pods/--no-mark-pods",
+        envvar="HEADROOM_MARK_PODS",
+        help="Mark the pods with the fewest requests in flight, so that a scale-down removes them "
+        "first. Takes the permission to patch pods, and with it their images.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class GatewayChoice:
     """Where the gateways are, and the ports that gateways and activators connect to."""
@@ -189,6 +208,7 @@ class GatewayChoice:
     activator_port: int = ACTIVATOR_PORT
     ports_per_namespace: int = PORTS_PER_NAMESPACE
     certificates: CertificateIssuer = CertificateIssuer.OPERATOR
+    reviews_tokens: bool = True
 
 
 # Leadership

@@ -67,12 +67,13 @@ _PER_NAMESPACE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "pods/status"): ("patch",),
     ("events.k8s.io", "events"): ("create",),
 }
-_BEST_EFFORT: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("", "pods"): ("patch",),
-    ("", "pods/eviction"): ("create",),
+_BEST_EFFORT: Mapping[tuple[str, str], tuple[str, ...]] = {("", "pods/eviction"): ("create",)}
+"""Evicts replicas that are slow or fail; without it capacity is added for them."""
+_MARKS: Mapping[tuple[str, str], tuple[str, ...]] = {("", "pods"): ("patch",)}
+_ROUTING: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("discovery.k8s.io", "endpointslices"): ("get", "list", "create", "patch"),
 }
-"""Marks what a scale-down takes first; without it pods go in the ReplicaSet's own order. Evicts
-replicas that are slow or fail; without it capacity is added for them."""
+_GATEWAYS: Mapping[tuple[str, str], tuple[str, ...]] = {("", "pods"): ("list", "watch")}
 _LEASES = ("coordination.k8s.io", "leases")
 
 
@@ -84,6 +85,21 @@ def on_services(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
 def best_effort(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
     """Return what the operator makes use of and can do without."""
     return _in_each(namespaces, _BEST_EFFORT)
+
+
+def on_marks(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
+    """Return what `--mark-pods` takes, which lets its holder change the image of any pod."""
+    return _in_each(namespaces, _MARKS)
+
+
+def on_gateways(
+    namespaces: Iterable[str], gateway_namespace: str, *, reviews_tokens: bool
+) -> Iterator[Permission]:
+    """Return what routing through the gateways of a namespace takes."""
+    yield from _in_each(namespaces, _ROUTING)
+    yield from _in_each([gateway_namespace], _GATEWAYS)
+    if reviews_tokens:
+        yield Permission(verb="create", group="authentication.k8s.io", resource="tokenreviews")
 
 
 def _in_each(

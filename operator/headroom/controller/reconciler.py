@@ -310,6 +310,7 @@ class Reconciler:
             replicas=replicas,
             now_s=self._clock.now_s(),
             services=len(self._cache),
+            marks_pods=self._settings.marks_pods,
             was_ready=partial(context.report.was_ready, tick.service.generation),
         ).run()
         written = replace(written, evicted=evicted, unevicted=unevicted)

@@ -1,4 +1,4 @@
-"""Operator settings that affect the created pods."""
+"""Operator settings that affect pods."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ class Settings:
 
     downloader_image: str = DOWNLOADER_IMAGE
     """Downloads hf:// and s3:// models: `IMAGE URI FOLDER [--digest DIGEST]`."""
+    marks_pods: bool = False
+    """Whether pods are marked that a scale-down is to remove first, which takes `patch` on pods."""
 
 
 DEFAULTS = Settings()

@@ -31,12 +31,14 @@ from headroom.cli.run_options import (
     LeaseNamespace,
     LogLevel,
     LogLevelOption,
+    MarkPods,
     MaxAccelerators,
     MaxReplicas,
     NotAccelerators,
     PortsPerNamespace,
     PrometheusUrls,
     ReplicaLabels,
+    TokenReviews,
     WithConsole,
     WithLease,
     XdsPort,
@@ -79,6 +81,8 @@ def run(
     activator_port: ActivatorPort = ACTIVATOR_PORT,
     gateway_ports_per_namespace: PortsPerNamespace = PORTS_PER_NAMESPACE,
     gateway_certificates: Certificates = CertificateIssuer.OPERATOR,
+    review_gateway_tokens: TokenReviews = True,
+    mark_pods: MarkPods = False,
     downloader_image: DownloaderImage = None,
     record: Annotated[
         Path | None,
@@ -119,6 +123,7 @@ def run(
             activator_port,
             gateway_ports_per_namespace,
             gateway_certificates,
+            review_gateway_tokens,
         )
     instance = os.environ.get("HOSTNAME") or socket.gethostname()
     configure_logging(log_level.number)
@@ -139,7 +144,9 @@ def run(
         gateway=gateway,
         record=record,
         record_mib=record_mib,
-        settings=Settings(downloader_image=downloader_image or DOWNLOADER_IMAGE),
+        settings=Settings(
+            downloader_image=downloader_image or DOWNLOADER_IMAGE, marks_pods=mark_pods
+        ),
     )
     try:
         uvloop.run(operate(options))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from headroom.adapters.activator_api import ActivatorApi
+from headroom.adapters.activator_api import ActivatorApi, Authenticate
 from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.pod_watch import PodWatch
+from headroom.adapters.pod_watch import PodWatch, PodWatches
 from headroom.adapters.port_probe import PortProbe
 from headroom.adapters.server_tls import ServerTls
 from headroom.adapters.system_clock import SystemClock
@@ -39,22 +39,17 @@ def routing_parts(
     # 30 MB, which an operator without gateways need not hold.
     from headroom.adapters.xds_server import XdsServer  # noqa: PLC0415
 
-    accounts = f"system:serviceaccount:{choice.namespace}"
     server = XdsServer(
-        TokenReview(api, user=f"{accounts}:{Role.GATEWAY}", audience=AUDIENCE),
-        tls,
-        Role.GATEWAY.dns_name(choice.namespace),
+        _reviews(api, choice, Role.GATEWAY), tls, Role.GATEWAY.dns_name(choice.namespace)
     )
     desk = ActivatorApi(
-        TokenReview(api, user=f"{accounts}:{Role.ACTIVATOR}", audience=AUDIENCE),
+        _reviews(api, choice, Role.ACTIVATOR),
         tls=tls,
         peer=Role.ACTIVATOR.dns_name(choice.namespace),
     )
     gateways = f"app.kubernetes.io/name={Role.GATEWAY}"
     router = Router(
-        replicas=PodWatch(
-            api, selector=SERVICE_LABEL, namespace=namespaces[0] if len(namespaces) == 1 else None
-        ),
+        replicas=_replicas(api, namespaces),
         gateways=PodWatch(api, selector=gateways, namespace=choice.namespace),
         watch_pods=lambda namespace, selector: PodWatch(
             api, selector=selector, namespace=namespace
@@ -70,6 +65,26 @@ def routing_parts(
     )
     server.listen(on_left=router.gateway_left)
     return router, server, desk
+
+
+def _reviews(api: KubernetesApi, choice: GatewayChoice, role: Role) -> Authenticate:
+    """Return what tells a holder's token; without reviews its certificate alone says who it is."""
+    if not choice.reviews_tokens:
+        return _certified
+    account = f"system:serviceaccount:{choice.namespace}:{role}"
+    return TokenReview(api, user=account, audience=AUDIENCE)
+
+
+async def _certified(_: str, __: str) -> bool:
+    return True
+
+
+def _replicas(api: KubernetesApi, namespaces: Sequence[str]) -> PodWatch | PodWatches:
+    if len(namespaces) > 1:
+        return PodWatches(
+            [PodWatch(api, selector=SERVICE_LABEL, namespace=one) for one in namespaces]
+        )
+    return PodWatch(api, selector=SERVICE_LABEL, namespace=next(iter(namespaces), None))
 
 
 def certificate_keeper(

@@ -124,7 +124,7 @@ async def operate(options: RunOptions) -> None:
                 if gateway
                 else None
             )
-            prerequisites = Prerequisites(api, _permissions(namespaces, lease, gateway))
+            prerequisites = Prerequisites(api, _permissions(options))
             watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
             health = Health(
                 controller,
@@ -205,11 +205,15 @@ def _election(
     )
 
 
-def _permissions(
-    namespaces: Sequence[str], lease: LeaseChoice | None, gateway: GatewayChoice | None
-) -> list[Permission]:
+def _permissions(options: RunOptions) -> list[Permission]:
+    namespaces, lease, gateway = options.namespaces, options.lease, options.gateway
     needed = list(permissions.on_services(namespaces))
+    if options.settings.marks_pods:
+        needed += permissions.on_marks(namespaces)
     if gateway is not None:
+        needed += permissions.on_gateways(
+            namespaces, gateway.namespace, reviews_tokens=gateway.reviews_tokens
+        )
         issues = gateway.certificates is CertificateIssuer.OPERATOR
         needed += permissions.on_certificates(gateway.namespace, issues=issues)
     if lease is not None:

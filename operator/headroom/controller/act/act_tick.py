@@ -90,6 +90,8 @@ class Writes:
     now_s: float
     services: int
     """How many there are: the more, the less often children other than the Deployment are read."""
+    marks_pods: bool
+    """Whether pods are marked that a scale-down is to remove first."""
     was_ready: Callable[[], bool]
     """Whether status says that this generation of the spec was in order."""
 
@@ -165,6 +167,8 @@ class Writes:
         return WriteResult(replicas=changed, scaled=True, unmarked=unmarked)
 
     async def _mark(self, replicas: int) -> str:
+        if not self.marks_pods:
+            return ""
         return await mark(
             self.cluster, self.service, self.state, self.gathered, replicas, self.now_s
         )

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import orjson
@@ -27,11 +28,16 @@ from headroom.cli.commands.doctor.facts import (
     uid,
 )
 from headroom.cli.commands.doctor.pod_probe import Reader, ask_pod
-from headroom.controller.permissions import Permission, on_certificates, on_services
+from headroom.controller.permissions import (
+    Permission,
+    on_certificates,
+    on_gateways,
+    on_marks,
+    on_services,
+)
 from headroom.errors import ClusterError, NotFound
 
 PART_OF = "app.kubernetes.io/part-of=headroom"
-GATEWAY_NAMESPACE = "--gateway-namespace"
 AT_ONCE = 16
 """Concurrent requests to the API server."""
 
@@ -84,13 +90,39 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
     )
 
 
+def given(operator: Manifest, option: str) -> list[str]:
+    """Return the values of an option of an operator, written with = or as the next argument."""
+    words = [
+        word
+        for one in operator["spec"]["template"]["spec"]["containers"]
+        for argument in one.get("args") or ()
+        for word in str(argument).split("=", 1)
+    ]
+    return [value for word, value in pairwise([*words, ""]) if word == option]
+
+
 def gateway_namespace(operator: Manifest) -> str:
     """Return the namespace of the gateways that an operator configures; empty without."""
-    for one in operator["spec"]["template"]["spec"]["containers"]:
-        given = [word for words in one.get("args") or () for word in str(words).split("=", 1)]
-        if GATEWAY_NAMESPACE in given[:-1]:
-            return given[given.index(GATEWAY_NAMESPACE) + 1]
-    return ""
+    return next(iter(given(operator, "--gateway-namespace")), "")
+
+
+def needed_by(operator: Manifest, namespaces: Sequence[str]) -> Iterator[Permission]:
+    """Yield the permissions that an operator needs, as it was started."""
+    yield from on_services(namespaces)
+    if given(operator, "--mark-pods") or _variables(operator).get("HEADROOM_MARK_PODS") == "true":
+        yield from on_marks(namespaces)
+    if gateways := gateway_namespace(operator):
+        reviews = not given(operator, "--no-review-gateway-tokens")
+        yield from on_gateways(namespaces, gateways, reviews_tokens=reviews)
+        issues = given(operator, "--gateway-certificates") != ["secret"]
+        yield from on_certificates(gateways, issues=issues)
+
+
+def _variables(operator: Manifest) -> dict[str, str]:
+    containers = operator["spec"]["template"]["spec"]["containers"]
+    return {
+        one["name"]: str(one.get("value")) for each in containers for one in each.get("env") or ()
+    }
 
 
 def runs_the_operator(deployment: Manifest) -> bool:
@@ -176,17 +208,12 @@ class _Reading:
         self, operators: Sequence[Manifest], namespace: str | None
     ) -> list[tuple[str, Permission]]:
         """Return the permissions that the operator's ServiceAccount lacks."""
-        users = sorted({user_of(one) for one in operators})
         asked = [
-            (user, permission)
-            for user in users
-            for permission in on_services([namespace] if namespace else ())
-        ]
-        asked += [
             (user_of(one), permission)
             for one in operators
-            if (gateways := gateway_namespace(one))
-            for permission in on_certificates(gateways, issues=issues_certificates(one))
+            for permission in needed_by(
+                one, [namespace] if namespace else given(one, "--namespace")
+            )
         ]
         allowed = await asyncio.gather(
             *(self._allowed(user, permission) for user, permission in asked)
@@ -230,13 +257,6 @@ def user_of(operator: Manifest) -> str:
     """Return the user as whom an operator asks the API server."""
     account = operator["spec"]["template"]["spec"].get("serviceAccountName", "default")
     return f"system:serviceaccount:{operator['metadata']['namespace']}:{account}"
-
-
-def issues_certificates(operator: Manifest) -> bool:
-    """Return whether an operator issues certificates, and not another issuer."""
-    containers = operator["spec"]["template"]["spec"]["containers"]
-    words = " ".join(str(word) for one in containers for word in one.get("args") or ())
-    return "--gateway-certificates secret" not in words.replace("=", " ")
 
 
 def _until_s(secret: Manifest) -> float | None:
