@@ -22,34 +22,39 @@ def after(*moves: tuple[float, int, int]) -> Flaps:
 
 
 @pytest.mark.parametrize(
-    ("moves", "factor", "level"),
+    ("moves", "longer"),
     [
-        ([], 1, 0),
-        ([(0, 2, 4)], 1, 0),  # nothing was removed
-        ([(0, 4, 2)], 1, 0),  # nothing was asked for again
-        ([(0, 4, 2), (50, 2, 2)], 1, 0),
-        ([(0, 4, 2), (50, 2, 3)], 4, 3),
-        ([(0, 4, 2), (50, 2, 9)], 4, 4),  # only four had been there before
-        ([(0, 4, 2), (10, 2, 3), (20, 3, 4), (30, 4, 6)], 4, 4),  # one removal, undone in steps
-        ([(0, 4, 2), (900, 2, 4)], 4, 4),
-        ([(0, 4, 2), (901, 2, 4)], 1, 0),  # too late to be its fault
-        ([(0, 6, 5), (50, 5, 4), (100, 4, 3), (150, 3, 8)], 4, 6),  # a chain begins at six
-        ([(0, 6, 5), (901, 5, 4), (950, 4, 8)], 4, 5),  # two removals, no chain
-        ([(0, 4, 2), (50, 2, 4), (500, 4, 3), (550, 3, 4)], 16, 4),
-        ([(0, 9, 2), (50, 2, 9), (500, 4, 3), (550, 3, 4)], 16, 9),  # the largest level of the hour
+        ([], ()),
+        ([(0, 2, 4)], ()),  # nothing was removed
+        ([(0, 4, 2)], ()),  # nothing was asked for again
+        ([(0, 4, 2), (50, 2, 2)], ()),
+        ([(0, 4, 2), (50, 2, 3)], ((4, 3),)),
+        ([(0, 4, 2), (50, 2, 9)], ((4, 4),)),  # only four had been there before
+        # one removal, undone in steps
+        ([(0, 4, 2), (10, 2, 3), (20, 3, 4), (30, 4, 6)], ((4, 4),)),
+        ([(0, 4, 2), (900, 2, 4)], ((4, 4),)),
+        ([(0, 4, 2), (901, 2, 4)], ()),  # too late to be its fault
+        # a chain begins at six
+        ([(0, 6, 5), (50, 5, 4), (100, 4, 3), (150, 3, 8)], ((4, 6),)),
+        ([(0, 6, 5), (901, 5, 4), (950, 4, 8)], ((4, 5),)),  # two removals, no chain
+        ([(0, 4, 2), (50, 2, 4), (500, 4, 3), (550, 3, 4)], ((4, 4), (16, 4))),
+        # the upper five took part in one of the two
+        ([(0, 9, 2), (50, 2, 9), (500, 4, 3), (550, 3, 4)], ((4, 9), (16, 4))),
+        ([(0, 4, 2), (50, 2, 4), (500, 9, 3), (550, 3, 9)], ((4, 9), (16, 4))),
     ],
 )
-def test_flap_extends_the_hold_up_to_a_level(
-    moves: list[tuple[float, int, int]], factor: int, level: int
+def test_flap_extends_the_hold_of_the_replicas_that_took_part(
+    moves: list[tuple[float, int, int]], longer: tuple[tuple[int, int], ...]
 ) -> None:
-    assert after(*moves).hold(1000.0, 60.0) == (60.0 * factor, level)
+    holds = after(*moves).holds(1000.0, 60.0)
+    assert holds == tuple((60.0 * factor, level) for factor, level in longer)
 
 
 def test_flap_older_than_an_hour_is_forgotten() -> None:
     flaps = after((0, 9, 2), (50, 2, 9), (500, 4, 2), (550, 2, 4))
-    assert flaps.hold(3649.0, 60.0) == (960.0, 9)
-    assert flaps.hold(3650.0, 60.0) == (240.0, 4)
-    assert flaps.hold(4150.0, 60.0) == (60.0, 0)
+    assert flaps.holds(3649.0, 60.0) == ((240.0, 9), (960.0, 4))
+    assert flaps.holds(3650.0, 60.0) == ((240.0, 4),)
+    assert flaps.holds(4150.0, 60.0) == ()
 
 
 def test_hold_grows_four_times_per_flap_up_to_an_hour() -> None:
@@ -57,28 +62,29 @@ def test_hold_grows_four_times_per_flap_up_to_an_hour() -> None:
     for number in range(9):
         flaps = flaps.moved(200.0 * number, 4, 2, COLD_START_S)
         flaps = flaps.moved(200.0 * number + 9.0, 2, 4, COLD_START_S)
-        assert flaps.hold(1800.0, 60.0) == (min(3600.0, 60.0 * 4 ** (number + 1)), 4)
+        assert flaps.holds(1800.0, 60.0)[-1] == (min(3600.0, 60.0 * 4 ** (number + 1)), 4)
 
 
 def test_hold_longer_than_an_hour_is_unchanged() -> None:
-    assert after((0, 4, 2), (50, 2, 4)).hold(60.0, 4000.0) == (4000.0, 4)
+    assert after((0, 4, 2), (50, 2, 4)).holds(60.0, 4000.0) == ((4000.0, 4),)
 
 
 @given(
     st.lists(st.tuples(st.floats(0.0, 2000.0), st.integers(0, 30), st.integers(0, 30)), max_size=30)
 )
-def test_flap_level_is_an_earlier_replica_count(
+def test_longer_holds_apply_to_fewer_replicas(
     steps: list[tuple[float, int, int]],
 ) -> None:
     flaps, now_s = Flaps(), 0.0
     for wait_s, before, replicas in steps:
         now_s += wait_s
         flaps = flaps.moved(now_s, before, replicas, COLD_START_S)
-        hold_s, level = flaps.hold(now_s, 60.0)
-        assert hold_s in (60.0, 240.0, 960.0, 3600.0)
-        assert hold_s > 60.0 or level == 0
-        assert level <= max(before for _, before, _ in steps)
-    assert flaps.hold(now_s + 3601.0, 60.0) == (60.0, 0)
+        holds = flaps.holds(now_s, 60.0)
+        levels = [level for _, level in holds]
+        assert [hold_s for hold_s, _ in holds[:3]] == [240.0, 960.0, 3600.0][: len(holds)]
+        assert levels == sorted(levels, reverse=True)
+        assert max(levels, default=0) <= max(before for _, before, _ in steps)
+    assert flaps.holds(now_s + 3601.0, 60.0) == ()
 
 
 def _flapping(tuning: Tuning) -> Service:
@@ -123,7 +129,7 @@ def test_replicas_above_the_flap_level_go_after_the_usual_hold() -> None:
     service.rate_rps = 100.0
     service.run(30)
     assert service.replicas >= 12
-    assert service.state.flaps.hold(service.now_s, 60.0) == (240.0, 2)
+    assert service.state.flaps.holds(service.now_s, 60.0) == ((240.0, 2),)
     service.rate_rps, begun_s = 3.0, service.now_s
     while service.state.needed_high.entries[-1][1] > 2:  # the surge leaves the windows
         service.tick()

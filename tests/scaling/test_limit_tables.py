@@ -268,6 +268,23 @@ def test_flap_level_is_kept_for_four_times_the_hold(
 
 
 @pytest.mark.parametrize(
+    ("needed", "replicas"),
+    [
+        (((700.0, 6), (990.0, 1)), 3),  # 300 s ago: only three flapped twice
+        (((770.0, 6), (990.0, 1)), 5),
+        (((30.0, 6), (990.0, 1)), 1),
+        (((770.0, 4), (990.0, 1)), 4),
+    ],
+)
+def test_replica_is_kept_for_the_flaps_that_it_took_part_in(
+    needed: tuple[tuple[float, int], ...], replicas: int
+) -> None:
+    flaps = Flaps(recent=((500.0, 3), (900.0, 5)))
+    found = limit_input(1, 6, needed=needed, watched_s=990.0, state={"flaps": flaps})
+    assert limit_decrease(found)[0] == replicas
+
+
+@pytest.mark.parametrize(
     ("allocation", "replicas", "left"),
     [(None, 5, 5), (5, 5, 5), (4, 5, 4), (0, 5, 2), (9, 5, 5), (7, 9, 7), (8, 9, 9), (8, 8, 8)],
 )

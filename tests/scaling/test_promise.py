@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes_scaling import policy
+from headroom.scaling.evidence import with_risk
 from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes
 from headroom.scaling.promise.margin import LARGEST, Margin
 from headroom.scaling.promise.risk import Risk
+from headroom.scaling.state import State
 
 ALLOWED = 0.05
 TICK_S = 2.0
@@ -119,3 +122,10 @@ def test_risk_interpolates_between_usual_and_cautious() -> None:
     assert [Risk(level=level).between(0.6, 0.9) for level in (0.0, 0.5, 1.0)] == pytest.approx(
         [0.6, 0.75, 0.9]
     )
+
+
+def test_service_at_the_highest_risk_keeps_replicas_for_rarer_peaks_than_it_adds_them_for() -> None:
+    usual = policy()
+    assert with_risk(usual, State()) is usual
+    tuning = with_risk(usual, State(risk=Risk(level=1.0))).tuning
+    assert usual.tuning.kept_share < tuning.expected_share < tuning.kept_share < 1.0

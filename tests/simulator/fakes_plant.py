@@ -101,7 +101,8 @@ class Plant:
             index = client_kernel.advance(self.tables, self.clients, times, index, until_s)
             if not self.clients.counts[Count.STALLED]:
                 last_s = float(self.clients.amounts[Amount.NOW_S])
-                self.now_s = until_s if math.isfinite(until_s) else last_s
+                # requests that nothing can serve may wait on: the last event may be long past
+                self.now_s = until_s if math.isfinite(until_s) else max(self.now_s, last_s)
                 return self
             self.tables, self.clients = enlarged(self.tables, self.clients)
         while True:
@@ -109,7 +110,8 @@ class Plant:
             if index == len(times) or times[index] >= until_s:
                 break
             self.tables = with_more_nodes(self.tables)
-        self.now_s = until_s if math.isfinite(until_s) else float(self.tables.touched_s.max())
+        last_s = float(self.tables.touched_s.max())
+        self.now_s = until_s if math.isfinite(until_s) else max(self.now_s, last_s)
         return self
 
     def batches(self, times_s: list[float]) -> list[Execution]:

@@ -296,7 +296,7 @@ CLIENTS = st.builds(
 )
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=60)
 @given(
     clients=CLIENTS,
     bounded=st.booleans(),
@@ -356,4 +356,10 @@ def test_any_sequence_ends_every_wish_once_and_keeps_littles_law(
         client_kernel.dismiss(one.clients)
     one.run([])
     one.check()
+    if routing is Routing.CENTRAL and not one.tables.open.any():
+        # a queue in front holds its requests until a replica is there again
+        assert one.tally(Tally.REQUESTS) == one.ended + one.count(Count.OPEN)
+        kernel.admit(one.tables, 0, one.now_s)
+        one.run([])
+        one.check()
     assert one.tally(Tally.REQUESTS) == one.ended

@@ -355,6 +355,25 @@ def test_capacity_is_measured_with_clients_that_do_not_limit(routing: Routing) -
     assert 0.4 * 10 < one < 10
 
 
+def test_queue_in_front_says_what_it_turned_away_to_whoever_asks_the_pods() -> None:
+    """4/s at one replica that answers 1/s, two may wait in front: the others are refused."""
+    service = spec(initial=1, routing=Routing.CENTRAL, clients=Clients(max_waiting=2))
+    asking, scraping = Direct(), Scheduled()
+    for one in (asking, scraping):
+        run(one, every(0.25, 120.0), service=service)
+    assert all(view.rejected is None for view in scraping.views)
+    rejected = [view.rejected.requests for view in asking.views if view.rejected is not None]
+    assert len(rejected) == len(asking.views)
+    assert rejected == sorted(rejected)
+    last = asking.views[-1]
+    seen = rejected[-1] + sum(sample.arrivals for sample in last.samples)
+    assert seen == pytest.approx(4 * last.now_s, abs=3), "all but those that wait in front"
+    assert rejected[-1] > 300
+    direct = Direct()
+    run(direct, every(1.0, 120.0))
+    assert all(view.rejected is None for view in direct.views), "no queue in front"
+
+
 def test_killed_pods_are_replaced() -> None:
     outcome = run(Scheduled(), every(1.0, 120.0), fault(FaultKind.POD_KILL, share=0.5))
     timeline, times = outcome.timeline, outcome.timeline.times_s

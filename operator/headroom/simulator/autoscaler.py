@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import Pod, PodSample
+from headroom.scaling.values import GatewayRejections, Pod, PodSample
 from headroom.simulator.metrics import Metrics
 from headroom.simulator.plant import ServiceSpec
 
@@ -28,6 +28,9 @@ class View:
     samples: tuple[PodSample, ...]
     """A scrape of every ready pod now, without those that do not answer; empty for all but a
     `DirectScraper`."""
+    rejected: GatewayRejections | None = None
+    """What the queue in front of the replicas says it has turned away; None without such a queue,
+    and for all but a `DirectScraper`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

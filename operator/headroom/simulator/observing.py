@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values import (
     CostModel,
+    GatewayRejections,
     PodSample,
     PodState,
+    Routing,
 )
 from headroom.simulator import kernel
 from headroom.simulator.fleet import Fleet, Replica
@@ -81,3 +83,18 @@ def pod_samples(fleet: Fleet, replicas: Sequence[Replica], now_s: float) -> tupl
         )
         for replica, row, counts in zip(replicas, columns, latency, strict=True)
     )
+
+
+_TURNED_AWAY = (Column.REFUSED, Column.EXPIRED, Column.CANCELLED)
+
+
+def rejected_in_front(fleet: Fleet, now_s: float) -> GatewayRejections | None:
+    """Return what the queue in front of the replicas has turned away; None without one.
+
+    It counts them, as Headroom's gateway does: no replica ever sees these requests.
+    """
+    if fleet.spec.network.routing is not Routing.CENTRAL:
+        return None
+    front = fleet.tables.counters[-1]
+    turned_away = float(sum(front[column] for column in _TURNED_AWAY))
+    return GatewayRejections(time_s=now_s, requests=turned_away)

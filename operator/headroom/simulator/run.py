@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headroom.scaling.values import PodSample, PodState
+from headroom.scaling.values import GatewayRejections, PodSample, PodState
 from headroom.simulator import kernel, observing
 from headroom.simulator.autoscaler import (
     Autoscaler,
@@ -215,7 +215,9 @@ class _Run:
     def _decide(self, now_s: float) -> None:
         fleet = self.fleet
         samples: tuple[PodSample, ...] = ()
+        rejected: GatewayRejections | None = None
         if isinstance(self.autoscaler, DirectScraper):
+            rejected = observing.rejected_in_front(fleet, now_s)
             answering = observing.answering(fleet, self._silences, self.seed)
             samples = observing.pod_samples(fleet, answering, now_s)
         view = View(
@@ -224,6 +226,7 @@ class _Run:
             pods=tuple(replica.as_pod() for replica in fleet.replicas),
             metrics=self.metrics,
             samples=samples,
+            rejected=rejected,
         )
         wish = self.autoscaler.evaluate(view)
         policy = self.spec.policy

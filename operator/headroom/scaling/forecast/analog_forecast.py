@@ -6,6 +6,10 @@ weight in the distance of their logarithms (kernel estimate of a conditional dis
 constant rate, or a significant rise that goes on, is one more, with the weight of a minute at the
 same rate: with little history it counts; if the rate has been here for minutes before, what
 followed decides. So a load that always returns to its level is not extrapolated.
+
+Rates are compared as rate + `QUIET_RPS`: a busy rate is followed by a multiple of itself, a quiet
+one, which has no multiples, by a rate as such. Worked: at 20/s a ratio of 1.5 means 30/s; at 0/s
+one of 151 means 20/s, because 150 x 0.133/s = 20/s.
 """
 
 from __future__ import annotations
@@ -23,12 +27,13 @@ WIDTH, DEVIATIONS = 0.1, 4.0
 """Of the kernel: 10 %, or this many Poisson deviations of the requests in a window."""
 STAYING = 6.0
 """Weight of the future without analogs, in steps."""
-_NOTHING_RPS = 1e-9
+QUIET_RPS = DEVIATIONS / WINDOW_S
+"""Some requests in a window: a rate below this is as good as none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FutureRatios:
-    """For each past instant the rate that followed over its own rate; sorted."""
+    """For each past instant the rate that followed over its own rate, both plus `QUIET_RPS`."""
 
     ratios: Vector
     """[instants], ascending."""
@@ -38,8 +43,8 @@ class FutureRatios:
     @classmethod
     def of(cls, after_rps: Vector, before_rps: Vector) -> FutureRatios:
         """Return the ratios of rates [instants] to the rates before them [at least instants]."""
-        before = np.maximum(before_rps[: len(after_rps)], _NOTHING_RPS)
-        ratios: Vector = (after_rps / before).astype(np.float32)
+        before = before_rps[: len(after_rps)] + QUIET_RPS
+        ratios: Vector = ((after_rps + QUIET_RPS) / before).astype(np.float32)
         order = np.argsort(ratios, kind="stable").astype(np.int16)
         return cls(ratios=ratios[order], order=order)
 
@@ -78,7 +83,7 @@ class AnalogForecast:
         if history is self.history:
             return self
         rates_rps = history.stable_rps
-        logarithms = np.log(np.maximum(rates_rps, _NOTHING_RPS))
+        logarithms = np.log(rates_rps + np.float32(QUIET_RPS))
         later, most = _steps(cold_start_s + WINDOW_S), _steps(cold_start_s + SLACK_S)
         return AnalogForecast(
             history=history,
@@ -92,11 +97,22 @@ class AnalogForecast:
 
     def weights(self, rate_rps: float, window_s: float) -> Vector:
         """Return the similarity of each instant to the present, 0..1, [instants]."""
-        width = max(WIDTH, DEVIATIONS / math.sqrt(rate_rps * window_s))
-        rates = self.logarithms - math.log(rate_rps)
+        error_rps = math.sqrt(max(rate_rps, 1.0 / window_s) / window_s)
+        width = max(WIDTH, DEVIATIONS * error_rps / (rate_rps + QUIET_RPS))
+        rates = self.logarithms - math.log(rate_rps + QUIET_RPS)
         slopes = self.slopes - self.slopes[-1]
         similarity: Vector = np.exp((rates * rates + slopes * slopes) * (-0.5 / (width * width)))
         return similarity
+
+
+def ratio_of(after_rps: float, before_rps: float) -> float:
+    """Return the ratio of two rates as `FutureRatios` counts it."""
+    return (after_rps + QUIET_RPS) / (before_rps + QUIET_RPS)
+
+
+def rate_after(ratio: float, rate_rps: float) -> float:
+    """Return the rate that this ratio makes of another; never below 0."""
+    return max(0.0, ratio * (rate_rps + QUIET_RPS) - QUIET_RPS)
 
 
 def _steps(seconds: float) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headroom.scaling.forecast.analog_forecast import AnalogForecast
+from headroom.scaling.forecast.analog_forecast import AnalogForecast, rate_after, ratio_of
 from headroom.scaling.forecast.bursts import Burst, Bursts
 from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
 from headroom.scaling.forecast.rate_history import WINDOW_S, StableRate, Vector
@@ -84,7 +84,7 @@ class Forecast:
             now = _plain(rate_rps)
             return Expected(later=now, most=now, burst_rps=burst_rps)
         later, most = _plain(rate_rps), _plain(rate_rps)
-        if rate_rps > 0 and past.later is not None:
+        if past.later is not None:
             stable = past.history.stable_rate(now_s, rate_rps)
             weights = past.weights(stable.rate_rps, policy.stable_window_s)
             later = self._later(tuning, now_s + start_s + WINDOW_S, rate_rps, stable, weights)
@@ -113,13 +113,13 @@ class Forecast:
         """Return the rate then over the present one if no past instant was like the present."""
         if self.trend is None:
             return 1.0
-        return max(1.0, self.trend.expected_rps(then_s) / stable.rate_rps)
+        return max(1.0, ratio_of(self.trend.expected_rps(then_s), stable.rate_rps))
 
     def _rates(self, ratio: float, rise: float, rate_rps: float, stable: StableRate) -> Rates:
         certain_rps = stable.rate_rps + stable.error_rps
         return Rates(
-            for_ceiling_rps=ratio * certain_rps,
-            for_latency_rps=ratio * max(certain_rps, rate_rps),
+            for_ceiling_rps=rate_after(ratio, certain_rps),
+            for_latency_rps=rate_after(ratio, max(certain_rps, rate_rps)),
             occasion=f" as the rise of the last {self.trend.seen_s:g} s goes on"
             if self.trend and ratio == rise > 1
             else "",
@@ -133,7 +133,7 @@ class Forecast:
         burst_rps: float | None,
         start_s: float,
     ) -> float | None:
-        if burst_rps is None or burst_rps <= rate_rps:
+        if burst_rps is None or not burst_rps > rate_rps > 0:
             return burst_rps
         burst = Burst(time_s=now_s, rate_rps=rate_rps, burst_rps=burst_rps)
         left = self.bursts.remaining_share(

@@ -161,9 +161,9 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
     needed = limit_input.state.needed_high.since(limit_input.now_s - held_s)
     held = max(lowest, needed if needed is not None else current)
     if policy.tuning.has(Component.FLAPS):
-        longer_s, level = limit_input.state.flaps.hold(limit_input.now_s, held_s)
-        longer = limit_input.state.needed_high.since(limit_input.now_s - longer_s)
-        held = max(held, min(level, current, current if longer is None else longer))
+        for longer_s, level in limit_input.state.flaps.holds(limit_input.now_s, held_s):
+            longer = limit_input.state.needed_high.since(limit_input.now_s - longer_s)
+            held = max(held, min(level, current, current if longer is None else longer))
     held = min(held, current)
     applied: tuple[LimitApplied, ...] = ()
     if held > lowest:

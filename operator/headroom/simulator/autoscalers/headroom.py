@@ -69,7 +69,11 @@ class Headroom(Peer):
     def evaluate(self, view: View) -> ScaleRequest:
         """Return the decision of `decide`."""
         observation = Observation(
-            now_s=view.now_s, current=view.replicas, pods=view.pods, samples=view.samples
+            now_s=view.now_s,
+            current=view.replicas,
+            pods=view.pods,
+            samples=view.samples,
+            rejected_at_gateway=view.rejected,
         )
         decided = decide(self.decided, self.state, observation)
         decision, self.state = apply_post_rules(self.decided, self.state, decided)
