@@ -29,7 +29,7 @@ class View:
     """A scrape of every ready pod now, without those that do not answer; empty for all but a
     `DirectScraper`."""
     rejected: GatewayRejections | None = None
-    """What the queue in front of the replicas says it has turned away; None without such a queue,
+    """What the queue in front of the replicas says it has rejected; None without such a queue,
     and for all but a `DirectScraper`."""
 
 

@@ -85,16 +85,16 @@ def pod_samples(fleet: Fleet, replicas: Sequence[Replica], now_s: float) -> tupl
     )
 
 
-_TURNED_AWAY = (Column.REFUSED, Column.EXPIRED, Column.CANCELLED)
+_REJECTED = (Column.REFUSED, Column.EXPIRED, Column.CANCELLED)
 
 
 def rejected_in_front(fleet: Fleet, now_s: float) -> GatewayRejections | None:
-    """Return what the queue in front of the replicas has turned away; None without one.
+    """Return what the queue in front of the replicas has rejected; None without one.
 
     It counts them, as Headroom's gateway does: no replica ever sees these requests.
     """
     if fleet.spec.network.routing is not Routing.CENTRAL:
         return None
     front = fleet.tables.counters[-1]
-    turned_away = float(sum(front[column] for column in _TURNED_AWAY))
-    return GatewayRejections(time_s=now_s, requests=turned_away)
+    rejected = float(sum(front[column] for column in _REJECTED))
+    return GatewayRejections(time_s=now_s, requests=rejected)

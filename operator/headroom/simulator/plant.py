@@ -72,7 +72,7 @@ class Network:
     Each request takes one at random, also one in use, unless clients keep a pool (`Clients`)."""
     in_flight_cap: int | None = None
     """For `Routing.CENTRAL`: maximum number of requests at one replica; None means 2 batches, or
-    slots + 1 without batching. `Headroom` reads what this queue turns away, the peers do not."""
+    slots + 1 without batching. `Headroom` reads what this queue rejects, the peers do not."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for an impossible network."""
