@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headroom.scaling import evidence, learning, replacing
+from headroom.scaling import evidence, generating, learning, replacing
 from headroom.scaling.cost.cost_learning import claim_of
 from headroom.scaling.explanation import explain
 from headroom.scaling.latency_model import corrected_target_s, tail_of
@@ -25,6 +25,7 @@ from headroom.scaling.limits import limits
 from headroom.scaling.limits.limits import LimitInput
 from headroom.scaling.promise.margin import NO_MARGIN
 from headroom.scaling.rule_results import evaluate_rules
+from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component
 from headroom.scaling.values import Decision, LimitApplied, Observation, PodState, Policy, Routing
@@ -59,10 +60,18 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         if pod.state is PodState.READY and pod.uid not in left_out
     ]
     connections = state.connections.number
-    tail = tail_of(policy, cost, routing, state.learner.speeds, ready, connections)
-
-    target_s = corrected_target_s(policy, tail, correction_factor)
-    state, demand = evidence.estimate_demand(policy, state, signals, cost, serving, ready, now_s)
+    batches = tail_of(policy, cost, routing, state.learner.speeds, ready, connections)
+    target_s = corrected_target_s(policy, batches, correction_factor)
+    tail: ServingModel | None = batches
+    taken: ReplicaCost | None = cost
+    judged = signals
+    state, generation = generating.observe(policy, state, observation, signals, routing)
+    if generation is not None:
+        policy, signals, judged = generation.policy, generation.signals, generation.judged
+    if generation is not None and generation.fleet is not None:
+        tail, taken = generation.fleet, generation.fleet.saturation
+        target_s = policy.latency_target_s
+    state, demand = evidence.estimate_demand(policy, state, judged, taken, serving, ready, now_s)
     risked = learning.with_drain_time(evidence.with_risk(policy, state), state)
     state, expected = learning.forecast_arrivals(
         risked, state, demand.signals, now_s, demand.at_most_rps
@@ -80,12 +89,13 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         margin=NO_MARGIN if state.obstacles.obstacle else state.margin,
     )
     results = replacing.with_surge(policy, state, rules, left_out)
-    measured = tail
     if routing is not policy.routing:
-        measured = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
+        batches = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
     disturbed = replacing.is_disturbed(state, now_s)
-    if not disturbed:
-        state = learning.correct(policy, state, signals, measured, serving, results, now_s)
+    if generation is not None and generation.fleet is not None:
+        state = generating.correct(state, generation, serving, results, now_s)
+    elif not disturbed:
+        state = learning.correct(policy, state, signals, batches, serving, results, now_s)
     state = evidence.learn_from_outcomes(
         policy,
         state,
@@ -96,6 +106,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         now_s,
         reachable=tail is None or tail.idle_s <= policy.latency_target_s,
         disturbed=disturbed,
+        outcomes=generation.outcomes if generation is not None else None,
     )
     state = learning.remember(policy, state, signals, results, now_s)
     limit_input = LimitInput(
@@ -123,6 +134,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         margin=state.margin.replicas(max(1, results.carries)) / max(1, results.carries),
         late_share=state.budget.late_share,
     )
+    decision = generating.described(policy, state, generation, decision)
     decision, state = replacing.step(policy, state, observation, rules, tail, decision)
     changed = not state.changes or state.changes[-1][1] != observation.current
     own = replicas if decision.alone == replicas else observation.current

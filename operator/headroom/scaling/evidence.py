@@ -13,8 +13,10 @@ from headroom.scaling.demand.hidden_demand import (
     replicas_for_in_flight,
 )
 from headroom.scaling.demand.throughput import Throughput, measure_throughput
+from headroom.scaling.generation.fleet import GeneratingCost
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.rule_results import RuleResults
+from headroom.scaling.serving_model import ReplicaCost
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component
 from headroom.scaling.values import (
@@ -52,7 +54,7 @@ def estimate_demand(
     policy: Policy,
     state: State,
     signals: Signals,
-    cost: CostModel | None,
+    cost: ReplicaCost | None,
     counts: ReplicaCounts,
     ready: Sequence[str],
     now_s: float,
@@ -67,7 +69,7 @@ def estimate_demand(
     if load is None:
         return state, exact
     if policy.tuning.has(Component.OBSTACLES):
-        state = _with_obstacles(policy, state, signals, load, ready, now_s)
+        state = _with_obstacles(policy, state, signals, load, cost, ready, now_s)
     if policy.tuning.has(Component.RETRIES):
         state, exact = _bounded(policy, state, exact, load, rate_rps, counts, now_s)
     if exact.at_most_rps is not None or not policy.tuning.has(Component.HIDDEN_DEMAND):
@@ -84,19 +86,22 @@ def _with_obstacles(
     state: State,
     signals: Signals,
     load: Throughput,
+    cost: ReplicaCost,
     ready: Sequence[str],
     now_s: float,
 ) -> State:
     over = signals.latency_s.value is not None and (
         signals.latency_s.value > policy.latency_target_s
     )
-    obstacles = state.obstacles.observe(
-        now_s,
-        load,
-        state.windows.arrivals_by_replica(ready, load.window_s) if over else _NONE,
-        settled_s=now_s - state.ready_since_s,
-        over_target=over,
-    )
+    settled_s = now_s - state.ready_since_s
+    arrived = state.windows.arrivals_by_replica(ready, load.window_s) if over else _NONE
+    if isinstance(cost, GeneratingCost):
+        # Answers take long: those of added replicas end only after a mean answer (Little), and
+        # replicas that are evened out get no request until they have as few in flight as the new.
+        settled_s -= load.in_flight / max(load.arrival_rps, 1.0 / load.window_s)
+        if policy.routing.sees_load:
+            arrived = np.full(load.ready, load.arrived / load.ready)
+    obstacles = state.obstacles.observe(now_s, load, arrived, settled_s=settled_s, over_target=over)
     return replace(state, obstacles=obstacles)
 
 
@@ -104,9 +109,13 @@ _NONE: Vector = np.zeros(0)
 
 
 def _hidden(
-    policy: Policy, exact: DemandEstimate, load: Throughput, cost: CostModel, rate_rps: float
+    policy: Policy, exact: DemandEstimate, load: Throughput, cost: ReplicaCost, rate_rps: float
 ) -> DemandEstimate:
-    concurrency = concurrency_within(cost, policy.latency_target_s)
+    concurrency = 1.0
+    if isinstance(cost, GeneratingCost):
+        concurrency = cost.concurrency
+    elif isinstance(cost, CostModel):
+        concurrency = concurrency_within(cost, policy.latency_target_s)
     replicas = "replica" if load.ready == 1 else "replicas"
     detail = f"{load.in_flight} requests in flight at {load.ready} saturated {replicas}"
     demand = Demand(
@@ -210,6 +219,7 @@ def learn_from_outcomes(
     *,
     reachable: bool = True,
     disturbed: bool = False,
+    outcomes: Outcomes | None = None,
 ) -> State:
     """Count this tick's misses; move the margin and the risk level.
 
@@ -221,7 +231,8 @@ def learn_from_outcomes(
     if not disturbed:
         since_s = _steady_since_s(state, signals, estimate, counts, results, now_s)
     steady = since_s is not None and now_s - max(since_s, state.ready_since_s) >= STEADY_S
-    outcomes = Outcomes.of(state.windows, policy.latency_target_s)
+    if outcomes is None:
+        outcomes = Outcomes.of(state.windows, policy.latency_target_s)
     budget = state.budget.observe(outcomes, elapsed_s, steady=steady)
     helps = reachable and state.obstacles.obstacle is None
     may_rise = (

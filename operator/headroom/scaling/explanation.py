@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.limits import limits
 from headroom.scaling.limits.limits import LimitInput
 from headroom.scaling.rule_results import RuleResults
+from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.values import (
     CostModel,
@@ -45,7 +46,7 @@ def explain(
     results: RuleResults,
     replicas: int,
     applied: tuple[LimitApplied, ...],
-    tail: TailLatency | None,
+    tail: ServingModel | None,
     target_s: float,
     evidence: tuple[str, ...] = (),
 ) -> Decision:
@@ -55,7 +56,7 @@ def explain(
     if replicas != current:
         direction = Direction.UP if replicas > current else Direction.DOWN
     policy, rate_rps = limit_input.policy, limit_input.signals.arrival_rps.value
-    cost: CostModel | None = tail.cost if tail else None
+    cost: ReplicaCost | None = tail.cost if tail else None
     known = tail is not None and rate_rps is not None
     reason = binding(policy, direction, results.strongest, applied, counts, current)
     if not known and reason is Reason.WITHIN_TARGET:
@@ -96,14 +97,14 @@ def explain(
         floor_rps=policy.min_replicas * tail.capacity_rps(target_s, max(1, policy.min_replicas))
         if tail
         else None,
-        cost=cost,
+        cost=cost if isinstance(cost, CostModel) else None,
         correction=state.correction.factor,
         cold_start_s=state.cold_starts.p90_s,
     )
 
 
 def counterfactuals(
-    tail: TailLatency, arrival_rps: float, replicas: int
+    tail: ServingModel, arrival_rps: float, replicas: int
 ) -> tuple[Counterfactual, ...]:
     """Return what the model expects with N-1, N and N+1 ready replicas at this arrival rate."""
     return tuple(
@@ -117,12 +118,14 @@ def counterfactuals(
 
 
 def gap_to_model(
-    policy: Policy, signals: Signals, tail: TailLatency | None, ready: int, correction: float
+    policy: Policy, signals: Signals, tail: ServingModel | None, ready: int, correction: float
 ) -> str:
     """Return measured and modelled latency where only the measured one is over the target."""
     measured, rate_rps = signals.latency_s, signals.arrival_rps.value
     target_s = policy.latency_target_s
     if tail is None or rate_rps is None or not ready or not measured.fresh:
+        return ""
+    if isinstance(tail, GeneratingFleet):  # its promises are shown one by one
         return ""
     if measured.value is None or measured.value <= target_s:
         return ""

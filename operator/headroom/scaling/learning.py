@@ -13,6 +13,7 @@ from headroom.scaling.limits import cold_start, limits
 from headroom.scaling.limits.flaps import LONGEST_HOLD_S
 from headroom.scaling.limits.stabilization import Coverage
 from headroom.scaling.rule_results import RuleResults
+from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.values import (
     Freshness,
@@ -107,7 +108,7 @@ LEAST_DRAIN_S = 10.0
 
 
 def backlogs_of(
-    policy: Policy, state: State, tail: TailLatency | None, ready: Sequence[str]
+    policy: Policy, state: State, tail: ServingModel | None, ready: Sequence[str]
 ) -> tuple[int, ...]:
     """Return the queues of backlogged replicas; none while no cost is known."""
     if tail is None:

@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 
 from headroom.scaling.forecast.forecast import Rates
-from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.promise.margin import Margin
+from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.values import (
-    CostModel,
     Policy,
     Reason,
     Recommendation,
@@ -60,7 +60,7 @@ def _format_target(policy: Policy, target_s: float) -> str:
 
 def for_latency(
     policy: Policy,
-    tail: TailLatency,
+    tail: ServingModel,
     arrival_rps: float,
     target_s: float,
     *,
@@ -82,13 +82,19 @@ def for_latency(
         replicas=replicas,
         detail=_format_rate(arrival_rps, now_rps, occasion)
         + (f" x {margin:.3g}" if margin != 1 else "")
-        + f" over {capacity_rps:.3g}/s per replica with {_format_target(policy, target_s)}",
+        + f" over {capacity_rps:.3g}/s per replica{_bound(policy, tail, target_s, replicas)}",
     )
+
+
+def _bound(policy: Policy, tail: ServingModel, target_s: float, replicas: int) -> str:
+    if isinstance(tail, GeneratingFleet):
+        return f", where {tail.binds(max(1, replicas))}"
+    return f" with {_format_target(policy, target_s)}"
 
 
 def for_utilization(
     policy: Policy,
-    cost: CostModel,
+    cost: ReplicaCost,
     arrival_rps: float,
     *,
     now_rps: float | None = None,
@@ -106,7 +112,7 @@ def for_utilization(
 
 def for_queue(
     policy: Policy,
-    tail: TailLatency | None,
+    tail: ServingModel | None,
     signals: Signals,
     *,
     counts: ReplicaCounts,
@@ -148,7 +154,7 @@ def for_queue(
 
 
 def for_burst(
-    policy: Policy, tail: TailLatency, rate_rps: float | None, target_s: float
+    policy: Policy, tail: ServingModel, rate_rps: float | None, target_s: float
 ) -> Recommendation | None:
     """N_burst: the latency and utilization rules at the rate expected to remain of a burst."""
     if rate_rps is None:
@@ -174,7 +180,7 @@ def for_error_budget(margin: Margin, carrying: int) -> Recommendation | None:
 
 
 def for_backlog(
-    policy: Policy, tail: TailLatency, arrival_rps: float, queues: Sequence[int]
+    policy: Policy, tail: ServingModel, arrival_rps: float, queues: Sequence[int]
 ) -> Recommendation | None:
     """N_backlog: what lets backlogged replicas work off their queues in time.
 
@@ -200,7 +206,7 @@ def for_backlog(
 _LARGEST_DRAIN_SHARE = 0.5
 
 
-def for_removal(policy: Policy, tail: TailLatency, most: Rates, target_s: float) -> int:
+def for_removal(policy: Policy, tail: ServingModel, most: Rates, target_s: float) -> int:
     """Return the fewest replicas that a removal may leave: ceiling and latency keep a margin."""
     tuning = policy.tuning
     by_latency = tail.replicas_for(

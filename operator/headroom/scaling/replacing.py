@@ -10,6 +10,7 @@ from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.replacement.evidence import Speeds
 from headroom.scaling.replacement.replacer import Situation
 from headroom.scaling.rule_results import RuleResults
+from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.values import (
     CostModel,
@@ -71,7 +72,7 @@ def step(
     state: State,
     observation: Observation,
     rules: RuleResults,
-    tail: TailLatency | None,
+    tail: ServingModel | None,
     decision: Decision,
 ) -> tuple[Decision, State]:
     """Begin or continue a replacement; return the decision with what is shown of it.
@@ -133,12 +134,14 @@ def _usable(signals: Signals, observation: Observation) -> bool:
 
 
 def _late(
-    policy: Policy, tail: TailLatency, rate_rps: float, replicas: int, factor: float = 1.0
+    policy: Policy, tail: ServingModel, rate_rps: float, replicas: int, factor: float = 1.0
 ) -> float:
     """Return the share of late requests of a fleet in which one replica is this slow.
 
     Also for routing that sees load, which sends a failing replica the most: a lower bound.
     """
+    if not isinstance(tail, TailLatency):
+        return 0.0 if tail.latency_s(rate_rps, replicas) <= policy.latency_target_s else 1.0
     usual: CostModel = tail.cost
     slow: tuple[tuple[float, int], ...] = ()
     if isinstance(tail, MixedFleet):

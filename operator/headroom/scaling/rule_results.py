@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from headroom.scaling import recommenders
 from headroom.scaling.forecast.forecast import Expected
-from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits.limits import DesiredReplicas
 from headroom.scaling.promise.margin import NO_MARGIN, Margin
+from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.tuning import Component
 from headroom.scaling.values import Policy, Recommendation, ReplicaCounts, Signals
 
@@ -39,7 +39,7 @@ def evaluate_rules(
     policy: Policy,
     expected: Expected | None,
     signals: Signals,
-    tail: TailLatency | None,
+    tail: ServingModel | None,
     counts: ReplicaCounts,
     target_s: float,
     backlogs: Sequence[int],
@@ -86,7 +86,7 @@ def evaluate_rules(
 
 
 def _by_arrivals(
-    policy: Policy, expected: Expected, rate_rps: float, tail: TailLatency, target_s: float
+    policy: Policy, expected: Expected, rate_rps: float, tail: ServingModel, target_s: float
 ) -> dict[Component, Recommendation | None]:
     """Evaluate the rules that depend on arrivals."""
     later = expected.later
@@ -101,13 +101,13 @@ def _by_arrivals(
     }
 
 
-def _carries(policy: Policy, rate_rps: float, tail: TailLatency, target_s: float) -> int:
+def _carries(policy: Policy, rate_rps: float, tail: ServingModel, target_s: float) -> int:
     """Return the replicas for the present rate, without any forecast."""
     latency = recommenders.for_latency(policy, tail, rate_rps, target_s)
     return _most([latency, recommenders.for_utilization(policy, tail.cost, rate_rps)])
 
 
-def _burst(policy: Policy, expected: Expected, tail: TailLatency, target_s: float) -> int:
+def _burst(policy: Policy, expected: Expected, tail: ServingModel, target_s: float) -> int:
     """Return the replicas for the present burst; 0 without one."""
     if not policy.tuning.has(Component.BURST):
         return 0

@@ -19,6 +19,7 @@ from headroom.scaling.demand.hidden_demand import InFlightHistory
 from headroom.scaling.demand.obstacles import Obstacles
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.forecast.forecast import Forecast
+from headroom.scaling.generation.learned import GenerationState
 from headroom.scaling.latency.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.limits.cold_start import KEPT, ColdStarts
 from headroom.scaling.limits.flaps import Flaps
@@ -83,6 +84,8 @@ class State:
     """Replicas of the last decision."""
     changes: tuple[tuple[float, int], ...] = ()
     """(time, requested replicas) at each change, oldest first; used by the rate limits."""
+    generation: GenerationState = field(default_factory=GenerationState)
+    """Of a service that generates tokens: cost of an iteration, lengths, tails."""
     replacer: Replacer = field(default_factory=Replacer)
     """Evidence against single replicas, and the replacement in progress."""
 
@@ -93,6 +96,7 @@ class State:
 
     def to_checkpoint(self) -> dict[str, object]:
         """Return what survives a restart, as JSON values; less than 1 KiB."""
+        generation = [_short(number) for number in self.generation.to_checkpoint()]
         return {
             "version": CHECKPOINT_VERSION,
             "cost": [
@@ -111,7 +115,7 @@ class State:
                 _short(self.budget.ended),
             ],
             "coldStarts": [_short(seconds) for seconds in self.cold_starts.seconds],
-        }
+        } | ({"generation": generation} if generation else {})
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint) -> State:
@@ -127,7 +131,9 @@ class State:
             rule = f"one number in {SMALLEST:g}..{LARGEST:g}"
             raise ValueError(f"checkpoint correction must hold {rule}; got {factors}")
         beta, level, late, ended = _promise(checkpoint)
+        learned = _numbers(checkpoint, "generation") if "generation" in checkpoint else []
         return cls(
+            generation=GenerationState.from_checkpoint(learned),
             margin=Margin(beta=beta),
             risk=Risk(level=level),
             budget=ErrorBudget(late=late, ended=ended),

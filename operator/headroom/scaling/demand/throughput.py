@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headroom.scaling.values import CostModel, Policy, Signals
+from headroom.scaling.serving_model import ReplicaCost
+from headroom.scaling.values import Policy, Signals
 from headroom.scaling.windows.sliding_windows import Windows
 
 FULL = 0.9
@@ -50,7 +51,7 @@ class Throughput:
 
 
 def measure_throughput(
-    policy: Policy, windows: Windows, signals: Signals, cost: CostModel, ready: int, now_s: float
+    policy: Policy, windows: Windows, signals: Signals, cost: ReplicaCost, ready: int, now_s: float
 ) -> Throughput | None:
     """Return the throughput of twice the shortest burst window; None until it is covered."""
     window_s = 2 * min(policy.burst_windows_s, default=policy.tick_s)

@@ -1,0 +1,272 @@
+"""Connects generation with the decision: what is learned at a tick, and the model that serves.
+
+A service with promises on tokens is sized by the same rules as any other; only the serving model
+and the measured misses differ. While the cost of an iteration is not known the service is sized by
+its batches, and the capacity factor of the token SLO acts, as without this module.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from headroom.scaling.generation.capacity import Capacity
+from headroom.scaling.generation.fleet import GeneratingFleet
+from headroom.scaling.generation.learned import Inputs
+from headroom.scaling.generation.promises import (
+    WINDOW_S,
+    Measured,
+    attainment_of,
+    outcomes_of,
+    worst_ratio,
+)
+from headroom.scaling.generation.replica import GeneratingReplica
+from headroom.scaling.generation.work import work_of
+from headroom.scaling.promise.error_budget import Outcomes
+from headroom.scaling.rule_results import RuleResults
+from headroom.scaling.state import State
+from headroom.scaling.token_values import (
+    Binding,
+    GenerationDecision,
+    TokenMeasurement,
+    TokenTargets,
+)
+from headroom.scaling.values import (
+    Decision,
+    Observation,
+    PodState,
+    Policy,
+    ReplicaCounts,
+    Routing,
+    Signals,
+)
+from headroom.scaling.windows.counter_series import MISSED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generating:
+    """What one tick knows of a generating service."""
+
+    policy: Policy
+    signals: Signals
+    """With the attainment of all promises."""
+    judged: Signals
+    """With a latency that is the target times the worst share of a promise."""
+    fleet: GeneratingFleet | None = None
+    """None while the cost of an iteration is not known."""
+    measured: Mapping[Binding, Measured] = field(default_factory=dict)
+    outcomes: Outcomes | None = None
+
+
+def observe(
+    policy: Policy, state: State, observation: Observation, signals: Signals, routing: Routing
+) -> tuple[State, Generating | None]:
+    """Take in the pages of this tick; None for a service without promises on tokens."""
+    targets = policy.token_targets
+    if targets is None or not _generates(observation, state):
+        return state, None
+    now_s = observation.now_s
+    ready_since_s = {
+        pod.uid: pod.created_s if pod.ready_s is None else pod.ready_s
+        for pod in observation.pods
+        if pod.state is PodState.READY
+    }
+    elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
+    learned = state.generation.observe(
+        observation.samples, ready_since_s, now_s, elapsed_s, policy.token_cost
+    )
+    rate_rps, ready = signals.arrival_rps, len(ready_since_s)
+    if learned.inputs is not None and rate_rps.fresh and rate_rps.value and ready:
+        work = work_of(learned.inputs.cost, learned.inputs.shape)
+        learned = learned.seen(rate_rps.value / ready * work.request_s)
+    state = replace(state, generation=learned)
+    watched_s = state.windows.watched_s(now_s, WINDOW_S)
+    missed = state.windows.total(watched_s).missed if watched_s > 0.0 else 0.0
+    measured = learned.window.measure(targets, missed)
+    outcomes = _outcomes(policy, state, targets, now_s)
+    measured = _with_latency(measured, targets, signals)
+    fleet = None
+    if learned.inputs is not None:
+        fleet = fleet_of(learned.inputs, targets, routing, policy.latency_target_s)
+        policy = replace(policy, capacity_factor=1.0)
+    shown, judged = _signals(policy, signals, measured)
+    return state, Generating(
+        policy=policy,
+        signals=shown,
+        judged=judged,
+        fleet=fleet,
+        measured=measured,
+        outcomes=outcomes,
+    )
+
+
+def correct(
+    state: State,
+    generating: Generating,
+    counts: ReplicaCounts,
+    results: RuleResults,
+    now_s: float,
+) -> State:
+    """Compare measured with modelled tails while the ready replicas have sufficed for a window."""
+    fleet, rate = generating.fleet, generating.signals.arrival_rps
+    if fleet is None or counts.ready < max(1, results.sufficient):
+        return replace(state, sufficient_since_s=None)
+    since_s = now_s if state.sufficient_since_s is None else state.sufficient_since_s
+    since_s = max(since_s, state.ready_since_s)
+    state = replace(state, sufficient_since_s=since_s)
+    if now_s - since_s < WINDOW_S or not rate.fresh or not rate.value or state.last_s is None:
+        return state
+    learned = state.generation.corrected(
+        fleet.capacity.replica,
+        generating.measured,
+        rate.value,
+        counts.ready,
+        now_s - state.last_s,
+    )
+    return replace(state, generation=learned)
+
+
+def described(
+    policy: Policy, state: State, generating: Generating | None, decision: Decision
+) -> Decision:
+    """Return the decision with its generation part."""
+    if generating is None:
+        return decision
+    identification = state.generation.identification(policy.token_cost)
+    fleet, inputs = generating.fleet, state.generation.inputs
+    if fleet is None or inputs is None or policy.token_targets is None:
+        part = GenerationDecision(identification=identification, limits=state.generation.limits)
+        return replace(decision, generation=_with_promises(part, generating, None, decision))
+    replicas, rate_rps = max(1, decision.replicas), decision.signals.arrival_rps.value
+    ready = decision.counts.ready
+    bounds = fleet.capacity.by_bound(replicas)
+    usable = policy.utilization_ceiling * fleet.capacity.full_rps
+    bounds = {**bounds, Binding.UTILIZATION: usable}
+    binding = min(bounds, key=lambda one: bounds[one])
+    part = GenerationDecision(
+        identification=identification,
+        binding=binding,
+        capacity_rps=bounds[binding],
+        bounds_rps=tuple(sorted(bounds.items(), key=lambda item: item[1])),
+        cost=inputs.cost,
+        shape=inputs.shape,
+        limits=inputs.limits,
+        engine_share=decision.utilization,
+        memory_share=fleet.memory_share(rate_rps, ready) if rate_rps and ready else None,
+    )
+    part = _with_promises(part, generating, fleet, decision)
+    feasible = not part.infeasible
+    return replace(decision, generation=part, feasible=feasible)
+
+
+def _generates(observation: Observation, state: State) -> bool:
+    if state.generation.inputs is not None:
+        return True
+    return any(sample.generation is not None for sample in observation.samples)
+
+
+@lru_cache(maxsize=1024)
+def fleet_of(
+    inputs: Inputs, targets: TokenTargets, routing: Routing, target_s: float
+) -> GeneratingFleet:
+    """Return the serving model; the same inputs give the same object, with what it computed."""
+    shape = inputs.shape
+    output = max(1.0, shape.output_tokens)
+    variation = max(0.0, shape.output_tokens_squared / (output * output) - 1.0)
+    replica = GeneratingReplica(
+        work=work_of(inputs.cost, shape),
+        limits=inputs.limits,
+        targets=targets,
+        factors=inputs.factors,
+        routing=routing,
+        output_cv=math.sqrt(variation),
+    )
+    return GeneratingFleet(capacity=Capacity(replica=replica), target_s=target_s)
+
+
+def _outcomes(policy: Policy, state: State, targets: TokenTargets, now_s: float) -> Outcomes | None:
+    """Return what ended since the last tick; None where no histogram shows a promise on tokens."""
+    latest = state.generation.window.latest(targets, now_s)
+    if not latest:
+        return None
+    added = state.windows.series.added
+    missed = float(added[:, MISSED].sum()) if len(added) else 0.0
+    allowed = 1.0 - policy.latency_percentile
+    outcomes = outcomes_of(latest, allowed)
+    if targets.latency is not None:
+        whole = Outcomes.of(state.windows, policy.latency_target_s)
+        ended = max(outcomes.ended + missed, whole.ended)
+        return Outcomes(ended=ended, late=min(ended, max(outcomes.late + missed, whole.late)))
+    return Outcomes(ended=outcomes.ended + missed, late=outcomes.late + missed)
+
+
+def _with_latency(
+    measured: Mapping[Binding, Measured], targets: TokenTargets, signals: Signals
+) -> dict[Binding, Measured]:
+    if targets.latency is None:
+        return dict(measured)
+    attained = signals.attainment.value
+    whole = Measured(
+        target=targets.latency,
+        value_s=signals.latency_s.value,
+        late_share=None if attained is None else 1.0 - attained,
+        requests=0.0,
+    )
+    return {**measured, Binding.LATENCY: whole}
+
+
+def _signals(
+    policy: Policy, signals: Signals, measured: Mapping[Binding, Measured]
+) -> tuple[Signals, Signals]:
+    attained, worst = attainment_of(measured), worst_ratio(measured)
+    known = signals.arrival_rps
+    shown = signals
+    if attained is not None and known.value is not None:
+        shown = replace(signals, attainment=replace(known, value=attained))
+    if worst is None or known.value is None:
+        return shown, shown
+    return shown, replace(shown, latency_s=replace(known, value=worst * policy.latency_target_s))
+
+
+def _with_promises(
+    part: GenerationDecision,
+    generating: Generating,
+    fleet: GeneratingFleet | None,
+    decision: Decision,
+) -> GenerationDecision:
+    targets = generating.policy.token_targets
+    if targets is None:
+        return part
+    rate_rps, ready = decision.signals.arrival_rps.value, decision.counts.ready
+    found: dict[Binding, TokenMeasurement] = {}
+    for binding, target in (
+        (Binding.TIME_TO_FIRST_TOKEN, targets.first_token),
+        (Binding.TIME_PER_OUTPUT_TOKEN, targets.output_token),
+        (Binding.LATENCY, targets.latency),
+    ):
+        if target is None:
+            continue
+        expected_s = floor_s = None
+        if fleet is not None:
+            replica = fleet.capacity.replica
+            floor_s = replica.floor_s(binding, target.percentile)
+            if rate_rps and ready:
+                expected_s = replica.percentile_s(
+                    binding, target.percentile, rate_rps / ready, ready
+                )
+        one = generating.measured.get(binding)
+        found[binding] = TokenMeasurement(
+            target=target,
+            measured_s=one.value_s if one is not None else None,
+            late_share=one.late_share if one is not None else None,
+            expected_s=expected_s,
+            floor_s=floor_s,
+        )
+    return replace(
+        part,
+        first_token=found.get(Binding.TIME_TO_FIRST_TOKEN),
+        output_token=found.get(Binding.TIME_PER_OUTPUT_TOKEN),
+        latency=found.get(Binding.LATENCY),
+    )

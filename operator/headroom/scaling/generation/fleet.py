@@ -1,0 +1,154 @@
+"""The serving model of a generating service: several promises and bounds as one latency.
+
+The decision compares one latency with one target. Here that latency is the target times the worst
+share that any promise uses of its own target, and infinite where memory or seats do not suffice.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from headroom.scaling.generation.capacity import Capacity
+from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_SHARE, GeneratingReplica
+from headroom.scaling.token_values import Binding
+
+_ROUNDING = 1e-9
+LARGEST_DEPTH = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratingCost:
+    """What one replica takes: the denominators of utilization, saturation and queue bounds."""
+
+    full_batch_rps: float
+    max_batch: int
+    """Requests that may wait: as many as their prompts are computed within the target."""
+    slots: int = 1
+    concurrency: float = 1.0
+    """Requests that may circulate at one replica within all promises and its memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratingFleet:
+    """Percentiles and capacities of equal replicas that generate."""
+
+    capacity: Capacity
+    target_s: float
+    """The target of the policy, which stands for all promises."""
+
+    @cached_property
+    def cost(self) -> GeneratingCost:
+        """What a replica takes by its engine time: the denominator of the utilization."""
+        return self._cost(self.capacity.full_rps)
+
+    @cached_property
+    def saturation(self) -> GeneratingCost:
+        """What a replica takes at most, with its memory and seats full."""
+        return self._cost(self.capacity.most_rps)
+
+    @cached_property
+    def idle_s(self) -> float:
+        """The latency of an idle replica, of the promises that one keeps."""
+        return self.target_s * self._worst(IDLE_RPS, 1)
+
+    def latency_s(self, arrival_rps: float, replicas: int) -> float:
+        """Return the target times the worst share of a promise; inf if replicas are too few."""
+        return self.target_s * self._worst(arrival_rps / max(1, replicas), replicas)
+
+    def capacity_rps(self, target_s: float, replicas: int) -> float:
+        """Return the highest rate that each of `replicas` carries within all bounds."""
+        return self.capacity.rps(target_s / self.target_s, replicas)
+
+    def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
+        """Return the fewest replicas within all bounds; None if no number is.
+
+        The capacity of each never falls with their number, so the answer is found by bisection.
+        """
+        wanted_rps = arrival_rps * margin
+        if wanted_rps <= 0.0:
+            return 0
+        alone_rps = self.capacity_rps(target_s, 1)
+        if alone_rps <= 0.0:
+            return None
+        high = max(1, math.ceil(wanted_rps / alone_rps * (1.0 - _ROUNDING)))
+        if not self.capacity.replica.routing.sees_load:
+            return high
+        low = 0
+        while high - low > 1:
+            middle = (low + high) // 2
+            carried_rps = middle * self.capacity_rps(target_s, middle)
+            if wanted_rps <= carried_rps * (1.0 + _ROUNDING):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def binds(self, replicas: int) -> str:
+        """Return what bounds the rate per replica, as text."""
+        binding = self.capacity.binding(replicas)
+        if binding is Binding.MEMORY:
+            return f"memory binds: {100 * MEMORY_SHARE:.0f}% of the KV tokens at p95"
+        if binding is Binding.SEATS:
+            return f"seats bind: {self.capacity.replica.limits.sequences} sequences at once"
+        target = self.capacity.replica.promised().get(binding) if binding is not None else None
+        if target is None or binding is None:
+            return "no promise binds"
+        what = _NAMES[binding]
+        return f"{what} binds: p{100 * target.percentile:g} within {target.seconds:.3g}s"
+
+    def memory_share(self, arrival_rps: float, replicas: int) -> float | None:
+        """Return the share of the KV tokens in use at the 95th percentile; None if unknown."""
+        used = self.capacity.replica.uses(arrival_rps / max(1, replicas), replicas)
+        share = used.get(Binding.MEMORY)
+        return None if share is None else share * self.capacity.replica.memory_share
+
+    def _worst(self, arrival_rps: float, replicas: int) -> float:
+        capacity = self.capacity
+        worst, promised = 0.0, capacity.replica.promised()
+        for binding, use in capacity.replica.uses(arrival_rps, replicas).items():
+            if binding in capacity.infeasible:
+                continue
+            if binding in promised:
+                worst = max(worst, use)
+            elif use > 1.0:
+                return math.inf
+        return worst
+
+    def _cost(self, rate_rps: float) -> GeneratingCost:
+        replica = self.capacity.replica
+        first = replica.targets.first_token
+        waits_s = first.seconds if first is not None else self.target_s
+        depth = int(min(LARGEST_DEPTH, waits_s / max(replica.work.prompt_s, _LEAST_S)))
+        return GeneratingCost(
+            full_batch_rps=rate_rps, max_batch=max(1, depth), concurrency=_concurrency(replica)
+        )
+
+
+_LEAST_S = 1e-9
+_NAMES = {
+    Binding.TIME_TO_FIRST_TOKEN: "the time to first token",
+    Binding.TIME_PER_OUTPUT_TOKEN: "the time per output token",
+    Binding.LATENCY: "the time of the whole answer",
+}
+
+
+def _concurrency(replica: GeneratingReplica) -> float:
+    """Return how many sequences may run at once within the time per token, memory and seats."""
+    work, limits, targets = replica.work, replica.limits, replica.targets
+    most = [float(LARGEST_DEPTH)]
+    if limits.sequences is not None:
+        most.append(float(limits.sequences))
+    if limits.kv_tokens is not None:
+        most.append(replica.memory_share * limits.kv_tokens / work.context_tokens)
+    if targets.output_token is not None:
+        # of the engine's time prompts take their share w_p / w
+        decoding = max(_LEAST_SHARE, 1.0 - work.prompt_s / work.request_s)
+        step_s = targets.output_token.seconds * work.accepted / replica.factors.output_token
+        free_s = decoding * step_s - work.iteration_fixed_s(math.inf)
+        most.append(free_s / max(work.slope_s, _LEAST_S))
+    return max(1.0, min(most))
+
+
+_LEAST_SHARE = 0.1

@@ -1,0 +1,104 @@
+"""From what a server reports to the mean iteration of each interval between two scrapes.
+
+Seconds of the engine are the exact source. Without them the time between tokens, seen by the
+sequences, is the time of an iteration; with neither, nothing can be learned. A replica that has
+just become ready still compiles and fills its caches, so its first intervals are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.generation.ledger import Intervals
+from headroom.scaling.generation.token_counters import (
+    FIRST_BUCKET,
+    FIRST_SUM,
+    Count,
+    Increase,
+)
+from headroom.scaling.generation.work import context_tokens
+from headroom.scaling.token_values import RequestShape
+
+Vector = NDArray[np.float64]
+COLD_S = 30.0
+LONGEST_S = 60.0
+"""Counters further apart are no mean of one load."""
+_ROUNDING = 1.05
+ENGINE_SECONDS = "engine seconds per iteration"
+TOKEN_TIMES = "times between tokens"  # noqa: S105
+EXACT_SUMS = "sums over iterations"
+
+
+def warm(increase: Increase, ready_since_s: Mapping[str, float], now_s: float) -> Increase:
+    """Return the increase without replicas that have become ready only just now."""
+    kept = [
+        now_s - ready_since_s.get(pod, now_s) >= COLD_S + elapsed_s
+        for pod, elapsed_s in zip(increase.pods, increase.elapsed_s.tolist(), strict=True)
+    ]
+    if all(kept):
+        return increase
+    chosen = np.array(kept, dtype=bool)
+    return Increase(
+        pods=tuple(pod for pod, one in zip(increase.pods, kept, strict=True) if one),
+        elapsed_s=increase.elapsed_s[chosen],
+        added=increase.added[chosen],
+        context_tokens=increase.context_tokens[chosen],
+        waiting_tokens=increase.waiting_tokens,
+    )
+
+
+def exact_sums(increase: Increase) -> tuple[Vector, Vector] | None:
+    """Return X'X [5, 5] and X'y [5] of all replicas; None where no server reports them."""
+    sums = increase.added[:, FIRST_SUM:FIRST_BUCKET]
+    known = np.isfinite(sums).all(axis=1)
+    if not known.any():
+        return None
+    total = sums[known].sum(axis=0)
+    inner = np.zeros((5, 5))
+    inner[np.triu_indices(5)] = total[:15]
+    inner = inner + np.triu(inner, 1).T
+    return inner, total[15:]
+
+
+def intervals_of(increase: Increase, shape: RequestShape) -> tuple[Intervals, str]:
+    """Return the mean iterations, and from which counters; no interval where neither suffices."""
+    added, elapsed_s = increase.added, increase.elapsed_s
+    accepted = max(1.0, shape.accepted_per_step)
+    steps = added[:, Count.STEPS]
+    unknown = np.isnan(steps)
+    if unknown.any():  # each request's first token comes with its prompt
+        later = added[:, Count.GENERATED] - added[:, Count.ARRIVALS]
+        steps = np.where(unknown, np.maximum(0.0, later) / accepted, steps)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        token_s = added[:, Count.SEQUENCE_S] / steps
+        busy_s, iterations = added[:, Count.ENGINE_S], added[:, Count.ITERATIONS]
+        source = ENGINE_SECONDS if np.isfinite(busy_s).any() else TOKEN_TIMES
+        iterations = np.where(np.isnan(iterations), busy_s / token_s, iterations)
+        busy_s = np.where(np.isnan(busy_s), iterations * token_s, busy_s)
+        prompts = added[:, Count.COMPUTED] / iterations
+        sequences = steps / iterations
+        seconds = busy_s / iterations
+    gauge = increase.context_tokens
+    contexts = np.where(np.isfinite(gauge), gauge, sequences * context_tokens(shape))
+    usable = (busy_s <= _ROUNDING * elapsed_s) & (elapsed_s <= LONGEST_S)
+    return (
+        Intervals(
+            iterations=np.where(usable, iterations, 0.0),
+            seconds=seconds,
+            prompt_tokens=prompts,
+            sequences=sequences,
+            context_tokens=contexts,
+            products=prompts * _products_per_token(shape),
+        ),
+        source,
+    )
+
+
+def _products_per_token(shape: RequestShape) -> float:
+    """Return X / P: of a chunk of n after `before` tokens it is before + n / 2."""
+    prompt = max(1.0, shape.prompt_tokens)
+    uncached = min(1.0, shape.computed_tokens / prompt)
+    return shape.prompt_tokens_squared / prompt * (1.0 - uncached / 2.0)

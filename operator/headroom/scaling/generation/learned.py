@@ -1,0 +1,267 @@
+"""What is learned about a generating service: cost, lengths, tails; immutable, one per tick.
+
+What the model is built from changes only when it has moved by more than a percent, so that the
+decision does not tremble and capacities are not computed again at each tick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from headroom.scaling.generation import intervals
+from headroom.scaling.generation.ledger import LEAST_ITERATIONS, SUMS, Ledger, Ratios
+from headroom.scaling.generation.lengths import WIDTH, Lengths
+from headroom.scaling.generation.promises import Measured, PromiseWindow, nearest_s
+from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
+from headroom.scaling.generation.token_counters import TokenCounters
+from headroom.scaling.generation.work import work_of
+from headroom.scaling.token_values import (
+    Binding,
+    EngineLimits,
+    Identification,
+    IterationCost,
+    RequestShape,
+)
+from headroom.scaling.values import PodSample
+
+SEEN_LOAD = 0.35
+"""Share of the engine's time that must have been seen: what is learned below is optimistic."""
+DOUBT = 1.05
+"""Factor on the cost until then: the estimate is 2 to 7 % too low."""
+MOVED = 0.01
+FACTOR_S = 300.0
+FULL_WEIGHT_REQUESTS = 200.0
+SMALLEST, LARGEST = 0.6, 4.0
+LEAST_FIT_ITERATIONS = 200.0
+"""Fewer iterations are no cost, unless one is stated."""
+VARIED = 1.15
+"""Slowest over fastest mean iteration that tells the parts of the cost apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What the model of a replica is built from."""
+
+    cost: IterationCost
+    shape: RequestShape
+    limits: EngineLimits
+    factors: TailFactors
+
+    def near(self, other: Inputs) -> bool:
+        """Whether the difference is within MOVED."""
+        if self.limits != other.limits:
+            return False
+        here, there = work_of(self.cost, self.shape), work_of(other.cost, other.shape)
+        pairs = (
+            (here.request_s, there.request_s),
+            (here.context_tokens, there.context_tokens),
+            (here.prompt_s + here.fixed_s, there.prompt_s + there.fixed_s),
+            (here.steps, there.steps),
+            (self.cost.fixed_s, other.cost.fixed_s),
+            (self.factors.first_token, other.factors.first_token),
+            (self.factors.output_token, other.factors.output_token),
+        )
+        return all(abs(one - two) <= MOVED * max(one, two) for one, two in pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GenerationState:
+    """Everything that the next decision about a generating service needs."""
+
+    counters: TokenCounters = field(default_factory=TokenCounters)
+    window: PromiseWindow = field(default_factory=PromiseWindow)
+    ledger: Ledger = field(default_factory=Ledger)
+    lengths: Lengths = field(default_factory=Lengths)
+    factors: TailFactors = field(default_factory=TailFactors)
+    highest_load: float = 0.0
+    limits: EngineLimits = field(default_factory=EngineLimits)
+    inputs: Inputs | None = None
+    source: str = ""
+
+    def observe(
+        self,
+        samples: Sequence[PodSample],
+        ready_since_s: Mapping[str, float],
+        now_s: float,
+        elapsed_s: float,
+        prior: IterationCost | None,
+    ) -> GenerationState:
+        """Take in the newest pages; `ready_since_s` has the replicas that take requests."""
+        counters, increase = self.counters.advance(samples)
+        lengths = self.lengths.observe(increase, counters.grid, elapsed_s)
+        window = self.window.observe(increase, counters.grid, now_s)
+        state = replace(
+            self,
+            counters=counters,
+            lengths=lengths,
+            window=window,
+            limits=_limits(samples) or self.limits,
+        )
+        shape = lengths.shape()
+        if shape is not None:
+            known = intervals.warm(increase, ready_since_s, now_s)
+            ratios, expected = Ratios.of(prior), None if self.inputs is None else self.inputs.cost
+            sums = intervals.exact_sums(known)
+            if sums is not None:
+                ledger = self.ledger.observe_sums(*sums, ratios, elapsed_s)
+                state = replace(state, ledger=ledger, source=intervals.EXACT_SUMS)
+            else:
+                found, source = intervals.intervals_of(known, shape)
+                ledger = self.ledger.observe(found, ratios, elapsed_s, expected)
+                state = replace(state, ledger=ledger, source=source)
+        return state._with_inputs(prior)
+
+    def seen(self, load: float) -> GenerationState:
+        """Return the state after the engine was busy for this share of its time."""
+        return replace(self, highest_load=max(self.highest_load, min(1.0, load)))
+
+    def corrected(
+        self,
+        replica: GeneratingReplica,
+        measured: Mapping[Binding, Measured],
+        arrival_rps: float,
+        replicas: int,
+        elapsed_s: float,
+    ) -> GenerationState:
+        """Return the state with the tails compared with what was measured of them."""
+        factors = self.factors
+        grids = {
+            Binding.TIME_TO_FIRST_TOKEN: (self.window.grid.first_token, factors.first_token),
+            Binding.TIME_PER_OUTPUT_TOKEN: (self.window.grid.output_token, factors.output_token),
+        }
+        counts = self.window.counts()
+        moved: dict[Binding, float] = {}
+        for binding, (bounds_s, factor) in grids.items():
+            one = measured.get(binding)
+            if one is None or one.value_s is None or binding not in counts:
+                continue
+            expected_s = replica.percentile_s(
+                binding, one.target.percentile, arrival_rps / replicas, replicas
+            )
+            if not 0.0 < expected_s < math.inf:
+                continue
+            found_s = nearest_s(bounds_s, counts[binding], one.target.percentile, expected_s)
+            ratio = min(LARGEST, max(SMALLEST, found_s / expected_s * factor)) / factor
+            weight = min(1.0, one.requests / FULL_WEIGHT_REQUESTS)
+            gain = -math.expm1(-elapsed_s * weight / FACTOR_S)
+            moved[binding] = factor * ratio**gain
+        return replace(
+            self,
+            factors=TailFactors(
+                first_token=moved.get(Binding.TIME_TO_FIRST_TOKEN, factors.first_token),
+                output_token=moved.get(Binding.TIME_PER_OUTPUT_TOKEN, factors.output_token),
+            ),
+        )
+
+    def identification(self, prior: IterationCost | None) -> Identification:
+        """Return what is known, and what is not."""
+        missing = []
+        if self.lengths.shape() is None:
+            missing.append("lengths of prompts and answers: too few requests have ended")
+        learned = self.ledger.iterations >= LEAST_FIT_ITERATIONS
+        if not learned:
+            missing.append(
+                "time per iteration: the servers report neither engine seconds nor the time "
+                "between tokens with iterations, or too few have passed"
+            )
+        elif self.ledger.spread < VARIED and self.source != intervals.EXACT_SUMS:
+            missing.append("fixed and per-token cost apart: the load has hardly varied")
+        if self.highest_load < SEEN_LOAD:
+            missing.append(
+                f"cost at load: at most {100 * self.highest_load:.0f}% of the engine's time was "
+                f"seen, so {100 * (DOUBT - 1):.0f}% are added"
+            )
+        if self.limits.kv_tokens is None:
+            missing.append("KV memory: the servers do not report its size")
+        source = self.source if learned else "a stated cost" if prior is not None else ""
+        return Identification(
+            known=self.inputs is not None,
+            source=source,
+            missing=tuple(missing),
+            highest_load=self.highest_load,
+        )
+
+    def _with_inputs(self, prior: IterationCost | None) -> GenerationState:
+        shape = self.lengths.shape()
+        if self.ledger.iterations < LEAST_FIT_ITERATIONS and prior is None:
+            return self
+        cost = self.ledger.fit(Ratios.of(prior), prior)
+        if shape is None or cost is None or not cost.fixed_s + cost.sequence_s > 0.0:
+            return self
+        if self.highest_load < SEEN_LOAD:
+            cost = scaled(cost, DOUBT)
+        latest = Inputs(cost=cost, shape=shape, limits=self.limits, factors=self.factors)
+        if self.inputs is not None and latest.near(self.inputs):
+            return self
+        return replace(self, inputs=latest)
+
+    def to_checkpoint(self) -> list[float]:
+        """Return what survives a restart as numbers; empty if nothing was learned."""
+        if not self.ledger.bins:
+            return []
+        sums = [sum(column) for column in zip(*self.ledger.bins.values(), strict=True)]
+        return [
+            self.factors.first_token,
+            self.factors.output_token,
+            self.highest_load,
+            self.ledger.iterations,
+            *sums,
+            *self.lengths.slow,
+        ]
+
+    @classmethod
+    def from_checkpoint(cls, numbers: Sequence[float]) -> GenerationState:
+        """Return the state that `to_checkpoint` saved; raise ValueError for anything else."""
+        if not numbers:
+            return cls()
+        if len(numbers) != _SAVED:
+            raise ValueError(
+                f"checkpoint generation must hold {_SAVED} numbers; got {len(numbers)}"
+            )
+        first, output, load, iterations = numbers[:4]
+        if not (SMALLEST <= first <= LARGEST and SMALLEST <= output <= LARGEST and load <= 1.0):
+            rule = f"factors in {SMALLEST:g}..{LARGEST:g} and a load <= 1"
+            raise ValueError(f"checkpoint generation must hold {rule}; got {list(numbers[:3])}")
+        sums, lengths = tuple(numbers[4 : 4 + SUMS]), tuple(numbers[4 + SUMS :])
+        if max(sums) > _MOST or max(lengths) > _MOST or sums[0] < LEAST_ITERATIONS:
+            raise ValueError(f"checkpoint generation must hold sums <= {_MOST:g}")
+        return cls(
+            ledger=Ledger(bins={(0, 0): sums}, iterations=iterations),
+            lengths=Lengths(fast=(0.0,) * WIDTH, slow=lengths),
+            factors=TailFactors(first_token=first, output_token=output),
+            highest_load=load,
+        )
+
+
+_SAVED = 4 + SUMS + WIDTH
+_MOST = 1e18
+
+
+def scaled(cost: IterationCost, factor: float) -> IterationCost:
+    """Return the cost of an engine that takes so many times as long."""
+    return replace(
+        cost,
+        fixed_s=factor * cost.fixed_s,
+        prompt_token_s=factor * cost.prompt_token_s,
+        sequence_s=factor * cost.sequence_s,
+        context_token_s=factor * cost.context_token_s,
+        prompt_product_s=factor * cost.prompt_product_s,
+        experts_s=factor * cost.experts_s,
+    )
+
+
+def _limits(samples: Iterable[PodSample]) -> EngineLimits | None:
+    """Return the smallest limits that any replica reports; None without a generating one."""
+    every = {one.generation.limits for one in samples if one.generation is not None}
+    if len(every) <= 1:
+        return next(iter(every), None)
+    return EngineLimits(
+        kv_tokens=min((one.kv_tokens for one in every if one.kv_tokens is not None), default=None),
+        sequences=min((one.sequences for one in every if one.sequences is not None), default=None),
+        iteration_tokens=min(
+            (one.iteration_tokens for one in every if one.iteration_tokens is not None),
+            default=None,
+        ),
+    )

@@ -1,0 +1,141 @@
+"""Learns the lengths of requests: what arrives now, and what has arrived for a while.
+
+Sums over two time constants. The mean prompt follows what is computed, cached and waiting per
+arrival, so it shows a change of mix at once; second moments and answers follow the lengths of ended
+requests. The fast value counts where it differs from the slow one by more than chance.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.generation.token_counters import Count, Grid, Increase
+from headroom.scaling.token_values import RequestShape
+
+Vector = NDArray[np.float64]
+FAST_S, SLOW_S = 60.0, 900.0
+LEAST_REQUESTS = 5.0
+"""Fewer requests are no mean."""
+DEVIATIONS = 3.0
+UNKNOWN_CV = 1.0
+"""Of lengths whose histogram is missing: exponential ones."""
+BEYOND = 1.5
+"""Lengths above the last bound, over it."""
+
+ARRIVED, COMPUTED, CACHED, PROMPTS, PROMPT, PROMPT2, OUTPUTS, OUTPUT, OUTPUT2, DRAFTS, ACCEPTED = (
+    range(11)
+)
+WIDTH = 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Faded sums: requests and tokens, with their squares."""
+
+    fast: tuple[float, ...] = (0.0,) * WIDTH
+    slow: tuple[float, ...] = (0.0,) * WIDTH
+
+    def observe(self, increase: Increase, grid: Grid, elapsed_s: float) -> Lengths:
+        """Return the sums with what was counted since the last tick."""
+        if not increase.pods or elapsed_s <= 0.0:
+            return self
+        added = _sums(increase, grid)
+        if added[ARRIVED] + added[PROMPTS] + added[OUTPUTS] <= 0.0:
+            return self
+        return Lengths(
+            fast=_faded(self.fast, added, elapsed_s / FAST_S),
+            slow=_faded(self.slow, added, elapsed_s / SLOW_S),
+        )
+
+    def shape(self) -> RequestShape | None:
+        """Return the lengths; None before enough requests."""
+        outputs = self._mean(OUTPUT, OUTPUTS, self._cv(OUTPUT, OUTPUT2, OUTPUTS))
+        prompt_cv = self._cv(PROMPT, PROMPT2, PROMPTS)
+        computed = self._mean(COMPUTED, ARRIVED, prompt_cv)
+        whole = self._mean(PROMPT, PROMPTS, prompt_cv)
+        if self.slow[CACHED] > 0.0 and computed is not None:
+            cached = self._mean(CACHED, ARRIVED, prompt_cv) or 0.0
+            whole = computed + cached
+        elif computed is not None:
+            whole = max(computed, whole or 0.0)
+        if outputs is None or whole is None:
+            return None
+        output_cv = self._cv(OUTPUT, OUTPUT2, OUTPUTS)
+        drafts = self.slow[DRAFTS]
+        return RequestShape(
+            prompt_tokens=whole,
+            computed_tokens=whole if computed is None else min(whole, computed),
+            output_tokens=outputs,
+            prompt_tokens_squared=whole**2 * (1.0 + prompt_cv**2),
+            output_tokens_squared=outputs**2 * (1.0 + output_cv**2),
+            prompt_output_product=whole * outputs,
+            accepted_per_step=1.0 + self.slow[ACCEPTED] / drafts if drafts > 0.0 else 1.0,
+        )
+
+    def _mean(self, tokens: int, requests: int, cv: float) -> float | None:
+        count, fast_count = self.slow[requests], self.fast[requests]
+        if count < LEAST_REQUESTS or self.slow[tokens] <= 0.0:
+            return None
+        mean = self.slow[tokens] / count
+        if fast_count < LEAST_REQUESTS:
+            return mean
+        fast = self.fast[tokens] / fast_count
+        chance = DEVIATIONS * max(_LEAST_CV, cv) * mean / math.sqrt(fast_count)
+        return fast if abs(fast - mean) > chance else mean
+
+    def _cv(self, tokens: int, squares: int, requests: int) -> float:
+        count, total = self.slow[requests], self.slow[tokens]
+        if count < LEAST_REQUESTS or total <= 0.0 or self.slow[squares] <= 0.0:
+            return UNKNOWN_CV
+        return math.sqrt(max(0.0, self.slow[squares] * count / (total * total) - 1.0))
+
+
+_LEAST_CV = 0.05
+
+
+def _sums(increase: Increase, grid: Grid) -> Vector:
+    total = increase.total()
+    prompts, outputs, _, _ = grid.slices()
+    added = np.zeros(WIDTH)
+    computed = total[Count.COMPUTED]
+    if not math.isnan(computed):
+        cached = total[Count.CACHED]
+        added[ARRIVED] = max(0.0, total[Count.ARRIVALS] - total[Count.MISSED])
+        added[COMPUTED] = max(0.0, computed + increase.waiting_tokens)
+        added[CACHED] = 0.0 if math.isnan(cached) else cached
+    added[PROMPTS : PROMPT2 + 1] = _moments(grid.prompt, total[prompts], total[Count.PROMPT_TOTAL])
+    added[OUTPUTS : OUTPUT2 + 1] = _moments(grid.output, total[outputs], total[Count.OUTPUT_TOTAL])
+    if not math.isnan(total[Count.DRAFTS]) and not math.isnan(total[Count.ACCEPTED]):
+        added[DRAFTS], added[ACCEPTED] = total[Count.DRAFTS], total[Count.ACCEPTED]
+    return added
+
+
+def _moments(
+    bounds: tuple[float, ...], cumulative: Vector, total: float
+) -> tuple[float, float, float]:
+    """Return requests, tokens and squared tokens of a histogram with a known sum.
+
+    Each bucket counts at its middle, all scaled so that the tokens are the known sum.
+    """
+    if not bounds or not len(cumulative) or cumulative[-1] <= 0.0:
+        return 0.0, 0.0, 0.0
+    counts = np.diff(cumulative, prepend=0.0)
+    finite = np.array([bound for bound in bounds if math.isfinite(bound)])
+    if not len(finite):
+        return 0.0, 0.0, 0.0
+    lower = np.concatenate(((0.0,), finite))[: len(counts)]
+    upper = np.concatenate((finite, (BEYOND**2 * finite[-1],)))[: len(counts)]
+    first = float(counts @ ((lower + upper) / 2.0))
+    second = float(counts @ ((lower * lower + lower * upper + upper * upper) / 3.0))
+    if not total > 0.0 or first <= 0.0:
+        return float(cumulative[-1]), first, second
+    return float(cumulative[-1]), total, second * (total / first) ** 2
+
+
+def _faded(before: tuple[float, ...], added: Vector, constants: float) -> tuple[float, ...]:
+    fade = math.exp(-constants)
+    return tuple(fade * old + new for old, new in zip(before, added.tolist(), strict=True))

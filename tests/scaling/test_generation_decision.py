@@ -1,0 +1,201 @@
+"""decide() for services that generate, in a loop with a token-level simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from generating_plant import GeneratingPlant, Lengths, fixed_lengths, varied_lengths
+from generating_plants import LLAMA_8B, QWEN_32B
+from headroom.scaling import Decision, Observation, Policy, Reason, State, decide
+from headroom.scaling.generating import fleet_of
+from headroom.scaling.token_values import (
+    Binding,
+    EngineLimits,
+    IterationCost,
+    Target,
+    TokenTargets,
+)
+from headroom.scaling.values import Routing
+
+LIMITS = EngineLimits(kv_tokens=350_000, sequences=256, iteration_tokens=8192)
+TARGETS = TokenTargets(
+    first_token=Target(percentile=0.95, seconds=2.0),
+    output_token=Target(percentile=0.95, seconds=0.06),
+)
+
+
+@dataclass
+class Loop:
+    """A plant that decide() scales."""
+
+    plant: GeneratingPlant
+    targets: TokenTargets = TARGETS
+    see: Callable[[Observation], Observation] = lambda observation: observation
+    state: State = field(default_factory=State.initial)
+    decisions: list[Decision] = field(default_factory=list)
+
+    def run(self, until_s: float, *, act: bool = True) -> Decision:
+        """Tick until then; return the last decision."""
+        policy = Policy(
+            latency_target_s=60.0,
+            token_targets=self.targets,
+            routing=Routing.LEAST_IN_FLIGHT,
+            max_replicas=40,
+        )
+        while self.plant.now_s < until_s:
+            self.plant.run(2.0)
+            decision, self.state = decide(policy, self.state, self.see(self.plant.observe()))
+            self.decisions.append(decision)
+            if act:
+                self.plant.scale(decision.replicas)
+        return self.decisions[-1]
+
+    def late(self) -> float:
+        """Share of first tokens after the promise."""
+        engines = (*self.plant.engines, *self.plant.draining)
+        values = [value for engine in engines for value in engine.first.values]
+        target = self.targets.first_token
+        assert target is not None
+        return sum(value > target.seconds for value in values) / len(values)
+
+
+def loop(
+    cost: IterationCost,
+    lengths: Lengths,
+    rate_rps: Callable[[float], float],
+    replicas: int,
+    *,
+    sums: bool = False,
+    targets: TokenTargets = TARGETS,
+) -> Loop:
+    plant = GeneratingPlant(cost=cost, limits=LIMITS, lengths=lengths, rate_rps=rate_rps, sums=sums)
+    plant.scale(replicas, at_once=True)
+    return Loop(plant, targets)
+
+
+def true_capacity(found: Loop, cost: IterationCost) -> float:
+    """The capacity with the cost of the plant in place of the learned one, all else equal."""
+    inputs = found.state.generation.inputs
+    assert inputs is not None
+    true = replace(inputs, cost=cost)
+    fleet = fleet_of(true, found.targets, Routing.LEAST_IN_FLIGHT, 60.0)
+    return fleet.capacity_rps(60.0, len(found.plant.engines))
+
+
+@pytest.mark.parametrize("sums", [False, True])
+def test_decision_after_varied_load_knows_the_capacity_within_3_percent(sums: bool) -> None:
+    found = loop(
+        QWEN_32B, varied_lengths(3000, 500), lambda t: 3.0 + 2.0 * (t % 300 > 150), 3, sums=sums
+    )
+    decision = found.run(900.0, act=False)
+    assert decision.generation is not None
+    assert decision.generation.identification.known
+    capacity = decision.generation.capacity_rps
+    assert capacity == pytest.approx(true_capacity(found, QWEN_32B), rel=0.03)
+
+
+def test_decision_at_steady_load_knows_the_capacity_within_6_percent() -> None:
+    found = loop(LLAMA_8B, varied_lengths(1000, 300), lambda t: 24.0, 2)
+    decision = found.run(900.0, act=False)
+    assert decision.generation is not None
+    capacity = decision.generation.capacity_rps
+    assert capacity == pytest.approx(true_capacity(found, LLAMA_8B), rel=0.06)
+
+
+def test_decision_of_a_rising_load_follows_memory_and_keeps_the_promise() -> None:
+    found = loop(QWEN_32B, fixed_lengths(4000, 1000), lambda t: 2.0 + 3.0 * (t > 400), 2)
+    decision = found.run(900.0)
+    assert decision.generation is not None
+    assert decision.generation.binding is Binding.MEMORY
+    assert 4 <= decision.replicas <= 6
+    assert found.late() < 0.05
+    models = [
+        rule
+        for one in found.decisions
+        for rule in one.recommendations
+        if rule.rule is Reason.LATENCY_MODEL
+    ]
+    assert "memory binds: 88% of the KV tokens at p95" in models[-1].detail
+
+
+def test_decision_of_longer_prompts_at_the_same_rate_adds_replicas_before_latency_rises() -> None:
+    long = 600.0
+
+    def lengths(source: object, plant: list[GeneratingPlant]) -> tuple[int, int]:
+        return (4000, 500) if plant[0].next_s < long else (10_000, 500)
+
+    plants: list[GeneratingPlant] = []
+    found = loop(QWEN_32B, lambda source: lengths(source, plants), lambda t: 3.0, 2)
+    plants.append(found.plant)
+    before = found.run(long)
+    after = found.run(long + 120.0)
+    assert after.replicas > before.replicas
+    first = next(
+        one for one in found.decisions if one.time_s > long and one.replicas > before.replicas
+    )
+    assert first.generation is not None
+    assert first.generation.first_token is not None
+    assert first.generation.first_token.measured_s is not None
+    assert first.generation.first_token.measured_s < 2.0
+
+
+def test_decision_with_a_promise_below_the_floor_names_it_and_does_not_chase_it() -> None:
+    impossible = replace(TARGETS, output_token=Target(percentile=0.95, seconds=0.010))
+    found = loop(QWEN_32B, fixed_lengths(2000, 200), lambda t: 2.0, 2, targets=impossible)
+    decision = found.run(400.0)
+    assert decision.generation is not None
+    assert decision.generation.infeasible == (Binding.TIME_PER_OUTPUT_TOKEN,)
+    assert not decision.feasible
+    floor = decision.generation.output_token
+    assert floor is not None
+    assert floor.floor_s == pytest.approx(0.0132 * 1.2, rel=0.1)
+    assert decision.replicas <= 2
+
+
+def test_decision_without_engine_times_learns_from_the_time_between_tokens() -> None:
+    """What vLLM reports: iterations and times between tokens, no seconds of the engine."""
+    found = loop(LLAMA_8B, varied_lengths(1000, 300), lambda t: 6.0 + 6.0 * (t % 300 > 150), 2)
+    found.see = without("engine_seconds", "sequence_steps")
+    decision = found.run(600.0, act=False)
+    assert decision.generation is not None
+    assert decision.generation.identification.source == "times between tokens"
+    capacity = decision.generation.capacity_rps
+    assert capacity == pytest.approx(true_capacity(found, LLAMA_8B), rel=0.10)
+
+
+def test_decision_without_any_time_of_the_engine_says_so_and_falls_back() -> None:
+    found = loop(LLAMA_8B, varied_lengths(1000, 300), lambda t: 6.0, 2)
+    found.see = without("engine_seconds", "sequence_steps", "sequence_seconds", "iterations")
+    decision = found.run(120.0, act=False)
+    assert decision.generation is not None
+    assert decision.generation.capacity_rps is None
+    assert not decision.generation.identification.known
+    assert any("time per iteration" in one for one in decision.generation.identification.missing)
+
+
+def test_decision_after_a_restart_knows_the_capacity_at_once() -> None:
+    found = loop(QWEN_32B, varied_lengths(3000, 500), lambda t: 4.0, 3)
+    before = found.run(400.0, act=False)
+    found.state = State.from_checkpoint(found.state.to_checkpoint())
+    after = found.run(410.0, act=False)
+    assert before.generation is not None
+    assert after.generation is not None
+    assert after.generation.capacity_rps == pytest.approx(before.generation.capacity_rps, rel=0.05)
+
+
+def without(*fields: str) -> Callable[[Observation], Observation]:
+    """Return the view of a server that does not report these."""
+
+    def seen(observation: Observation) -> Observation:
+        samples = tuple(
+            replace(one, generation=replace(one.generation, **dict.fromkeys(fields)))  # type: ignore[arg-type]
+            if one.generation is not None
+            else one
+            for one in observation.samples
+        )
+        return replace(observation, samples=samples)
+
+    return seen
