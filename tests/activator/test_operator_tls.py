@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import ssl
 import time
 from collections.abc import AsyncIterator
@@ -17,7 +19,8 @@ from fakes_gateway import TOKEN, authenticate, free_port, is_open, until
 from headroom.activator.client_tls import ClientTls
 from headroom.activator.metrics import Metrics
 from headroom.activator.operator_client import OperatorClient
-from headroom.adapters.activator_api import ActivatorApi
+from headroom.adapters.activator_api import MAX_CONNECTIONS, ActivatorApi
+from headroom.adapters.bounded_listener import HANDSHAKE_S
 from headroom.adapters.certificate_issuer import KeyPair
 from headroom.adapters.server_tls import ServerTls
 from headroom.certificates.values import DAY_S, Role
@@ -157,3 +160,32 @@ async def test_activator_follows_renewed_certificates_of_both_ends(
         await until(told, "and are told over the new certificates")
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_unfinished_handshakes_are_bounded_and_leave_room_for_activators(
+    desk: Desk, tmp_path: Path
+) -> None:
+    """One address takes half of the connections; another one still gets in, and each ends soon."""
+    put(tmp_path, identity(desk.ca, Role.ACTIVATOR))
+    idle = []
+    for _ in range(3 * MAX_CONNECTIONS):
+        one = socket.socket()
+        one.bind(("127.0.0.2", 0))
+        one.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            one.connect(("127.0.0.1", desk.port))
+        idle.append(one)
+
+    async def taken() -> bool:
+        return desk.api.listener.held == MAX_CONNECTIONS // 2
+
+    await until(taken, "half of the bound is taken")
+    assert await status(desk.url, context_of(tmp_path)) == 204
+    assert desk.api.listener.held <= MAX_CONNECTIONS // 2 + 1
+
+    async def ended() -> bool:
+        return desk.api.listener.held <= 1
+
+    await until(ended, "handshakes are given up", HANDSHAKE_S + 5.0)
+    for one in idle:
+        one.close()

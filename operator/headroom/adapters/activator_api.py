@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from headroom.adapters.bounded_listener import BoundedListener, listening
 from headroom.gateway.activator_messages import (
     ASK_WITHIN_S,
     GONE_AFTER_S,
@@ -27,6 +28,8 @@ from headroom.gateway.activator_messages import (
 )
 
 MAX_REPORT_BYTES = 1 << 20
+MAX_CONNECTIONS = 32
+"""Of 300 KiB each, 10 MiB in all. An activator has two, and two more while certificates change."""
 FORGOTTEN_AFTER_S = 60.0
 
 Authenticate = Callable[[str, str], Awaitable[bool]]
@@ -62,6 +65,7 @@ class ActivatorApi:
         """Serve activators with a valid token and, over mutual TLS, a certificate for `peer`."""
         self._authenticate = authenticate
         self._tls = tls
+        self.listener = BoundedListener(MAX_CONNECTIONS)
         self._peer = peer
         self._hold_s = hold_s
         self._published: tuple[str, bytes] | None = None
@@ -122,8 +126,8 @@ class ActivatorApi:
         )
         await runner.setup()
         try:
-            await web.TCPSite(runner, host=host, port=port, ssl_context=context).start()
-            await asyncio.Event().wait()
+            assert runner.server is not None
+            await self.listener.serve(listening(port, host), runner.server, context)
         finally:
             await runner.cleanup()
 

@@ -28,9 +28,13 @@ STREAM_S = 3600.0
 AT_ONCE = 32
 """Resources per message, so that neither side is busy with one message for long."""
 MAX_REQUEST_BYTES = 4 << 20
+MAX_CONNECTIONS = 64
+"""With those whose handshake is unfinished: 50 KiB each, 3 MiB in all. A gateway has one."""
 OPTIONS = (
     # Without this, a second operator on the same port would receive half of the streams.
     ("grpc.so_reuseport", 0),
+    ("grpc.max_allowed_incoming_connections", MAX_CONNECTIONS),
+    ("grpc.server_handshake_timeout_ms", 5_000),
     ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
     # Gateways ping every ten seconds; the operator pings as well.
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),

@@ -1,0 +1,100 @@
+"""Accepts connections up to a bound, of which each address has a share.
+
+A TLS connection costs 300 KiB from its first byte on, also of a client without a certificate, so it
+is counted before its handshake, for which there are a few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+
+from headroom.fair_share import FairShare
+
+_log = logging.getLogger(__name__)
+
+HANDSHAKE_S = 5.0
+CLOSED_SEEN_AFTER_S = 0.5
+ACCEPT_AGAIN_S = 0.1
+"""After an error of the system, such as no free file descriptor."""
+
+Factory = Callable[[], asyncio.BaseProtocol]
+
+
+def listening(port: int, host: str | None) -> socket.socket:
+    """Listen on an address, None is all. Raises OSError if the port is taken."""
+    if host is None and socket.has_dualstack_ipv6():
+        opened = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    else:
+        opened = socket.create_server((host or "", port))
+    opened.setblocking(False)
+    return opened
+
+
+class BoundedListener:
+    """Accepts at most so many connections at a time."""
+
+    def __init__(self, most: int) -> None:
+        self._share = FairShare(most)
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def held(self) -> int:
+        """Return how many connections there are, with those whose handshake is unfinished."""
+        return self._share.held
+
+    async def serve(
+        self, opened: socket.socket, factory: Factory, context: ssl.SSLContext | None
+    ) -> None:
+        """Accept until cancelled; connections of an address beyond its share are closed."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                try:
+                    one, address = await loop.sock_accept(opened)
+                except OSError as error:
+                    _log.warning("a connection could not be accepted: %s", error)
+                    await asyncio.sleep(ACCEPT_AGAIN_S)
+                    continue
+                owner = _owner(str(address[0]))
+                if not self._share.fits(owner, 1):
+                    one.close()
+                    continue
+                self._share.take(owner, 1)
+                task = loop.create_task(_hold(one, factory, context))
+                self._connections.add(task)
+                task.add_done_callback(lambda task, owner=owner: self._gone(task, owner))  # type: ignore[misc]
+        finally:
+            opened.close()
+            for task in self._connections:
+                task.cancel()
+
+    def _gone(self, task: asyncio.Task[None], owner: str) -> None:
+        self._connections.discard(task)
+        self._share.give_back(owner, 1)
+
+
+async def _hold(one: socket.socket, factory: Factory, context: ssl.SSLContext | None) -> None:
+    """Return when the connection is closed, or its handshake failed."""
+    loop = asyncio.get_running_loop()
+    within = None if context is None else HANDSHAKE_S
+    try:
+        transport, _ = await loop.connect_accepted_socket(
+            factory, one, ssl=context, ssl_handshake_timeout=within
+        )
+    except (OSError, TimeoutError):  # without a certificate, or too slow
+        one.close()
+        return
+    while not transport.is_closing():  # noqa: ASYNC110  (a protocol tells nobody else)
+        await asyncio.sleep(CLOSED_SEEN_AFTER_S)
+
+
+def _owner(address: str) -> str:
+    """Return the address of a client; a socket for both families shows ::ffff:10.0.0.1."""
+    seen = ipaddress.ip_address(address.partition("%")[0])
+    mapped = seen.ipv4_mapped if isinstance(seen, ipaddress.IPv6Address) else None
+    return str(mapped or seen)
