@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import orjson
 
+from headroom_server.caching.generation_cache import GenerationCache
 from headroom_server.generation.loop.engine import LoopEngine
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.text.chat import PlainChat
@@ -153,11 +154,12 @@ async def front(
     scheduling: SchedulingOptions | None = None,
     options: GeneratorOptions | None = None,
     wait: bool = True,
+    cache: GenerationCache | None = None,
 ) -> AsyncIterator[FrontWorld]:
     """A server that is ready unless `wait` is false."""
     executor = executor or ScriptedExecutor()
     engine = LoopEngine("scripted", executor, clock=time.monotonic, options=scheduling)
-    generator = Generator("m", engine, options)
+    generator = Generator("m", engine, options, cache=cache)
     app = GenerationApplication(
         generator,
         text or ModelText(tokenizer=ByteTokenizer(), chat=PlainChat()),

@@ -44,6 +44,7 @@ def ours(setup: Setup, port: int) -> Engine:
             *(setup.python, "-m", "headroom_server", "--model-uri", f"file://{setup.folder}"),
             *("--model-name", "peer", "--host", "127.0.0.1", "--port", str(port)),
             *("--torch-threads", "1", "--max-sequences", str(SEATS)),
+            *("--prefix-cache", "false"),  # as in the others: each round has the same prompts
             *("--context-tokens", str(setup.context_tokens), "--warmup-max-latency-s", "10"),
         ],
         ready_path="/v2/health/ready",

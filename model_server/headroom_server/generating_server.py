@@ -6,11 +6,13 @@ import logging
 import os
 import socket
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
 
+from headroom_server.caching.generation_cache import Embed, GenerationCache
 from headroom_server.engine import LoadError
 from headroom_server.generation.loop.engine import LoopEngine
 from headroom_server.generation.loop.startup import WarmUpLimits
@@ -22,6 +24,11 @@ from headroom_server.generation.text.tokenizer import BYTE_TOKENS, ByteTokenizer
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
 from headroom_server.repository import huggingface, model_uri
+from headroom_server.runtime.caches import (
+    generation_cache_of,
+    generation_identity,
+    second_level_of,
+)
 from headroom_server.runtime.generator import Generator, GeneratorOptions
 from headroom_server.scheduling.request_options import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.settings import Settings
@@ -225,7 +232,38 @@ def build_engine(settings: Settings) -> ManagedEngine:
     )
 
 
-def build_generator(settings: Settings, engine: ManagedEngine) -> Generator:
+def build_cache(settings: Settings) -> GenerationCache | None:
+    """Return the cache of answers; None if nothing is cached.
+
+    Raises:
+        LoadError: a setting of the cache is invalid.
+        ModuleNotFoundError: a library that it needs is not installed.
+    """
+    if settings.semantic_cache_url and not settings.cache_bytes:
+        raise LoadError(
+            "HEADROOM_CACHE_BYTES must be above 0 with HEADROOM_SEMANTIC_CACHE_URL; got 0"
+        )
+    return generation_cache_of(settings, second_level_of(settings), _embedder(settings))
+
+
+def _embedder(settings: Settings) -> Embed | None:
+    if not settings.semantic_cache_url:
+        return None
+    from headroom_server.generation.text.huggingface_tokenizer import (  # noqa: PLC0415
+        load_tokenizer,
+    )
+    from headroom_server.runtime.embedding import RemoteEmbedder  # noqa: PLC0415
+
+    tokenizer = load_tokenizer(Path(settings.semantic_cache_tokenizer))
+    try:
+        return RemoteEmbedder(settings.semantic_cache_url, partial(tokenizer.encode, special=True))
+    except ValueError as error:
+        raise LoadError(str(error)) from error
+
+
+def build_generator(
+    settings: Settings, engine: ManagedEngine, cache: GenerationCache | None = None
+) -> Generator:
     """Return the model's runtime around an engine."""
     return Generator(
         settings.model_name,
@@ -235,6 +273,7 @@ def build_generator(settings: Settings, engine: ManagedEngine) -> Generator:
             warmup_timeout_s=settings.warmup_timeout_s,
             classes=classes_of(settings),
         ),
+        cache=cache,
     )
 
 
@@ -251,6 +290,7 @@ def build_application(
         max_receiving_bytes=settings.max_receiving_bytes,
         max_unread_bytes=settings.max_unread_bytes,
         unread_timeout_s=settings.unread_timeout_s,
+        identity=generation_identity(settings, huggingface.configured_folder(settings)),
     )
 
 
@@ -260,6 +300,7 @@ def run(settings: Settings) -> int:
         check_applicable(settings)
         text = build_text(settings)
         engine = build_engine(settings)
+        cache = build_cache(settings)
         listener = listen(settings.host, settings.port)
     except LoadError as error:
         log.error("%s", error)
@@ -279,7 +320,7 @@ def run(settings: Settings) -> int:
             error.name,
         )
         return 2
-    generator = build_generator(settings, engine)
+    generator = build_generator(settings, engine, cache)
     code = uvloop.run(_serve(settings, generator, text, listener))
     if not generator.join(JOIN_VLLM_S if settings.engine == "vllm" else JOIN_S):
         # a native call that hangs cannot be ended from here
@@ -305,4 +346,8 @@ async def _serve(
 
         traced = TracedHttp(application, telemetry)
     options = http_options(settings, application.receiving)
-    return await run_server(generator, traced, options, settings, listener, telemetry)
+    try:
+        return await run_server(generator, traced, options, settings, listener, telemetry)
+    finally:
+        if generator.cache is not None and generator.cache.store is not None:
+            await generator.cache.store.close()

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from headroom_server.caching.cache import AnswerSource, CacheCounts
+from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
 from headroom_server.generation.ports import EngineStatistics
 from headroom_server.lifecycle import STARTUP
 from headroom_server.repository import description
@@ -155,6 +156,7 @@ def _generating() -> GenerationSnapshot:
         ready=True,
         draining=False,
         phase_s=dict.fromkeys(STARTUP, 0.0),
+        cache=GenerationCacheCounts(dict.fromkeys(GeneratedSource, 0), 0, 0, 0, 0, True, 0, 0),
     )
 
 

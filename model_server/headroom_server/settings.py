@@ -282,6 +282,15 @@ class CacheSettings(Group):
     """Secret of at least 32 characters, equal in all replicas, that seals what is in Redis."""
     cache_redis_trusted: bool = False
     """Use Redis without key and password: who can write there answers for every model."""
+    semantic_cache_url: str = Field("", max_length=4096)
+    """Embedding model that finds answers to similar questions, on a model server:
+    http://HOST/v1/models/MODEL:predict. Empty: only equal requests are found."""
+    semantic_cache_tokenizer: str = Field("", max_length=4096)
+    """Folder with the embedding model's tokenizer.json."""
+    semantic_cache_threshold: float = Field(0.95, ge=0.5, le=1.0, allow_inf_nan=False)
+    """Least cosine of the embeddings of similar questions."""
+    semantic_cache_entries: int = Field(10_000, ge=1, le=1_000_000)
+    """Maximum answers that are found by similarity."""
 
 
 class LifecycleSettings(Group):

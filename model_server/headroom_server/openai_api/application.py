@@ -45,6 +45,7 @@ class GenerationApplication(FastAPI):
         max_receiving_bytes: int | None = None,
         max_unread_bytes: int = UNREAD_BYTES,
         unread_timeout_s: float = 30.0,
+        identity: str = "",
     ) -> None:
         super().__init__(
             title="Headroom model server",
@@ -65,6 +66,7 @@ class GenerationApplication(FastAPI):
             receiving=self.receiving,
             unread=Shares(max_unread_bytes),
             unread_timeout_s=unread_timeout_s,
+            identity=identity,
         )
         self._closing = ClosePolicy(generator)
         described = list(self.router.routes)

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
+from headroom_server.caching.generation_cache import Looked
 from headroom_server.connection import Connection, Headers, connection_of
 from headroom_server.errors import (
     DisconnectedError,
@@ -20,7 +21,14 @@ from headroom_server.errors import (
     UnknownModelError,
 )
 from headroom_server.generation.text.model_text import ModelText
-from headroom_server.generation.values import Delivery
+from headroom_server.generation.values import Delivery, GenerationRequest
+from headroom_server.openai_api.cached import (
+    Recording,
+    forbids_caching,
+    headers_of,
+    question_of,
+    replay,
+)
 from headroom_server.openai_api.collecting import AnswerContext, CollectedAnswer
 from headroom_server.openai_api.encoding import ChatForm, CompletionForm, Form, Head
 from headroom_server.openai_api.generate_extension import GenerateForm, parse_generate
@@ -41,6 +49,7 @@ from headroom_server.scheduling.request_options import (
     parse_request_options,
 )
 from headroom_server.telemetry.accounting import Outcome
+from headroom_server.tracing.current import TRACE
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.inference import head_of, read_body
 from headroom_server.web.receiving import Receipt, Shares
@@ -75,13 +84,16 @@ class GenerationService:
         receiving: Shares,
         unread: Shares,
         unread_timeout_s: float,
+        identity: str = "",
     ) -> None:
+        """`identity` distinguishes the model's weights from others in a shared cache."""
         self.generator = generator
         self.text = text
         self._max_body_bytes = max_body_bytes
         self._receiving = receiving
         self._unread = unread
         self._unread_timeout_s = unread_timeout_s
+        self._identity = identity
         self._closing = ClosePolicy(generator)
         # one: a queue of long prompts waits in the order of arrival and takes one core
         self._encoder = ThreadPoolExecutor(1, "tokenizer")
@@ -109,8 +121,9 @@ class GenerationService:
         finally:
             receipt.close()
         run = generator.begin(arrived_s, options)
+        fresh = generator.cache is None or forbids_caching(scope["headers"])
         try:
-            await self._generate(run, call, encoded, make_form, connection, send)
+            await self._generate(run, call, encoded, make_form, connection, send, fresh=fresh)
         except DisconnectedError:
             pass
         finally:
@@ -150,6 +163,8 @@ class GenerationService:
         make_form: MakeForm,
         connection: Connection,
         send: Send,
+        *,
+        fresh: bool,
     ) -> None:
         generator, text = self.generator, self.text
         requests = build_requests(
@@ -165,13 +180,30 @@ class GenerationService:
         head = Head(prefix + secrets.token_hex(16), int(time.time()), generator.model)
         form = make_form(call, head, text)
         context = AnswerContext(call, text, form, requests, _echoes(call, encoded, text), run.stop)
+        looked = None if fresh else await self._look(call, requests)
         if call.choices.stream:
-            await self._stream(run, context, connection, send)
+            await self._stream(run, context, connection, send, looked)
         else:
-            await self._collect(run, context, connection, send)
+            await self._collect(run, context, connection, send, looked)
+
+    async def _look(self, call: Call, requests: Sequence[GenerationRequest]) -> Looked | None:
+        cache = self.generator.cache
+        question = question_of(self._identity, call, requests)
+        if cache is None or question is None:
+            return None
+        looked = await cache.look(question)
+        trace = TRACE.get()
+        if trace is not None and looked.hit is not None:
+            trace.source = looked.hit.source
+        return looked
 
     async def _collect(
-        self, run: GenerationRun, context: AnswerContext, connection: Connection, send: Send
+        self,
+        run: GenerationRun,
+        context: AnswerContext,
+        connection: Connection,
+        send: Send,
+        looked: Looked | None,
     ) -> None:
         answer = CollectedAnswer(context)
 
@@ -180,10 +212,12 @@ class GenerationService:
             if not answer.done.done():
                 answer.done.set_exception(DisconnectedError())
 
-        self._submit(run, context, answer.receive, connection, leave)
+        recording = self._submit(run, context, answer.receive, connection, leave, looked)
         await answer.done
+        _keep(run, recording, looked)
         body, close = answer.body(), self._closing.due(connection)
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        headers += _cache_headers(looked)
         if connection.answer is not None and connection.answer(head_of(200, headers), body, close):
             return
         if close:
@@ -192,11 +226,16 @@ class GenerationService:
         await send({"type": "http.response.body", "body": body})
 
     async def _stream(
-        self, run: GenerationRun, context: AnswerContext, connection: Connection, send: Send
+        self,
+        run: GenerationRun,
+        context: AnswerContext,
+        connection: Connection,
+        send: Send,
+        looked: Looked | None,
     ) -> None:
         answer = StreamedAnswer(
             context,
-            partial(self._open, connection, send),
+            partial(self._open, connection, send, _cache_headers(looked)),
             Receipt(self._unread, connection.client),
             unread_timeout_s=self._unread_timeout_s,
             on_slow=partial(self._give_up, run),
@@ -208,9 +247,10 @@ class GenerationService:
             if not answer.started.done():
                 answer.started.set_exception(DisconnectedError())
 
-        self._submit(run, context, answer.receive, connection, leave)
+        recording = self._submit(run, context, answer.receive, connection, leave, looked)
         stream = await answer.started
         await stream.wait()
+        _keep(run, recording, looked)
 
     def _submit(
         self,
@@ -219,10 +259,19 @@ class GenerationService:
         receive: Callable[[int, Delivery], None],
         connection: Connection,
         leave: Callable[[], None],
-    ) -> None:
+        looked: Looked | None,
+    ) -> Recording | None:
         if connection.gone:
             raise DisconnectedError
         connection.on_lost = leave
+        recording = None
+        if looked is not None:
+            if looked.hit is not None:
+                replay(looked.hit, context.requests, receive)
+                run.close(Outcome.OK)
+                return None
+            recording = Recording(receive, len(context.requests))
+            receive = recording.receive
         delivers = [partial(receive, index) for index in range(len(context.requests))]
         try:
             run.submit(context.requests, delivers)
@@ -233,18 +282,30 @@ class GenerationService:
         except BaseException:
             run.close(Outcome.FAILED)
             raise
+        return recording
 
-    def _open(self, connection: Connection, send: Send) -> ResponseStream:
+    def _open(self, connection: Connection, send: Send, more: Headers) -> ResponseStream:
         close = self._closing.due(connection)
+        headers = [*EVENT_STREAM, *more] if more else EVENT_STREAM
         if connection.stream is not None:
-            stream: ResponseStream = connection.stream(STREAM_HEAD, close)
+            head = head_of(200, headers) if more else STREAM_HEAD
+            stream: ResponseStream = connection.stream(head, close)
             return stream
-        headers = [*EVENT_STREAM, (b"connection", b"close")] if close else EVENT_STREAM
+        headers = [*headers, (b"connection", b"close")] if close else headers
         return AsgiStream(send, headers)
 
     def _give_up(self, run: GenerationRun) -> None:
         self.generator.generation.slow_readers += 1
         run.cancel()
+
+
+def _cache_headers(looked: Looked | None) -> Headers:
+    return [] if looked is None or looked.hit is None else headers_of(looked.hit)
+
+
+def _keep(run: GenerationRun, recording: Recording | None, looked: Looked | None) -> None:
+    if recording is not None and looked is not None and run.outcome is Outcome.OK:
+        looked.keep(recording.answer)
 
 
 def chat_form(call: Call, head: Head, text: ModelText) -> Form:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.generation_cache import Embed, GenerationCache
 from headroom_server.caching.seal import Seal
 from headroom_server.caching.sealed_store import SealedStore
 from headroom_server.caching.store import GuardedStore
@@ -67,6 +69,51 @@ def cache_of(
         return None
     bounds = Bounds(max_bytes=max_bytes, ttl_s=ttl_s)
     return Cache(identity_of(settings, source), bounds, clock, second_level)
+
+
+def generation_cache_of(
+    settings: Settings, second_level: GuardedStore | None, embed: Embed | None
+) -> GenerationCache | None:
+    """Return the cache of generated answers; None if nothing is cached."""
+    if settings.cache_bytes == 0:
+        return None
+    similar = None
+    if embed is not None:
+        # numpy is loaded only by those who ask for it
+        from headroom_server.caching.semantic import (  # noqa: PLC0415
+            SemanticAnswers,
+            SemanticBounds,
+        )
+
+        bounds = SemanticBounds(
+            settings.semantic_cache_threshold,
+            settings.semantic_cache_entries,
+            settings.cache_ttl_s,
+        )
+        similar = SemanticAnswers(bounds), embed
+    return GenerationCache(
+        max_bytes=settings.cache_bytes,
+        ttl_s=settings.cache_ttl_s,
+        clock=time.monotonic,
+        store=second_level,
+        similar=similar,
+    )
+
+
+def generation_identity(settings: Settings, folder: Path | None) -> str:
+    """Identify a generating model's weights, and the engine whose tokens are cached."""
+    parts: list[object] = [
+        settings.model_name,
+        settings.engine,
+        settings.vllm_args,
+        settings.dtype,
+        settings.int8_weights,
+    ]
+    if folder is not None:
+        for path in sorted(folder.iterdir()):
+            status = path.stat()
+            parts.append((path.name, status.st_size, status.st_mtime_ns))
+    return repr(parts)
 
 
 def identity_of(settings: Settings, source: ModelSource) -> str:

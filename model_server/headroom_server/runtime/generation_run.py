@@ -83,7 +83,8 @@ class GenerationRun:
     """A request's choices. It is received when it is made, and has exactly one outcome."""
 
     __slots__ = (
-        "_choices", "_over", "_worst", "arrived_s", "clock", "generator", "options", "trace",
+        "_choices", "_over", "_worst", "arrived_s", "clock", "generator", "options", "outcome",
+        "trace",
     )  # fmt: skip
 
     def __init__(self, generator: Generator, arrived_s: float, options: RequestOptions) -> None:
@@ -94,6 +95,7 @@ class GenerationRun:
         self._choices: dict[int, ChoiceRun] = {}
         self._worst = Outcome.OK
         self._over = False
+        self.outcome: Outcome | None = None
         self.trace = _traced(generator.model, self.clock)
 
     def note(self, trace: Generated, delivery: Delivery, prompt_tokens: int) -> None:
@@ -150,6 +152,7 @@ class GenerationRun:
         """Record the outcome, once."""
         if not self._over:
             self._over = True
+            self.outcome = outcome
             self.generator.closed(self, outcome)
 
     def ended(self, key: int, outcome: Outcome) -> None:

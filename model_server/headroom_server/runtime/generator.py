@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from headroom_server.caching.generation_cache import GenerationCache
 from headroom_server.errors import LateError, QueueFullError, RefusedError
 from headroom_server.generation.ports import ManagedEngine, WarmEngine
 from headroom_server.generation.values import GenerationLimits
@@ -47,8 +48,10 @@ class Generator:
         engine: ManagedEngine,
         options: GeneratorOptions | None = None,
         clock: Callable[[], float] = time.monotonic,
+        cache: GenerationCache | None = None,
     ) -> None:
         self.model = model
+        self.cache = cache
         self.engine = engine
         self.options = options or GeneratorOptions()
         self.clock = clock
@@ -258,6 +261,7 @@ class Generator:
             draining=self.lifecycle.phase is Phase.DRAINING,
             phase_s=self.lifecycle.seconds(self.clock()),
             page=next(self._pages),
+            cache=None if self.cache is None else self.cache.counts(),
         )
 
     # ---- the engine's events
@@ -270,6 +274,8 @@ class Generator:
     def on_warm(self, warm: WarmEngine) -> None:
         """The engine is ready."""
         self.warm_engine = warm
+        if self.cache is not None:
+            self.cache.start()
         if self.lifecycle.starting:
             self._enter(Phase.READY)
         self._settled.set()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
 from headroom_server.generation.ports import EngineStatistics
 from headroom_server.lifecycle import STARTUP, Phase
 from headroom_server.telemetry import exposition
@@ -37,6 +38,8 @@ class GenerationSnapshot:
     draining: bool
     phase_s: Mapping[Phase, float]
     page: int = 1
+    cache: GenerationCacheCounts | None = None
+    """None without a cache; then the series are absent."""
 
 
 def render(snapshot: GenerationSnapshot) -> bytes:
@@ -52,6 +55,8 @@ def _lines(snapshot: GenerationSnapshot) -> Iterator[str]:
         yield exposition.sample(name, model, value)
     yield from _tokens(snapshot, model)
     yield from _cost(snapshot.counts, model)
+    if snapshot.cache is not None:
+        yield from _cache(snapshot.cache, model)
     yield exposition.head("startup_phase_seconds", "gauge", "Seconds per startup phase.")
     for phase in STARTUP:
         if phase in snapshot.phase_s:
@@ -148,6 +153,39 @@ def _tokens(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
         ("free", counts.free_blocks),
     ):
         yield exposition.sample("kv_blocks", f'{model},state="{state}"', count)
+
+
+def _cache(counts: GenerationCacheCounts, model: str) -> Iterator[str]:
+    hits = {
+        source: n for source, n in counts.by_source.items() if source is not GeneratedSource.ENGINE
+    }
+    yield from exposition.counters(
+        "cache_hits_total", "Requests answered from the cache, by level.", model, "level", hits
+    )
+    misses = counts.by_source[GeneratedSource.ENGINE]
+    series = [
+        ("cache_misses_total", "counter", "Requests that had to be executed.", misses),
+        ("cache_evictions_total", "counter", "Answers evicted to make room.", counts.evicted),
+        ("cache_bytes", "gauge", "Bytes of cached answers.", counts.size),
+        ("cache_entries", "gauge", "Cached answers.", counts.entries),
+    ]
+    if counts.store_failures is not None:
+        series += [
+            ("cache_redis_failures_total", "counter", "Redis calls that failed or were late.",
+             counts.store_failures),
+            ("cache_redis_enabled", "gauge",
+             "1 if Redis is used, 0 while it is paused after failures.", int(counts.store_asked)),
+        ]  # fmt: skip
+    if counts.similar_entries is not None:
+        series += [
+            ("cache_similar_entries", "gauge", "Answers that are found by similarity.",
+             counts.similar_entries),
+            ("cache_embedding_failures_total", "counter",
+             "Embeddings of questions that failed or were late.", counts.embedding_failures),
+        ]  # fmt: skip
+    for name, kind, meaning, value in series:
+        yield exposition.head(name, kind, meaning)
+        yield exposition.sample(name, model, value)
 
 
 def _cost(counts: EngineStatistics, model: str) -> Iterator[str]:

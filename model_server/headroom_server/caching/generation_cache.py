@@ -1,0 +1,209 @@
+"""Cached answers of generated text: equal requests in memory and Redis, similar ones if configured.
+
+Everything runs on the event loop's thread. Nothing here fails a request or delays it for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from headroom_server.caching.breaker import Breaker
+from headroom_server.caching.generated import CachedAnswer, decoded, encoded, size_of
+from headroom_server.caching.lru import CachedValue, Lru
+from headroom_server.caching.store import GuardedStore
+
+log = logging.getLogger("headroom_server")
+
+EMBED_S = 0.1
+"""Maximum time for a question's embedding; without it the request is generated."""
+
+
+class GeneratedSource(StrEnum):
+    """Where an answer comes from."""
+
+    MEMORY = "memory"
+    STORE = "redis"
+    SEMANTIC = "semantic"
+    ENGINE = "engine"
+
+
+class Hit(NamedTuple):
+    """A cached answer."""
+
+    answer: CachedAnswer
+    source: GeneratedSource
+    similarity: float = 1.0
+
+
+class GenerationCacheCounts(NamedTuple):
+    """Cache statistics for metrics."""
+
+    by_source: Mapping[GeneratedSource, int]
+    """Answers by source; requests that were generated, for `ENGINE`."""
+    size: int
+    entries: int
+    evicted: int
+    store_failures: int | None
+    """None without a second level."""
+    store_asked: bool
+    similar_entries: int | None
+    """None: nothing is found by similarity."""
+    embedding_failures: int
+
+
+class Question(NamedTuple):
+    """What a request asks."""
+
+    key: bytes
+    """Of equal requests."""
+    scope: bytes | None = None
+    """Of requests whose answers may be given in place of each other if their texts are similar;
+    None: none."""
+    text: str = ""
+
+
+class Similar(NamedTuple):
+    """A similar answer, and the question's vector under which a new one is kept."""
+
+    answer: CachedAnswer | None
+    similarity: float
+    keep: Callable[[CachedAnswer], None] | None
+
+
+class SimilarAnswers(Protocol):
+    """Answers by embedding."""
+
+    def look(self, scope: bytes, numbers: Sequence[float], now_s: float) -> Similar:
+        """Return the answer to a similar question, if there is one."""
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+
+
+Embed = Callable[[str], Awaitable[Sequence[float]]]
+"""Returns a text's embedding; may raise any exception, and may hang."""
+
+
+class Looked(NamedTuple):
+    """The result of a look-up; `keep` is for the answer that is generated after a miss."""
+
+    hit: Hit | None
+    keep: Callable[[CachedAnswer], None]
+
+
+class GenerationCache:
+    """One model's cached answers."""
+
+    def __init__(
+        self,
+        *,
+        max_bytes: int,
+        ttl_s: float,
+        clock: Callable[[], float],
+        store: GuardedStore | None = None,
+        similar: tuple[SimilarAnswers, Embed] | None = None,
+    ) -> None:
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self.memory: Lru[CachedAnswer] = Lru(max_bytes)
+        self.store = store
+        self._similar = similar
+        self._breaker = Breaker()
+        self._breaker.probed(clock(), well=True)
+        self._by_source = dict.fromkeys(GeneratedSource, 0)
+        self._embedding_failures = 0
+
+    def start(self) -> None:
+        """Connect to the second level, on the running loop."""
+        if self.store is not None:
+            self.store.start()
+
+    def counts(self) -> GenerationCacheCounts:
+        """Return the current statistics for metrics."""
+        store, memory = self.store, self.memory
+        return GenerationCacheCounts(
+            dict(self._by_source),
+            memory.size,
+            len(memory),
+            memory.evicted,
+            None if store is None else store.failures,
+            store is not None and store.asked,
+            None if self._similar is None else len(self._similar[0]),
+            self._embedding_failures,
+        )
+
+    async def look(self, question: Question) -> Looked:
+        """Return a cached answer, or how to keep the one that will be generated."""
+        hit, keep_similar = await self._find(question)
+        source = GeneratedSource.ENGINE if hit is None else hit.source
+        self._by_source[source] += 1
+
+        def keep(answer: CachedAnswer) -> None:
+            self._keep(question.key, answer, self._ttl_s)
+            store = self.store
+            if store is not None and store.asked:
+                store.put(question.key, encoded(question.key, answer), self._ttl_s)
+            if keep_similar is not None:
+                keep_similar(answer)
+
+        return Looked(hit, keep)
+
+    async def _find(
+        self, question: Question
+    ) -> tuple[Hit | None, Callable[[CachedAnswer], None] | None]:
+        kept = self.memory.get(question.key, self._clock())
+        if kept is not None:
+            return Hit(kept, GeneratedSource.MEMORY), None
+        kept = await self._from_store(question.key)
+        if kept is not None:
+            return Hit(kept, GeneratedSource.STORE), None
+        if self._similar is None or question.scope is None:
+            return None, None
+        answers, embed = self._similar
+        numbers = await self._embedded(embed, question.text)
+        if numbers is None:
+            return None, None
+        found = answers.look(question.scope, numbers, self._clock())
+        if found.answer is None:
+            return None, found.keep
+        return Hit(found.answer, GeneratedSource.SEMANTIC, found.similarity), None
+
+    async def _from_store(self, key: bytes) -> CachedAnswer | None:
+        store = self.store
+        if store is None:
+            return None
+        if not store.asked:
+            store.start()
+            return None
+        found = await store.get(key)
+        answer = None if found is None else decoded(key, found.value)
+        if found is not None and answer is not None:
+            self._keep(key, answer, min(found.left_s, self._ttl_s))
+        return answer
+
+    async def _embedded(self, embed: Embed, text: str) -> Sequence[float] | None:
+        if not self._breaker.closed and not self._breaker.probe(self._clock()):
+            return None
+        try:
+            async with asyncio.timeout(EMBED_S):
+                numbers = await embed(text)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the engine can answer
+            self._embedding_failures += 1
+            if self._breaker.closed:
+                if self._breaker.failed(self._clock()):
+                    log.warning("embeddings are not used for now: %r", error)
+            else:
+                self._breaker.probed(self._clock(), well=False)
+            return None
+        if self._breaker.closed:
+            self._breaker.answered()
+        else:
+            self._breaker.probed(self._clock(), well=True)
+        return numbers
+
+    def _keep(self, key: bytes, answer: CachedAnswer, ttl_s: float) -> None:
+        self.memory.put(key, CachedValue(answer, size_of(answer), self._clock() + ttl_s))

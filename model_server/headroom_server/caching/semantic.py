@@ -1,0 +1,114 @@
+"""PURE. Answers to similar questions: by scope (what must be equal), then by cosine.
+
+A scope is a tenant, a model and everything of a request but its last text. Entries leave when they
+are old, and in the order of their last use when there are too many.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from headroom_server.caching.generated import CachedAnswer
+from headroom_server.caching.generation_cache import Similar
+from headroom_server.caching.similarity import SimilarVectors, Vector, unit
+
+
+class SemanticBounds(NamedTuple):
+    """What counts as similar, how many answers are kept, and for how long."""
+
+    threshold: float
+    entries: int
+    ttl_s: float
+
+
+class SimilarAnswer(NamedTuple):
+    """An answer to a question whose embedding has this cosine with the one asked."""
+
+    answer: CachedAnswer
+    similarity: float
+
+
+class _Entry:
+    __slots__ = ("answer", "row", "scope", "until_s")
+
+    def __init__(self, scope: bytes, row: int, answer: CachedAnswer, until_s: float) -> None:
+        self.scope = scope
+        self.row = row
+        self.answer = answer
+        self.until_s = until_s
+
+
+class _Scope:
+    __slots__ = ("entries", "vectors")
+
+    def __init__(self, dimension: int) -> None:
+        self.vectors = SimilarVectors(dimension)
+        self.entries: list[_Entry] = []
+        """By row."""
+
+
+class SemanticAnswers:
+    """The entries of all scopes."""
+
+    def __init__(self, bounds: SemanticBounds) -> None:
+        self._bounds = bounds
+        self._scopes: dict[bytes, _Scope] = {}
+        self._used: OrderedDict[int, _Entry] = OrderedDict()
+        """By identity, the one that was not used for longest first."""
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self._used)
+
+    def look(self, scope: bytes, numbers: Sequence[float], now_s: float) -> Similar:
+        """Return the answer to a similar question, or how to keep a new one."""
+        vector = unit(numbers)
+        if vector is None:
+            return Similar(None, 0.0, None)
+        found = self.find(scope, vector, now_s)
+        if found is not None:
+            return Similar(found.answer, found.similarity, None)
+        return Similar(None, 0.0, partial(self.put, scope, vector, now_s))
+
+    def find(self, scope: bytes, vector: Vector, now_s: float) -> SimilarAnswer | None:
+        """Return the answer to the most similar question, if it is similar enough."""
+        found = self._scopes.get(scope)
+        if found is None or found.vectors.dimension != vector.size:
+            return None
+        least = self._bounds.threshold
+        while (nearest := found.vectors.nearest(vector, least)) is not None:
+            entry = found.entries[nearest.row]
+            if entry.until_s > now_s:
+                self._used.move_to_end(id(entry))
+                return SimilarAnswer(entry.answer, min(1.0, nearest.similarity))
+            self._remove(entry)
+        return None
+
+    def put(self, scope: bytes, vector: Vector, now_s: float, answer: CachedAnswer) -> None:
+        """Keep an answer."""
+        found = self._scopes.get(scope)
+        if found is None or found.vectors.dimension != vector.size:
+            for old in [] if found is None else list(found.entries):  # another embedding model
+                self._remove(old)
+            found = self._scopes[scope] = _Scope(vector.size)
+        while len(self._used) >= self._bounds.entries:
+            self._remove(next(iter(self._used.values())))
+        found = self._scopes.setdefault(scope, found)
+        row = found.vectors.add(vector)
+        entry = _Entry(scope, row, answer, now_s + self._bounds.ttl_s)
+        found.entries.append(entry)
+        self._used[id(entry)] = entry
+
+    def _remove(self, entry: _Entry) -> None:
+        del self._used[id(entry)]
+        found = self._scopes[entry.scope]
+        moved = found.vectors.remove(entry.row)
+        last = found.entries.pop()
+        if moved != entry.row:
+            last.row = entry.row
+            found.entries[entry.row] = last
+        if not found.entries:
+            del self._scopes[entry.scope]
