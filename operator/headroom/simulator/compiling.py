@@ -17,7 +17,19 @@ import numba
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
-_SOURCES = ("client_kernel", "client_state", "heap", "kernel", "plant_state", "rng")
+_SOURCES = (
+    "client_kernel",
+    "client_state",
+    "generation/iterations",
+    "generation/kernel",
+    "generation/memory",
+    "generation/sequences",
+    "generation/state",
+    "heap",
+    "kernel",
+    "plant_state",
+    "rng",
+)
 
 
 def _digest() -> str:

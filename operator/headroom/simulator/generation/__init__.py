@@ -1,0 +1,1 @@
+"""The simulator of generating services: replicas with tokens, KV memory and prefix caches."""

@@ -1,0 +1,1 @@
+"""Autoscalers of generating services: Headroom's decision, peers' laws on tokens, and bounds."""

@@ -1,0 +1,47 @@
+"""Headroom: the production decision with the pages that it reads in production."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from headroom.scaling import Observation, Policy, State, decide
+from headroom.scaling.post_rules import apply_post_rules
+from headroom.scaling.values import Routing
+from headroom.simulator.autoscaler import ScaleRequest, View
+from headroom.simulator.generation.autoscalers.peer import TokenPeer
+from headroom.simulator.generation.plant import TokenRouting
+
+_ROUTINGS = {
+    TokenRouting.RANDOM: Routing.RANDOM,
+    TokenRouting.LEAST_IN_FLIGHT: Routing.LEAST_IN_FLIGHT,
+    TokenRouting.LEAST_TOKENS: Routing.LEAST_IN_FLIGHT,
+    TokenRouting.PREFIX_AFFINITY: Routing.LEAST_IN_FLIGHT,
+}
+
+
+@dataclass(kw_only=True)
+class TokenHeadroom(TokenPeer):
+    """`decide()` at its production tick."""
+
+    kind: ClassVar[str] = "headroom"
+
+    period_s: float = 2.0
+    state: State = field(default_factory=State.initial, init=False, repr=False)
+    decided: Policy = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Set the policy."""
+        routing = _ROUTINGS[self.truth.service.routing]
+        self.decided = replace(self.policy, tick_s=self.period_s, routing=routing)
+
+    def evaluate(self, view: View) -> ScaleRequest:
+        """Return the decision of `decide`."""
+        observation = Observation(
+            now_s=view.now_s, current=view.replicas, pods=view.pods, samples=view.samples
+        )
+        decided = decide(self.decided, self.state, observation)
+        decision, self.state = apply_post_rules(self.decided, self.state, decided)
+        return ScaleRequest(
+            replicas=decision.replicas, reason=decision.reason.value, message=decision.message
+        )

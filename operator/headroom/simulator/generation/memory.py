@@ -1,0 +1,128 @@
+"""The KV memory of a replica: blocks, and units of prefixes that requests share or leave behind.
+
+A unit in use counts once, however many requests use it. One that nothing uses stays until memory
+is needed; the one that was left longest ago goes first (vLLM's queue of free blocks). Simpler than
+vLLM: blocks without a name are reused before any unit is evicted.
+"""
+
+from __future__ import annotations
+
+from headroom.simulator.compiling import compiled
+from headroom.simulator.generation.state import NONE, Row, TokenState, Whole
+
+
+@compiled
+def blocks_of(p: TokenState, tokens: int) -> int:
+    """Return the blocks that these tokens need."""
+    size = p.whole[Whole.BLOCK]
+    return (tokens + size - 1) // size
+
+
+@compiled
+def free(p: TokenState, row: int) -> int:
+    """Return the blocks that a request can get; units that nothing uses are evicted for it."""
+    return p.whole[Whole.BLOCKS] - p.rows[row, Row.USED]
+
+
+@compiled
+def _unlink(p: TokenState, row: int, unit: int) -> None:
+    before, after = p.before[row, unit], p.after[row, unit]
+    if before == NONE:
+        p.rows[row, Row.OLDEST] = after
+    else:
+        p.after[row, before] = after
+    if after == NONE:
+        p.rows[row, Row.NEWEST] = before
+    else:
+        p.before[row, after] = before
+    p.rows[row, Row.CACHED] -= p.whole[Whole.UNIT]
+
+
+@compiled
+def _leave(p: TokenState, row: int, unit: int) -> None:
+    newest = p.rows[row, Row.NEWEST]
+    p.before[row, unit], p.after[row, unit] = newest, NONE
+    if newest == NONE:
+        p.rows[row, Row.OLDEST] = unit
+    else:
+        p.after[row, newest] = unit
+    p.rows[row, Row.NEWEST] = unit
+    p.rows[row, Row.CACHED] += p.whole[Whole.UNIT]
+
+
+@compiled
+def take(p: TokenState, row: int, blocks: int) -> None:
+    """Use so many more blocks, which must be free; evicts units."""
+    p.rows[row, Row.USED] += blocks
+    while p.rows[row, Row.USED] + p.rows[row, Row.CACHED] > p.whole[Whole.BLOCKS]:
+        oldest = p.rows[row, Row.OLDEST]
+        _unlink(p, row, oldest)
+        p.uses[row, oldest] = NONE
+
+
+@compiled
+def hits(p: TokenState, row: int, request: int) -> int:
+    """Return how many units at the start of its prompt are in memory; one token is left over."""
+    start = p.unit_starts[request]
+    tokens = p.whole[Whole.UNIT] * p.whole[Whole.BLOCK]
+    most = min(p.unit_starts[request + 1] - start, (p.prompt[request] - 1) // tokens)
+    count = 0
+    while count < most and p.uses[row, p.unit_ids[start + count]] != NONE:
+        count += 1
+    return count
+
+
+@compiled
+def revived(p: TokenState, row: int, request: int, count: int) -> int:
+    """Return the blocks of its first units that nothing uses now."""
+    start, found = p.unit_starts[request], 0
+    for index in range(start, start + count):
+        found += p.uses[row, p.unit_ids[index]] == 0
+    return found * p.whole[Whole.UNIT]
+
+
+@compiled
+def adopt(p: TokenState, row: int, request: int, count: int) -> None:
+    """Use the first units of a prompt, which are in memory."""
+    start = p.unit_starts[request]
+    for index in range(start, start + count):
+        unit = p.unit_ids[index]
+        if p.uses[row, unit] == 0:
+            _unlink(p, row, unit)
+            p.rows[row, Row.USED] += p.whole[Whole.UNIT]
+        p.uses[row, unit] += 1
+    p.shared[request] = count
+
+
+@compiled
+def publish(p: TokenState, row: int, request: int) -> None:
+    """Let others use the units of a prompt that is computed; a second copy is dropped."""
+    start = p.unit_starts[request]
+    tokens = p.whole[Whole.UNIT] * p.whole[Whole.BLOCK]
+    last = min(p.unit_starts[request + 1] - start, p.prompt[request] // tokens)
+    for index in range(start + p.shared[request], start + last):
+        unit = p.unit_ids[index]
+        if p.uses[row, unit] == NONE:
+            p.uses[row, unit] = 1
+        elif p.uses[row, unit] == 0:
+            _unlink(p, row, unit)
+            p.uses[row, unit] = 1
+        else:
+            p.uses[row, unit] += 1
+            p.rows[row, Row.USED] -= p.whole[Whole.UNIT]
+    p.shared[request] = max(p.shared[request], last)
+
+
+@compiled
+def release(p: TokenState, row: int, request: int, tokens: int) -> None:
+    """Free the blocks of a request with so many tokens; its last units are evicted first."""
+    unit_blocks = p.whole[Whole.UNIT]
+    p.rows[row, Row.USED] -= blocks_of(p, tokens) - p.shared[request] * unit_blocks
+    start = p.unit_starts[request]
+    for offset in range(p.shared[request] - 1, -1, -1):
+        unit = p.unit_ids[start + offset]
+        p.uses[row, unit] -= 1
+        if p.uses[row, unit] == 0:
+            p.rows[row, Row.USED] -= unit_blocks
+            _leave(p, row, unit)
+    p.shared[request] = 0
