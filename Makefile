@@ -109,6 +109,7 @@ unit: setup      ## unit and property tests; no cluster, no GPU
 # Otherwise each test worker would compile it.
 kernel: setup    ## compile the simulator's kernel
 	@$(RUN) headroom simulate step --autoscaler keda --jobs 1 >/dev/null
+	@$(RUN) generation_study compile
 
 scenarios: setup ## scenarios on a real API server, and on a real node if run as root
 	@$(RUN) cluster setup --browser $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)

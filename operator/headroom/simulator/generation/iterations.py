@@ -21,6 +21,7 @@ from headroom.simulator.generation.state import (
     IDLE,
     MIXED,
     NONE,
+    Ask,
     Column,
     Cost,
     Real,
@@ -131,11 +132,11 @@ def commit(p: TokenState, row: int, steps: int) -> None:
 @compiled
 def _chunk(p: TokenState, row: int, request: int, tokens: int) -> None:
     """Add tokens of a prompt, for which there is memory, to the iteration."""
-    r, done = p.rows[row], p.computed[request]
+    r, done = p.rows[row], p.requests[request, Ask.COMPUTED]
     r[Row.PROMPTS] += tokens
     p.reals[row, Real.PRODUCTS] += tokens * (done + tokens / 2.0)
-    p.computed[request] = done + tokens
-    if done + tokens == p.prompt[request] + p.generated[request]:
+    p.requests[request, Ask.COMPUTED] = done + tokens
+    if done + tokens == p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]:
         p.fills[row, r[Row.FILLED]] = request
         r[Row.FILLED] += 1
         r[Row.PARTIAL] = NONE
@@ -144,17 +145,17 @@ def _chunk(p: TokenState, row: int, request: int, tokens: int) -> None:
 
 
 @compiled
-def _continue(p: TokenState, row: int, reserved: int) -> bool:
+def _continue(p: TokenState, row: int) -> bool:
     """Continue the prompt that is partly computed; False: it was preempted."""
     r = p.rows[row]
     request = r[Row.PARTIAL]
     if request == NONE:
         return True
-    done = p.computed[request]
+    done = p.requests[request, Ask.COMPUTED]
     room = p.whole[Whole.BUDGET] - r[Row.DECODING]
-    tokens = min(room, p.prompt[request] + p.generated[request] - done)
+    tokens = min(room, p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED] - done)
     blocks = memory.blocks_of(p, done + tokens) - memory.blocks_of(p, done)
-    if blocks > memory.free(p, row) - reserved:
+    if blocks > memory.free(p, row):
         sequences.preempt(p, row)
         return False
     memory.take(p, row, blocks)
@@ -163,7 +164,7 @@ def _continue(p: TokenState, row: int, reserved: int) -> bool:
 
 
 @compiled
-def _admit(p: TokenState, row: int, reserved: int) -> None:
+def _admit(p: TokenState, row: int) -> None:
     """Admit waiting requests in order while tokens, seats and memory are left."""
     r = p.rows[row]
     while r[Row.WAITING] > 0 and r[Row.PARTIAL] == NONE:
@@ -173,16 +174,18 @@ def _admit(p: TokenState, row: int, reserved: int) -> None:
         request = r[Row.HEAD]
         count = memory.hits(p, row, request)
         found = count * p.whole[Whole.UNIT] * p.whole[Whole.BLOCK]
-        tokens = min(room, p.prompt[request] + p.generated[request] - found)
+        tokens = min(
+            room, p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED] - found
+        )
         own = memory.blocks_of(p, found + tokens) - count * p.whole[Whole.UNIT]
-        if own + memory.revived(p, row, request, count) > memory.free(p, row) - reserved:
+        if own + memory.revived(p, row, request, count) > memory.free(p, row):
             return
         sequences.dequeue(p, row)
         memory.adopt(p, row, request, count)
         memory.take(p, row, own)
         p.whole[Whole.ADMITTED] += 1
-        p.admitted[request] = p.whole[Whole.ADMITTED]
-        p.computed[request] = found
+        p.requests[request, Ask.ADMITTED] = p.whole[Whole.ADMITTED]
+        p.requests[request, Ask.COMPUTED] = found
         p.counters[row, Column.CACHED] += found
         _chunk(p, row, request, tokens)
 
@@ -200,10 +203,11 @@ def plan(p: TokenState, row: int, now_s: float) -> None:
         sequences.preempt(p, row)
         preempted = True
         reserved = sequences.growth(p, row, 1)
-    if not _continue(p, row, reserved):
+    memory.take(p, row, reserved)  # decodes come first
+    if not _continue(p, row):
         preempted = True
     if not preempted or r[Row.DECODING] == 0:
-        _admit(p, row, reserved)
+        _admit(p, row)
     x[Real.BEGAN] = now_s
     if r[Row.DECODING] == 0 and r[Row.PROMPTS] == 0:
         r[Row.DOING] = IDLE
@@ -211,9 +215,9 @@ def plan(p: TokenState, row: int, now_s: float) -> None:
     steps = 1
     if r[Row.PROMPTS] > 0:
         r[Row.DOING] = MIXED
-        memory.take(p, row, reserved)
     else:
         r[Row.DOING] = DECODES
+        r[Row.USED] -= reserved  # `commit` takes them
         if not preempted:
             steps = _longest(p, row)
     r[Row.LEFT] = steps
@@ -226,7 +230,7 @@ def plan(p: TokenState, row: int, now_s: float) -> None:
 def _longest(p: TokenState, row: int) -> int:
     """Return the iterations until the next sequence ends or memory lacks; at least 1."""
     r = p.rows[row]
-    steps = p.ends_step[p.heap[row, 0]] - r[Row.STEPS]
+    steps = p.requests[p.heap[row, 0], Ask.ENDS_STEP] - r[Row.STEPS]
     room = memory.free(p, row)
     if sequences.growth(p, row, steps) <= room:
         return steps
@@ -242,14 +246,14 @@ def end(p: TokenState, row: int) -> None:
     r = p.rows[row]
     now_s = p.reals[row, Real.ENDS]
     commit(p, row, r[Row.LEFT])
-    while r[Row.DECODING] > 0 and p.ends_step[p.heap[row, 0]] <= r[Row.STEPS]:
+    while r[Row.DECODING] > 0 and p.requests[p.heap[row, 0], Ask.ENDS_STEP] <= r[Row.STEPS]:
         sequences.ended(p, row, sequences.end_decoding(p, row, 0), now_s)
     for index in range(r[Row.FILLED]):
         request = p.fills[row, index]
         memory.publish(p, row, request)
         sequences.first_token(p, row, request, now_s)
-        if p.generated[request] >= p.output[request]:
-            tokens = p.prompt[request] + p.generated[request] - 1
+        if p.requests[request, Ask.GENERATED] >= p.requests[request, Ask.OUTPUT]:
+            tokens = p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED] - 1
             memory.release(p, row, request, tokens)
             sequences.ended(p, row, request, now_s)
         else:

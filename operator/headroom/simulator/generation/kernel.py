@@ -10,9 +10,12 @@ from headroom.simulator.generation.state import (
     DECODES,
     IDLE,
     NONE,
+    Ask,
     Real,
     Row,
+    Time,
     TokenState,
+    Unit,
     Whole,
 )
 from headroom.simulator.rng import below
@@ -71,7 +74,7 @@ def _arrive(p: TokenState, request: int, now_s: float) -> None:
         p.whole[Whole.FAILED] += 1
         return
     row = _route(p, request)
-    p.place[request] = row
+    p.requests[request, Ask.PLACE] = row
     r, x = p.rows[row], p.reals[row]
     r[Row.IN_FLIGHT] += 1
     p.counters[row, 0] += 1
@@ -89,10 +92,10 @@ def _arrive(p: TokenState, request: int, now_s: float) -> None:
 @compiled
 def advance(p: TokenState, until_s: float) -> None:
     """Run the plant until then: all that ends by then, and what arrives before."""
-    count, rows = len(p.arrival_s), len(p.rows)
+    count, rows = len(p.times), len(p.rows)
     while True:
         request = p.whole[Whole.NEXT]
-        arrival_s = p.arrival_s[request] if request < count else math.inf
+        arrival_s = p.times[request, Time.ARRIVED] if request < count else math.inf
         stop_s = min(arrival_s, until_s)
         for row in range(rows):
             while p.rows[row, Row.DOING] != IDLE and p.reals[row, Real.ENDS] <= stop_s:
@@ -120,7 +123,7 @@ def admit(p: TokenState, row: int) -> None:
     p.reals[row, :] = 0.0
     p.counters[row, :] = 0.0
     p.residues[row, :] = 0
-    p.uses[row, :] = NONE
+    p.units[row, :, Unit.USES] = NONE
     p.rows[row, Row.PARTIAL] = NONE
     p.rows[row, Row.OLDEST] = NONE
     p.rows[row, Row.NEWEST] = NONE

@@ -8,7 +8,7 @@ vLLM: blocks without a name are reused before any unit is evicted.
 from __future__ import annotations
 
 from headroom.simulator.compiling import compiled
-from headroom.simulator.generation.state import NONE, Row, TokenState, Whole
+from headroom.simulator.generation.state import NONE, Ask, Row, TokenState, Unit, Whole
 
 
 @compiled
@@ -26,26 +26,26 @@ def free(p: TokenState, row: int) -> int:
 
 @compiled
 def _unlink(p: TokenState, row: int, unit: int) -> None:
-    before, after = p.before[row, unit], p.after[row, unit]
+    before, after = p.units[row, unit, Unit.BEFORE], p.units[row, unit, Unit.AFTER]
     if before == NONE:
         p.rows[row, Row.OLDEST] = after
     else:
-        p.after[row, before] = after
+        p.units[row, before, Unit.AFTER] = after
     if after == NONE:
         p.rows[row, Row.NEWEST] = before
     else:
-        p.before[row, after] = before
+        p.units[row, after, Unit.BEFORE] = before
     p.rows[row, Row.CACHED] -= p.whole[Whole.UNIT]
 
 
 @compiled
 def _leave(p: TokenState, row: int, unit: int) -> None:
     newest = p.rows[row, Row.NEWEST]
-    p.before[row, unit], p.after[row, unit] = newest, NONE
+    p.units[row, unit, Unit.BEFORE], p.units[row, unit, Unit.AFTER] = newest, NONE
     if newest == NONE:
         p.rows[row, Row.OLDEST] = unit
     else:
-        p.after[row, newest] = unit
+        p.units[row, newest, Unit.AFTER] = unit
     p.rows[row, Row.NEWEST] = unit
     p.rows[row, Row.CACHED] += p.whole[Whole.UNIT]
 
@@ -57,17 +57,19 @@ def take(p: TokenState, row: int, blocks: int) -> None:
     while p.rows[row, Row.USED] + p.rows[row, Row.CACHED] > p.whole[Whole.BLOCKS]:
         oldest = p.rows[row, Row.OLDEST]
         _unlink(p, row, oldest)
-        p.uses[row, oldest] = NONE
+        p.units[row, oldest, Unit.USES] = NONE
 
 
 @compiled
 def hits(p: TokenState, row: int, request: int) -> int:
     """Return how many units at the start of its prompt are in memory; one token is left over."""
-    start = p.unit_starts[request]
+    start = p.requests[request, Ask.UNITS]
     tokens = p.whole[Whole.UNIT] * p.whole[Whole.BLOCK]
-    most = min(p.unit_starts[request + 1] - start, (p.prompt[request] - 1) // tokens)
+    most = min(
+        p.requests[request, Ask.UNITS_END] - start, (p.requests[request, Ask.PROMPT] - 1) // tokens
+    )
     count = 0
-    while count < most and p.uses[row, p.unit_ids[start + count]] != NONE:
+    while count < most and p.units[row, p.unit_ids[start + count], Unit.USES] != NONE:
         count += 1
     return count
 
@@ -75,54 +77,56 @@ def hits(p: TokenState, row: int, request: int) -> int:
 @compiled
 def revived(p: TokenState, row: int, request: int, count: int) -> int:
     """Return the blocks of its first units that nothing uses now."""
-    start, found = p.unit_starts[request], 0
+    start, found = p.requests[request, Ask.UNITS], 0
     for index in range(start, start + count):
-        found += p.uses[row, p.unit_ids[index]] == 0
+        found += p.units[row, p.unit_ids[index], Unit.USES] == 0
     return found * p.whole[Whole.UNIT]
 
 
 @compiled
 def adopt(p: TokenState, row: int, request: int, count: int) -> None:
     """Use the first units of a prompt, which are in memory."""
-    start = p.unit_starts[request]
+    start = p.requests[request, Ask.UNITS]
     for index in range(start, start + count):
         unit = p.unit_ids[index]
-        if p.uses[row, unit] == 0:
+        if p.units[row, unit, Unit.USES] == 0:
             _unlink(p, row, unit)
             p.rows[row, Row.USED] += p.whole[Whole.UNIT]
-        p.uses[row, unit] += 1
-    p.shared[request] = count
+        p.units[row, unit, Unit.USES] += 1
+    p.requests[request, Ask.SHARED] = count
 
 
 @compiled
 def publish(p: TokenState, row: int, request: int) -> None:
     """Let others use the units of a prompt that is computed; a second copy is dropped."""
-    start = p.unit_starts[request]
+    start = p.requests[request, Ask.UNITS]
     tokens = p.whole[Whole.UNIT] * p.whole[Whole.BLOCK]
-    last = min(p.unit_starts[request + 1] - start, p.prompt[request] // tokens)
-    for index in range(start + p.shared[request], start + last):
+    last = min(
+        p.requests[request, Ask.UNITS_END] - start, p.requests[request, Ask.PROMPT] // tokens
+    )
+    for index in range(start + p.requests[request, Ask.SHARED], start + last):
         unit = p.unit_ids[index]
-        if p.uses[row, unit] == NONE:
-            p.uses[row, unit] = 1
-        elif p.uses[row, unit] == 0:
+        if p.units[row, unit, Unit.USES] == NONE:
+            p.units[row, unit, Unit.USES] = 1
+        elif p.units[row, unit, Unit.USES] == 0:
             _unlink(p, row, unit)
-            p.uses[row, unit] = 1
+            p.units[row, unit, Unit.USES] = 1
         else:
-            p.uses[row, unit] += 1
+            p.units[row, unit, Unit.USES] += 1
             p.rows[row, Row.USED] -= p.whole[Whole.UNIT]
-    p.shared[request] = max(p.shared[request], last)
+    p.requests[request, Ask.SHARED] = max(p.requests[request, Ask.SHARED], last)
 
 
 @compiled
 def release(p: TokenState, row: int, request: int, tokens: int) -> None:
     """Free the blocks of a request with so many tokens; its last units are evicted first."""
     unit_blocks = p.whole[Whole.UNIT]
-    p.rows[row, Row.USED] -= blocks_of(p, tokens) - p.shared[request] * unit_blocks
-    start = p.unit_starts[request]
-    for offset in range(p.shared[request] - 1, -1, -1):
+    p.rows[row, Row.USED] -= blocks_of(p, tokens) - p.requests[request, Ask.SHARED] * unit_blocks
+    start = p.requests[request, Ask.UNITS]
+    for offset in range(p.requests[request, Ask.SHARED] - 1, -1, -1):
         unit = p.unit_ids[start + offset]
-        p.uses[row, unit] -= 1
-        if p.uses[row, unit] == 0:
+        p.units[row, unit, Unit.USES] -= 1
+        if p.units[row, unit, Unit.USES] == 0:
             p.rows[row, Row.USED] -= unit_blocks
             _leave(p, row, unit)
-    p.shared[request] = 0
+    p.requests[request, Ask.SHARED] = 0

@@ -28,9 +28,7 @@ from headroom.simulator.generation.state import (
 )
 
 
-def pod_sample(
-    p: TokenState, service: TokenService, uid: str, row: int, now_s: float
-) -> PodSample:
+def pod_sample(p: TokenState, service: TokenService, uid: str, row: int, now_s: float) -> PodSample:
     """Return the page of the replica in this row; the plant is settled."""
     counters, gauges = p.counters[row], p.rows[row]
     blocks = service.engine.kv_tokens // service.engine.block_tokens
@@ -71,9 +69,7 @@ def pod_sample(
     )
 
 
-def _latency(
-    counters: NDArray[np.float64], start: int, bounds_s: Sequence[float]
-) -> LatencyCounts:
+def _latency(counters: NDArray[np.float64], start: int, bounds_s: Sequence[float]) -> LatencyCounts:
     counts = np.cumsum(counters[start : start + len(bounds_s)]).tolist()
     return LatencyCounts(bounds_s=tuple(bounds_s), counts=tuple(counts))
 
@@ -93,5 +89,3 @@ def unfinished(p: TokenState) -> int:
     """Return how many requests have arrived and not ended."""
     sent = p.place != NONE
     return int(np.sum(sent & np.isnan(p.end_s)))
-
-

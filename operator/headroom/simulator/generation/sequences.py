@@ -11,9 +11,12 @@ from headroom.simulator.generation.state import (
     OUTPUT_AT,
     PROMPT_AT,
     TOKEN_AT,
+    Ask,
+    Bound,
     Column,
     Floats,
     Row,
+    Time,
     TokenState,
     Whole,
 )
@@ -21,7 +24,7 @@ from headroom.simulator.generation.state import (
 
 @compiled
 def _sift_up(p: TokenState, row: int, place: int) -> None:
-    heap, key = p.heap[row], p.ends_step
+    heap, key = p.heap[row], p.requests[:, Ask.ENDS_STEP]
     request = heap[place]
     while place > 0:
         parent = (place - 1) >> 1
@@ -34,7 +37,7 @@ def _sift_up(p: TokenState, row: int, place: int) -> None:
 
 @compiled
 def _sift_down(p: TokenState, row: int, place: int, size: int) -> None:
-    heap, key = p.heap[row], p.ends_step
+    heap, key = p.heap[row], p.requests[:, Ask.ENDS_STEP]
     request = heap[place]
     while True:
         child = 2 * place + 1
@@ -53,10 +56,12 @@ def _sift_down(p: TokenState, row: int, place: int, size: int) -> None:
 def begin_decoding(p: TokenState, row: int, request: int) -> None:
     """Add a sequence whose prompt is computed, with at least one token still to generate."""
     r = p.rows[row]
-    context = p.prompt[request] + p.generated[request]
-    p.base[request] = context - r[Row.STEPS]
-    p.ends_step[request] = r[Row.STEPS] + p.output[request] - p.generated[request]
-    p.residues[row, p.base[request] % p.whole[Whole.BLOCK]] += 1
+    context = p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]
+    p.requests[request, Ask.BASE] = context - r[Row.STEPS]
+    p.requests[request, Ask.ENDS_STEP] = (
+        r[Row.STEPS] + p.requests[request, Ask.OUTPUT] - p.requests[request, Ask.GENERATED]
+    )
+    p.residues[row, p.requests[request, Ask.BASE] % p.whole[Whole.BLOCK]] += 1
     r[Row.CONTEXTS] += context
     p.heap[row, r[Row.DECODING]] = request
     _sift_up(p, row, r[Row.DECODING])
@@ -74,9 +79,9 @@ def end_decoding(p: TokenState, row: int, place: int) -> int:
         p.heap[row, place] = p.heap[row, last]
         _sift_down(p, row, place, last)
         _sift_up(p, row, place)
-    context = p.base[request] + r[Row.STEPS]
-    p.generated[request] = context - p.prompt[request]
-    p.residues[row, p.base[request] % p.whole[Whole.BLOCK]] -= 1
+    context = p.requests[request, Ask.BASE] + r[Row.STEPS]
+    p.requests[request, Ask.GENERATED] = context - p.requests[request, Ask.PROMPT]
+    p.residues[row, p.requests[request, Ask.BASE] % p.whole[Whole.BLOCK]] -= 1
     r[Row.CONTEXTS] -= context
     memory.release(p, row, request, context - 1)
     return request
@@ -100,14 +105,14 @@ def growth(p: TokenState, row: int, steps: int) -> int:
 def enqueue(p: TokenState, row: int, request: int) -> None:
     """Append to the queue."""
     r = p.rows[row]
-    p.following[request] = NONE
+    p.requests[request, Ask.FOLLOWING] = NONE
     if r[Row.WAITING] == 0:
         r[Row.HEAD] = request
     else:
-        p.following[r[Row.TAIL]] = request
+        p.requests[r[Row.TAIL], Ask.FOLLOWING] = request
     r[Row.TAIL] = request
     r[Row.WAITING] += 1
-    r[Row.WAITING_TOKENS] += p.prompt[request] + p.generated[request]
+    r[Row.WAITING_TOKENS] += p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]
 
 
 @compiled
@@ -115,9 +120,9 @@ def dequeue(p: TokenState, row: int) -> int:
     """Take and return the head of the queue."""
     r = p.rows[row]
     request = r[Row.HEAD]
-    r[Row.HEAD] = p.following[request]
+    r[Row.HEAD] = p.requests[request, Ask.FOLLOWING]
     r[Row.WAITING] -= 1
-    r[Row.WAITING_TOKENS] -= p.prompt[request] + p.generated[request]
+    r[Row.WAITING_TOKENS] -= p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]
     return request
 
 
@@ -128,21 +133,24 @@ def preempt(p: TokenState, row: int) -> None:
     request = r[Row.PARTIAL]
     if request != NONE:
         r[Row.PARTIAL] = NONE
-        memory.release(p, row, request, p.computed[request])
+        memory.release(p, row, request, p.requests[request, Ask.COMPUTED])
     else:
         latest = 0
         for place in range(1, r[Row.DECODING]):
-            if p.admitted[p.heap[row, place]] > p.admitted[p.heap[row, latest]]:
+            if (
+                p.requests[p.heap[row, place], Ask.ADMITTED]
+                > p.requests[p.heap[row, latest], Ask.ADMITTED]
+            ):
                 latest = place
         request = end_decoding(p, row, latest)
-    p.preempted[request] += 1
+    p.requests[request, Ask.PREEMPTED] += 1
     p.counters[row, Column.PREEMPTIONS] += 1
-    p.following[request] = r[Row.HEAD] if r[Row.WAITING] > 0 else NONE
+    p.requests[request, Ask.FOLLOWING] = r[Row.HEAD] if r[Row.WAITING] > 0 else NONE
     if r[Row.WAITING] == 0:
         r[Row.TAIL] = request
     r[Row.HEAD] = request
     r[Row.WAITING] += 1
-    r[Row.WAITING_TOKENS] += p.prompt[request] + p.generated[request]
+    r[Row.WAITING_TOKENS] += p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]
 
 
 @compiled
@@ -156,25 +164,27 @@ def _observe(p: TokenState, row: int, start: int, bounds: Floats, value: float) 
 @compiled
 def first_token(p: TokenState, row: int, request: int, now_s: float) -> None:
     """Record the end of a prompt: one token."""
-    p.generated[request] += 1
+    p.requests[request, Ask.GENERATED] += 1
     p.counters[row, Column.GENERATED] += 1
-    if p.first_s[request] != p.first_s[request]:  # nan: not its second prompt after preemption
-        p.first_s[request] = now_s
-        _observe(p, row, FIRST_AT, p.first_bounds, now_s - p.arrival_s[request])
+    if (
+        p.times[request, Time.FIRST] != p.times[request, Time.FIRST]
+    ):  # nan: not its second prompt after preemption
+        p.times[request, Time.FIRST] = now_s
+        _observe(p, row, FIRST_AT, p.bounds[Bound.FIRST], now_s - p.times[request, Time.ARRIVED])
 
 
 @compiled
 def ended(p: TokenState, row: int, request: int, now_s: float) -> None:
     """Record the end of a request."""
-    p.end_s[request] = now_s
+    p.times[request, Time.END] = now_s
     p.rows[row, Row.IN_FLIGHT] -= 1
     counters = p.counters[row]
     counters[Column.ENDED] += 1
-    counters[Column.PROMPT_SUM] += p.prompt[request]
-    counters[Column.OUTPUT_SUM] += p.output[request]
-    _observe(p, row, END_AT, p.end_bounds, now_s - p.arrival_s[request])
-    _observe(p, row, PROMPT_AT, p.length_bounds, float(p.prompt[request]))
-    _observe(p, row, OUTPUT_AT, p.length_bounds, float(p.output[request]))
-    if p.output[request] > 1:
-        seconds = (now_s - p.first_s[request]) / (p.output[request] - 1)
-        _observe(p, row, TOKEN_AT, p.token_bounds, seconds)
+    counters[Column.PROMPT_SUM] += p.requests[request, Ask.PROMPT]
+    counters[Column.OUTPUT_SUM] += p.requests[request, Ask.OUTPUT]
+    _observe(p, row, END_AT, p.bounds[Bound.END], now_s - p.times[request, Time.ARRIVED])
+    _observe(p, row, PROMPT_AT, p.bounds[Bound.LENGTH], float(p.requests[request, Ask.PROMPT]))
+    _observe(p, row, OUTPUT_AT, p.bounds[Bound.LENGTH], float(p.requests[request, Ask.OUTPUT]))
+    if p.requests[request, Ask.OUTPUT] > 1:
+        seconds = (now_s - p.times[request, Time.FIRST]) / (p.requests[request, Ask.OUTPUT] - 1)
+        _observe(p, row, TOKEN_AT, p.bounds[Bound.TOKEN], seconds)

@@ -153,35 +153,69 @@ OUTPUT_AT = PROMPT_AT + len(LENGTH_BOUNDS)
 WIDTH = OUTPUT_AT + len(LENGTH_BOUNDS)
 
 
+class Ask(IntEnum):
+    """Integers of a request."""
+
+    PROMPT = 0
+    OUTPUT = 1
+    GENERATED = 2
+    """Tokens generated so far; of a decoding one, when it last began to decode."""
+    COMPUTED = 3
+    """Tokens of the prompt computed, while it is partial."""
+    BASE = 4
+    """Context minus the row's steps, while it decodes."""
+    ENDS_STEP = 5
+    """The row's step at which it ends, while it decodes."""
+    SHARED = 6
+    """Units that it uses."""
+    ADMITTED = 7
+    FOLLOWING = 8
+    PREEMPTED = 9
+    PLACE = 10
+    """The row that it was sent to; NONE."""
+    UNITS = 11
+    """Where its units begin in `unit_ids`."""
+    UNITS_END = 12
+
+
+class Time(IntEnum):
+    """Times of a request; nan until they are known."""
+
+    ARRIVED = 0
+    FIRST = 1
+    END = 2
+
+
+class Unit(IntEnum):
+    """What a row knows about a unit."""
+
+    USES = 0
+    """Requests that use it; NONE: not in memory."""
+    BEFORE = 1
+    AFTER = 2
+
+
+class Bound(IntEnum):
+    """Bounds of the histograms."""
+
+    FIRST = 0
+    TOKEN = 1
+    END = 2
+    LENGTH = 3
+
+
 class TokenState(NamedTuple):
-    """All state, changed in place."""
+    """All state, changed in place. Few arrays: each costs time to compile and to pass."""
 
     whole: Ints
     cost: Floats
     random: NDArray[np.uint64]
-    arrival_s: Floats
-    prompt: Ints
-    output: Ints
+    requests: Ints
+    """[requests, Ask]"""
+    times: Floats
+    """[requests, Time]"""
     unit_ids: Ints
-    unit_starts: Ints
-    generated: Ints
-    """[requests] Tokens generated so far; of decoding ones, when they last began to decode."""
-    computed: Ints
-    """[requests] Tokens of the prompt computed, while it is partial."""
-    base: Ints
-    """[requests] Context minus the row's steps, while it decodes."""
-    ends_step: Ints
-    """[requests] The row's step at which it ends, while it decodes."""
-    shared: Ints
-    """[requests] Units that it uses."""
-    admitted: Ints
-    following: Ints
-    preempted: Ints
-    place: Ints
-    """[requests] The row that it was sent to; NONE."""
-    first_s: Floats
-    """[requests] When its first token was there; nan."""
-    end_s: Floats
+    """The units of all prompts."""
     rows: Ints
     """[rows, Row]"""
     reals: Floats
@@ -195,14 +229,40 @@ class TokenState(NamedTuple):
     fills: Ints
     """[rows, seats] Requests whose prompts the present iteration completes."""
     routable: Ints
-    uses: Shorts
-    """[rows, units] Requests that use a unit; NONE: not in memory."""
-    before: Shorts
-    after: Shorts
-    first_bounds: Floats
-    token_bounds: Floats
-    end_bounds: Floats
-    length_bounds: Floats
+    units: Shorts
+    """[rows, units, Unit]"""
+    bounds: Floats
+    """[Bound, buckets]"""
+
+    @property
+    def arrival_s(self) -> Floats:
+        """When requests arrived."""
+        return self.times[:, Time.ARRIVED]
+
+    @property
+    def first_s(self) -> Floats:
+        """When their first tokens were there."""
+        return self.times[:, Time.FIRST]
+
+    @property
+    def end_s(self) -> Floats:
+        """When they ended."""
+        return self.times[:, Time.END]
+
+    @property
+    def output(self) -> Ints:
+        """Lengths of the answers."""
+        return self.requests[:, Ask.OUTPUT]
+
+    @property
+    def preempted(self) -> Ints:
+        """How often they were preempted."""
+        return self.requests[:, Ask.PREEMPTED]
+
+    @property
+    def place(self) -> Ints:
+        """Rows that they were sent to."""
+        return self.requests[:, Ask.PLACE]
 
 
 def allocate(service: TokenService, requests: Requests, rows: int, seed: int) -> TokenState:
@@ -218,10 +278,16 @@ def allocate(service: TokenService, requests: Requests, rows: int, seed: int) ->
     )
     cost = engine.cost
     units = int(requests.block_ids.max()) + 1 if len(requests.block_ids) else 1
-
-    def numbers(value: int = 0) -> Ints:
-        return np.full(count, value, dtype=np.int64)
-
+    asks = np.zeros((count, len(Ask)), dtype=np.int64)
+    asks[:, Ask.PROMPT], asks[:, Ask.OUTPUT] = requests.prompt_tokens, requests.output_tokens
+    asks[:, Ask.FOLLOWING] = asks[:, Ask.PLACE] = NONE
+    asks[:, Ask.UNITS], asks[:, Ask.UNITS_END] = requests.starts[:-1], requests.starts[1:]
+    times = np.full((count, len(Time)), np.nan)
+    times[:, Time.ARRIVED] = requests.arrival_s
+    grids = (FIRST_BOUNDS_S, TOKEN_BOUNDS_S, END_BOUNDS_S, LENGTH_BOUNDS)
+    bounds = np.full((len(grids), max(len(grid) for grid in grids)), math.inf)
+    for number, grid in enumerate(grids):
+        bounds[number, : len(grid)] = grid
     return TokenState(
         whole=whole,
         cost=np.array(
@@ -237,22 +303,9 @@ def allocate(service: TokenService, requests: Requests, rows: int, seed: int) ->
             ]
         ),
         random=np.array([seed], dtype=np.uint64),
-        arrival_s=requests.arrival_s.astype(np.float64),
-        prompt=requests.prompt_tokens.astype(np.int64),
-        output=requests.output_tokens.astype(np.int64),
+        requests=asks,
+        times=times,
         unit_ids=requests.block_ids.astype(np.int64),
-        unit_starts=requests.starts.astype(np.int64),
-        generated=numbers(),
-        computed=numbers(),
-        base=numbers(),
-        ends_step=numbers(),
-        shared=numbers(),
-        admitted=numbers(),
-        following=numbers(NONE),
-        preempted=numbers(),
-        place=numbers(NONE),
-        first_s=np.full(count, np.nan),
-        end_s=np.full(count, np.nan),
         rows=np.zeros((rows, len(Row)), dtype=np.int64),
         reals=np.zeros((rows, len(Real))),
         counters=np.zeros((rows, WIDTH)),
@@ -260,11 +313,6 @@ def allocate(service: TokenService, requests: Requests, rows: int, seed: int) ->
         heap=np.zeros((rows, engine.sequences + 1), dtype=np.int64),
         fills=np.zeros((rows, engine.sequences + 1), dtype=np.int64),
         routable=np.zeros(rows, dtype=np.int64),
-        uses=np.full((rows, units), NONE, dtype=np.int32),
-        before=np.zeros((rows, units), dtype=np.int32),
-        after=np.zeros((rows, units), dtype=np.int32),
-        first_bounds=np.array(FIRST_BOUNDS_S),
-        token_bounds=np.array(TOKEN_BOUNDS_S),
-        end_bounds=np.array(END_BOUNDS_S),
-        length_bounds=np.array(LENGTH_BOUNDS),
+        units=np.full((rows, units, len(Unit)), NONE, dtype=np.int32),
+        bounds=bounds,
     )

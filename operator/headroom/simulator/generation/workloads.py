@@ -10,7 +10,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from headroom.simulator.generation.requests import Floats, Requests
+from headroom.simulator.generation.requests import Floats, Ints, Requests
 
 _TRACES = "headroom.simulator.traces"
 LLMD_STAGES = ((2, 330), (4, 360), (6, 360), (8, 360), (10, 360), (4, 360), (1, 300))
@@ -61,11 +61,13 @@ def poisson(rates_rps: Floats, bin_s: float, seed: int) -> Floats:
     random = np.random.default_rng(seed)
     counts = random.poisson(rates_rps * bin_s)
     starts = np.repeat(np.arange(len(rates_rps)) * bin_s, counts)
-    return np.sort(starts + random.uniform(0.0, bin_s, len(starts)))
+    arrival_s: Floats = np.sort(starts + random.uniform(0.0, bin_s, len(starts)))
+    return arrival_s
 
 
-def lognormal_lengths(mean: Floats, cv: float, random: np.random.Generator) -> np.ndarray:
+def lognormal_lengths(mean: Floats, cv: float, random: np.random.Generator) -> Ints:
     """Return whole lengths of at least 1 with these means and this coefficient of variation."""
     variance = np.log(1.0 + cv * cv)
     drawn = np.exp(np.sqrt(variance) * random.standard_normal(len(mean)) - variance / 2.0)
-    return np.maximum(1, np.rint(mean * drawn)).astype(np.int64)
+    lengths: Ints = np.maximum(1, np.rint(mean * drawn)).astype(np.int64)
+    return lengths

@@ -59,7 +59,10 @@ class History:
         return sum(totals) / len(totals) if totals else 0.0
 
     def quantile(
-        self, read: Callable[[GenerationSample], LatencyCounts | None], ratio: float, window_s: float
+        self,
+        read: Callable[[GenerationSample], LatencyCounts | None],
+        ratio: float,
+        window_s: float,
     ) -> float | None:
         """Return a percentile of a histogram's increase over all pods; None without any."""
         last, first = self._ends(window_s)

@@ -1,0 +1,1 @@
+"""Measures autoscalers of generating services: `python -m generation_study`."""
