@@ -1,1 +1,1 @@
-"""Autoscalers of generating services: Headroom's decision, peers' laws on tokens, and bounds."""
+"""Autoscalers of generating services: Headroom's decision, peers' rules on tokens, and bounds."""

@@ -1,4 +1,4 @@
-"""Bounds: fixed replicas, a clairvoyant that knows the arrivals, an ideal law without forecast.
+"""Bounds: fixed replicas, a clairvoyant that knows the arrivals, an ideal one without forecast.
 
 Both use the work of each request, in shares of one replica: the larger of its share of engine time
 and of memory, from the plant's own coefficients. `share` is how much of a replica may be used; the

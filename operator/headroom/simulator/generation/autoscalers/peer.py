@@ -1,7 +1,7 @@
 """The base of the peers that scale generating services: its knobs, its name, what it scraped.
 
 A peer sees pages of pods (`View.samples`), as its Prometheus or its gateway would. `History` keeps
-them for the windows of its law.
+them for the windows of its rule.
 """
 
 from __future__ import annotations
