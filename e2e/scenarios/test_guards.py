@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cluster import Cluster, ControlPlane
 from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.errors import ClusterError, Conflict, NotFound, Unavailable
+from headroom.errors import ClusterError, Conflict, Forbidden, NotFound, Unavailable
 from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
 from reliability.testbed import shared_cluster, world
+
+MARK_PODS = Path(__file__).parents[2] / "deploy/components/mark-pods/rbac.yaml"
 
 pytestmark = pytest.mark.clock
 
@@ -65,6 +68,9 @@ async def test_operator_annotates_and_clears_its_own_pods_only(
                 manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": named}
                 await api.apply(manifest, field_manager=VICTIM_FIELD_MANAGER)
 
+            with pytest.raises(Forbidden):
+                await apply(annotations=mark)
+            control_plane.apply(*yaml.safe_load_all(MARK_PODS.read_text()))
             await apply(annotations=mark)
             assert await annotations() == theirs["annotations"] | mark
             await apply()
@@ -74,6 +80,7 @@ async def test_operator_annotates_and_clears_its_own_pods_only(
             with pytest.raises(ClusterError):
                 await apply(name="gone", annotations=mark)
             assert await annotations() == theirs["annotations"]
+    control_plane.kubectl("delete", "--filename", str(MARK_PODS))
 
 
 async def test_eviction_respects_the_disruption_budget_and_the_uid(
