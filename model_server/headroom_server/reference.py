@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from headroom_server.caching.cache import AnswerSource, CacheCounts
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
 from headroom_server.generation.ports import EngineStatistics
+from headroom_server.generation.values import GenerationLimits
 from headroom_server.lifecycle import STARTUP
 from headroom_server.repository import description
 from headroom_server.repository.description import Description
@@ -152,7 +153,7 @@ def _generating() -> GenerationSnapshot:
         generation=GenerationLedger(),
         counts=EngineStatistics(cost_xx=(0.0,) * 15, cost_xy=(0.0,) * 5),
         in_flight=0,
-        max_sequences=1,
+        limits=GenerationLimits(1, 1, 1, 1, 1, 1),
         ready=True,
         draining=False,
         phase_s=dict.fromkeys(STARTUP, 0.0),

@@ -147,6 +147,8 @@ def test_empty_page_of_a_lazy_server_reads_as_idle(server: str) -> None:
 def test_page_of_another_server_is_rejected(server: str, other: str) -> None:
     if server == other or other == "headroom":
         return
+    if (server, other) == ("vllm", "dynamo"):  # a worker of Dynamo has vLLM's names
+        return
     with pytest.raises(TelemetryError):
         PodSamples(PROFILES[server], None, BATCH).take(page(other, "second"), pod="u", time_s=1.0)
 
@@ -243,7 +245,7 @@ def test_profile_is_complete(name: str) -> None:
     one = PROFILES[name]
     assert one.waiting or one.waiting_seconds or one.in_flight
     assert one.running or one.running_seconds or one.in_flight
-    assert one.answered or one.latency
+    assert one.answered or one.latency or name == "llamacpp"
     assert one.batch_setting
     assert one.missing or name == "headroom"
     assert all(text.endswith((".", ").")) for text in one.missing)

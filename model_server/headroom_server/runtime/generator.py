@@ -256,7 +256,7 @@ class Generator:
             generation=self.generation,
             counts=self.engine.statistics(),
             in_flight=len(self._runs),
-            max_sequences=None if warm is None else warm.limits.max_sequences,
+            limits=None if warm is None else warm.limits,
             ready=self.ready,
             draining=self.lifecycle.phase is Phase.DRAINING,
             phase_s=self.lifecycle.seconds(self.clock()),

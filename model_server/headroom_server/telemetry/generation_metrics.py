@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
 from headroom_server.generation.ports import EngineStatistics
+from headroom_server.generation.values import GenerationLimits
 from headroom_server.lifecycle import STARTUP, Phase
 from headroom_server.telemetry import exposition
 from headroom_server.telemetry.accounting import Ledger
@@ -32,7 +33,7 @@ class GenerationSnapshot:
     generation: GenerationLedger
     counts: EngineStatistics
     in_flight: int
-    max_sequences: int | None
+    limits: GenerationLimits | None
     """None until the model is loaded."""
     ready: bool
     draining: bool
@@ -103,10 +104,13 @@ def _series(snapshot: GenerationSnapshot) -> Sequence[tuple[str, str, str, float
         ("ready", "1 if warm and not draining.", int(snapshot.ready)),
         ("draining", "1 after SIGTERM.", int(snapshot.draining)),
     ]  # fmt: skip
-    if snapshot.max_sequences is not None:
-        gauges.append(
-            ("max_batch_size", "Maximum sequences per iteration.", snapshot.max_sequences)
-        )
+    if (limits := snapshot.limits) is not None:
+        gauges += [
+            ("max_batch_size", "Maximum sequences per iteration.", limits.max_sequences),
+            ("max_iteration_tokens", "Maximum tokens computed per iteration.",
+             limits.max_iteration_tokens),
+            ("kv_block_tokens", "Tokens of a block of keys and values.", limits.block_tokens),
+        ]  # fmt: skip
     totals = (
         ("device_busy_seconds_total", "Seconds in which iterations were executed.", counts.busy_s),
         ("iterations_total", "Iterations executed.", counts.iterations),

@@ -8,15 +8,15 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from headroom.api.values import Rule, Value
-from headroom.profiles.values import (
+from headroom.profiles.quantities import (
     MICROSECONDS,
     MILLISECONDS,
     Histogram,
     Label,
     Metric,
-    Profile,
     Quantity,
 )
+from headroom.profiles.values import Profile
 
 MetricName = Annotated[
     str, StringConstraints(max_length=200, pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$")

@@ -1,8 +1,18 @@
-"""The model server of this project: every quantity is exposed, nothing is derived."""
+"""The model server of this project: with batches, or with iterations where it generates text."""
 
 from __future__ import annotations
 
-from headroom.profiles.values import Histogram, Profile, having, lacking, metric
+from headroom.profiles.generation import CostMetrics, GenerationMetrics
+from headroom.profiles.quantities import Histogram, Quantity, having, lacking, metric
+from headroom.profiles.values import Profile
+
+COST = CostMetrics(xx="headroom_iteration_cost_xx_total", xy="headroom_iteration_cost_xy_total")
+"""Vllm has the same series with the plugin of this project."""
+
+
+def _tokens(kind: str) -> Quantity:
+    return metric("headroom_tokens_total", having("kind", kind))
+
 
 HEADROOM = Profile(
     name="headroom",
@@ -18,6 +28,7 @@ HEADROOM = Profile(
     missed=metric("headroom_requests_total", lacking("outcome", "ok"), lazy=True),
     waiting=metric("headroom_requests_waiting"),
     running=metric("headroom_requests_running"),
+    running_seconds=metric("headroom_request_duration_seconds_sum", optional=True),
     latency=Histogram(name="headroom_request_duration_seconds"),
     batches=metric("headroom_execution_duration_seconds_count"),
     batch_items=metric("headroom_batch_size_sum"),
@@ -26,5 +37,27 @@ HEADROOM = Profile(
     item_cost_s=metric("headroom_cost_per_item_seconds", optional=True),
     max_batch=metric("headroom_max_batch_size", optional=True),
     pages=metric("headroom_scrapes_total", optional=True),
+    first_token=Histogram(lazy=True, name="headroom_time_to_first_token_seconds"),
+    output_token=Histogram(lazy=True, name="headroom_time_per_output_token_seconds"),
+    generation=GenerationMetrics(
+        iterations=metric("headroom_iterations_total"),
+        engine_seconds=metric("headroom_device_busy_seconds_total"),
+        computed_prompt_tokens=_tokens("computed"),
+        cached_prompt_tokens=_tokens("cached"),
+        generated_tokens=_tokens("generated"),
+        sequence_seconds=metric("headroom_inter_token_latency_seconds_sum"),
+        preemptions=metric("headroom_preemptions_total"),
+        accepted_tokens=_tokens("accepted"),
+        waiting_tokens=metric("headroom_waiting_tokens"),
+        context_tokens=metric("headroom_context_tokens"),
+        kv_used=metric("headroom_kv_blocks", having("state", "used")),
+        kv_all=metric("headroom_kv_blocks"),
+        kv_block_tokens=metric("headroom_kv_block_tokens"),
+        sequences=metric("headroom_max_batch_size"),
+        iteration_tokens=metric("headroom_max_iteration_tokens"),
+        prompt_lengths=Histogram(name="headroom_prompt_tokens"),
+        output_lengths=Histogram(name="headroom_answer_tokens"),
+        cost=COST,
+    ),
     conserves=True,
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import MISS, SUCCESS, Histogram, Profile, WarmupCall, having, metric
+from headroom.profiles.quantities import MISS, SUCCESS, Histogram, having, metric
+from headroom.profiles.values import Profile, WarmupCall
 
 _INFER = having("path", ".*/infer")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import MISS, SUCCESS, Histogram, Profile, having, lacking, metric
+from headroom.profiles.quantities import MISS, SUCCESS, Histogram, having, lacking, metric
+from headroom.profiles.values import Profile
 
 _BOUNDS_S = tuple(0.001 * 2**n for n in range(13))
 _WORKERS = lacking("stage", "total")

@@ -7,16 +7,16 @@ the lines of Serve's metrics are kept; Prometheus as the source saves the operat
 
 from __future__ import annotations
 
-from headroom.profiles.values import (
+from headroom.profiles.quantities import (
     MILLISECONDS,
     MISS,
     SUCCESS,
     Histogram,
-    Profile,
     having,
     lacking,
     metric,
 )
+from headroom.profiles.values import Profile
 
 _BOUNDS_MS = (
     *(1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 300.0, 400.0, 500.0, 1000.0, 2000.0),

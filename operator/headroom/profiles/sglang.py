@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import Histogram, Profile, WarmupCall, metric
+from headroom.profiles.generation import GenerationMetrics
+from headroom.profiles.quantities import Histogram, Quantity, having, metric
+from headroom.profiles.values import Profile, WarmupCall
+
+_FIRST_RANK = having("tp_rank", "0|")
+"""With --enable-metrics-for-all-schedulers each rank counts the same work."""
+
+
+def _realtime(mode: str) -> Quantity:
+    return metric("sglang:realtime_tokens_total", having("mode", mode), _FIRST_RANK)
+
 
 SGLANG = Profile(
     name="sglang",
@@ -37,6 +47,30 @@ SGLANG = Profile(
     ),
     first_token=Histogram(lazy=True, name="sglang:time_to_first_token_seconds"),
     output_token=Histogram(lazy=True, name="sglang:request_time_per_output_token_seconds"),
+    generation=GenerationMetrics(
+        iterations=metric("sglang:cuda_graph_passes_total", _FIRST_RANK),
+        engine_seconds=metric("sglang:forward_execution_seconds_total", _FIRST_RANK),
+        idle_seconds=metric("sglang:scheduler_idle_seconds_total", _FIRST_RANK),
+        computed_prompt_tokens=_realtime("prefill_compute"),
+        cached_prompt_tokens=_realtime("prefill_cache"),
+        generated_tokens=_realtime("decode"),
+        sequence_seconds=metric("sglang:inter_token_latency_seconds_sum"),
+        preemptions=metric("sglang:num_retracted_requests_total", _FIRST_RANK),
+        context_tokens=metric("sglang:decode_sum_seq_lens", _FIRST_RANK),
+        kv_used=metric("sglang:kv_used_tokens", _FIRST_RANK),
+        kv_all=metric("sglang:max_total_num_tokens", _FIRST_RANK),
+        kv_share=metric("sglang:token_usage", _FIRST_RANK),
+        prompt_lengths=Histogram(name="sglang:prompt_tokens_histogram"),
+        output_lengths=Histogram(name="sglang:generation_tokens_histogram"),
+        silent=(
+            (
+                "Engine seconds are those in which the scheduler was not idle, unless "
+                "SGLANG_ENABLE_METRICS_DEVICE_TIMER=1 is set."
+            ),
+            "With speculation, steps and drafts are not counted.",
+            "Prompt tokens that wait and the token budget of an iteration are not exposed.",
+        ),
+    ),
     missing=(
         "Metrics need --enable-metrics.",
         "Arrivals are ended + waiting + running requests: it counts requests when they end.",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import Histogram, Profile, WarmupCall, geometric, metric
+from headroom.profiles.quantities import Histogram, geometric, metric
+from headroom.profiles.values import Profile, WarmupCall
 
 TEI = Profile(
     name="tei",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import Histogram, Profile, WarmupCall, geometric, metric
+from headroom.profiles.generation import GenerationMetrics
+from headroom.profiles.quantities import Histogram, geometric, metric
+from headroom.profiles.values import Profile, WarmupCall
 
 TGI = Profile(
     name="tgi",
@@ -28,6 +30,17 @@ TGI = Profile(
         name="tgi_request_duration", lazy=True, bounds_s=geometric(0.0001 * 1.5, 1.5, 35)
     ),
     output_token=Histogram(lazy=True, name="tgi_request_mean_time_per_token_duration"),
+    generation=GenerationMetrics(
+        iterations=metric("tgi_batch_inference_duration_count"),
+        engine_seconds=metric("tgi_batch_inference_duration_sum"),
+        generated_tokens=metric("tgi_request_generated_tokens_sum"),
+        prompt_lengths=Histogram(name="tgi_request_input_length"),
+        output_lengths=Histogram(name="tgi_request_generated_tokens"),
+        silent=(
+            "Computed and cached prompt tokens are not told apart: a prompt's cost is not known.",
+            "The size and the use of the KV memory are not exposed.",
+        ),
+    ),
     missing=(
         "Time to first token is not measured.",
         "The batch size is derived from the execution time (Little's law).",

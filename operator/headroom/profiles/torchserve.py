@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import MICROSECONDS, Profile, metric
+from headroom.profiles.quantities import MICROSECONDS, metric
+from headroom.profiles.values import Profile
 
 TORCHSERVE = Profile(
     name="torchserve",

@@ -6,7 +6,8 @@ A batch of eight that computes for 10 ms adds 80 ms to `compute_infer`: read as 
 
 from __future__ import annotations
 
-from headroom.profiles.values import MICROSECONDS, Profile, WarmupCall, metric
+from headroom.profiles.quantities import MICROSECONDS, metric
+from headroom.profiles.values import Profile, WarmupCall
 
 TRITON = Profile(
     name="triton",

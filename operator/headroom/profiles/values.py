@@ -11,47 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MICROSECONDS, MILLISECONDS = 1e-6, 1e-3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
-    """Selects series whose label matches; `differs` selects those that do not match."""
-
-    name: str
-    pattern: str
-    """A regular expression for the whole value; a missing label has the empty value."""
-    differs: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """A metric whose series are added up."""
-
-    name: str
-    labels: tuple[Label, ...] = ()
-    scale: float = 1.0
-    """Factor to base units."""
-    lazy: bool = False
-    """Exposed only from the first event on: if absent, it counts as zero."""
-    optional: bool = False
-    """Exposed only by some versions or configurations: if absent, it is unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Histogram:
-    """A cumulative histogram; `name` is without `_bucket`."""
-
-    name: str
-    labels: tuple[Label, ...] = ()
-    scale: float = 1.0
-    lazy: bool = False
-    """Exposed only from the first event on."""
-    bounds_s: tuple[float, ...] = ()
-    """Bounds of a lazy histogram in seconds, without +Inf, if known."""
-
-
-Quantity = tuple[Metric, ...]
+from headroom.profiles.generation import GenerationMetrics
+from headroom.profiles.quantities import Histogram, Quantity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +97,9 @@ class Profile:
     output_token: Histogram | None = None
     """Time per output token."""
 
+    generation: GenerationMetrics | None = None
+    """None: the server does not generate tokens."""
+
     missing: tuple[str, ...] = ()
     """What the server does not expose and how it is derived, one sentence each."""
 
@@ -159,7 +123,8 @@ class Profile:
     def metric_names(self) -> frozenset[str]:
         """The names of all metrics that are read."""
         metrics = {one.name for quantity in self.quantities.values() for one in quantity}
-        return frozenset(metrics | {f"{one.name}_bucket" for one in self.histograms.values()})
+        metrics |= {f"{one.name}_bucket" for one in self.histograms.values()}
+        return frozenset(metrics | set(self.generation.metric_names() if self.generation else ()))
 
 
 QUANTITIES = (
@@ -182,38 +147,3 @@ QUANTITIES = (
     "pages",
 )
 HISTOGRAMS = ("latency", "first_token", "output_token")
-
-
-def metric(
-    name: str,
-    *labels: Label,
-    scale: float = 1.0,
-    lazy: bool = False,
-    optional: bool = False,
-) -> Quantity:
-    """Return a quantity of one metric."""
-    return (Metric(name=name, labels=labels, scale=scale, lazy=lazy, optional=optional),)
-
-
-def geometric(first: float, factor: float, count: int) -> tuple[float, ...]:
-    """Return geometric bounds by repeated multiplication, exactly equal to the server's."""
-    bounds = [first]
-    while len(bounds) < count:
-        bounds.append(bounds[-1] * factor)
-    return tuple(bounds)
-
-
-def having(name: str, pattern: str) -> Label:
-    """Select series whose label matches the whole pattern."""
-    return Label(name=name, pattern=pattern)
-
-
-def lacking(name: str, pattern: str) -> Label:
-    """Select series whose label does not match the whole pattern."""
-    return Label(name=name, pattern=pattern, differs=True)
-
-
-SUCCESS = r"2\d\d"
-MISS = r"5\d\d|408|429|499"
-"""Status codes of requests that the server failed to serve in time. Other 4xx are client errors:
-they count neither as load nor as a violated SLO."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import Histogram, Profile, WarmupCall, having, lacking, metric
+from headroom.profiles.generation import GenerationMetrics, InfoLabels
+from headroom.profiles.headroom import COST
+from headroom.profiles.quantities import Histogram, having, lacking, metric
+from headroom.profiles.values import Profile, WarmupCall
 
 _REQUEST_S = (
     *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0),
@@ -35,6 +38,42 @@ VLLM = Profile(
     latency=Histogram(name="vllm:e2e_request_latency_seconds", lazy=True, bounds_s=_REQUEST_S),
     first_token=Histogram(lazy=True, name="vllm:time_to_first_token_seconds"),
     output_token=Histogram(lazy=True, name="vllm:request_time_per_output_token_seconds"),
+    generation=GenerationMetrics(
+        iterations=metric("vllm:iteration_tokens_total_count"),
+        computed_prompt_tokens=metric(
+            "vllm:prompt_tokens_by_source_total", having("source", "local_compute")
+        ),
+        cached_prompt_tokens=metric("vllm:prompt_tokens_cached_total"),
+        generated_tokens=metric("vllm:generation_tokens_total"),
+        # One observation per sequence and step after its first token, with speculation too.
+        sequence_steps=metric("vllm:inter_token_latency_seconds_count"),
+        sequence_seconds=metric("vllm:inter_token_latency_seconds_sum"),
+        preemptions=metric("vllm:num_preemptions_total"),
+        drafts=metric("vllm:spec_decode_num_drafts_total"),
+        accepted_tokens=metric("vllm:spec_decode_num_accepted_tokens_total"),
+        kv_share=metric("vllm:kv_cache_usage_perc"),
+        kv_info=InfoLabels(
+            metric="vllm:cache_config_info",
+            tokens="kv_cache_size_tokens",
+            blocks="num_gpu_blocks",
+            block_tokens="block_size",
+        ),
+        iteration_tokens=metric("headroom_max_iteration_tokens"),
+        prompt_lengths=Histogram(name="vllm:request_prompt_tokens"),
+        output_lengths=Histogram(name="vllm:request_generation_tokens"),
+        cost=COST,
+        silent=(
+            (
+                "Without the plugin there are no engine seconds: the time of an iteration is that "
+                "between two tokens of a sequence."
+            ),
+            (
+                "Iterations that only compute part of a prompt are not counted; a prompt counts "
+                "when it is complete."
+            ),
+            "Prompt tokens that wait are not exposed, only requests.",
+        ),
+    ),
     missing=(
         "Arrivals are ended + waiting + running requests: it counts requests when they end.",
         "The batch size is derived from the execution time (Little's law).",

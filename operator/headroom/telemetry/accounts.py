@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headroom.profiles.values import Profile
 from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.token_values import GenerationSample
 from headroom.scaling.values import CostModel, PodSample
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.physical_bounds import (
@@ -82,6 +83,8 @@ def sample_of(
     Raises InvalidMetric.
     """
     _check_places(profile, reading)
+    if not (profile.arrived or profile.answered or profile.latency):
+        reading = _with_counts(reading, before, time_s)
     if before is not None and _has_restarted(profile, reading, before, time_s):
         before = None
     if before is not None:
@@ -105,10 +108,49 @@ def sample_of(
         batch_items=account.batch_items,
         batch_seconds=account.batch_seconds,
         cost=_cost(profile, reading),
-        max_batch=batch.largest if batch is not None else None,
+        max_batch=batch.largest if batch is not None else _stated_batch(profile, reading),
         slots=batch.slots if batch is not None else 1,
+        generation=_generation(reading, time_s, batch),
     )
     return sample, account
+
+
+def _with_counts(reading: Reading, before: Account | None, time_s: float) -> Reading:
+    """Count the requests of a server that does not: those by which the ones in flight decreased.
+
+    A lower bound, since one that comes and one that goes between two pages are not seen. What ran
+    between the pages is the mean of both.
+    """
+    if before is None:
+        return replace(reading, answered=0.0, running_seconds=0.0)
+    then = before.reading
+    ended = max(0.0, _in_flight(then) - _in_flight(reading))
+    running = ((then.running or 0.0) + (reading.running or 0.0)) / 2.0
+    return replace(
+        reading,
+        answered=(then.answered or 0.0) + ended,
+        running_seconds=(then.running_seconds or 0.0) + running * (time_s - before.time_s),
+    )
+
+
+def _stated_batch(profile: Profile, reading: Reading) -> int | None:
+    """Return the largest batch where the server states it without a cost: it generates."""
+    if reading.generation is None or not reading.max_batch:
+        return None
+    return _whole(profile.max_batch[0].name, reading.max_batch)
+
+
+def _generation(reading: Reading, time_s: float, batch: Batch | None) -> GenerationSample | None:
+    """Complete what the page says by what the resource says, and by the clock."""
+    tokens = reading.generation
+    if tokens is None:
+        return None
+    if tokens.limits.sequences is None and batch is not None:
+        tokens = replace(tokens, limits=replace(tokens.limits, sequences=batch.largest))
+    if tokens.engine_seconds is None and reading.idle_seconds is not None:
+        # Only differences count, so the clock's zero does not matter.
+        tokens = replace(tokens, engine_seconds=max(0.0, time_s - reading.idle_seconds))
+    return tokens
 
 
 def _check_batches(profile: Profile, now: Reading, before: Reading) -> None:

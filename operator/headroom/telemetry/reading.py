@@ -10,14 +10,16 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from weakref import WeakKeyDictionary
 
-from headroom.profiles.values import QUANTITIES, Histogram, Label, Metric, Profile
+from headroom.profiles.values import QUANTITIES, Profile
 from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.token_values import GenerationSample
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
 from headroom.telemetry.exposition import ExpositionReader, Layout, Page, Series
-from headroom.telemetry.physical_bounds import check_counts, check_quantities
+from headroom.telemetry.generation_positions import positions_of
+from headroom.telemetry.physical_bounds import check_quantities
+from headroom.telemetry.positions import Buckets, SumOfSeries, is_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,19 @@ class Reading:
     """None if there is no histogram, or not yet."""
     first_token: LatencyCounts | None = None
     output_token: LatencyCounts | None = None
+    generation: GenerationSample | None = None
+    """None if the page has no metric of generation."""
+    idle_seconds: float | None = None
+    """Of an engine that does not count the seconds in which it works."""
 
 
 _ANY = "\x00"
 """Placeholder for the model's name."""
-_MOST_BOUNDS = 256
-"""Of a histogram; servers have 10 to 60. Each is kept several times for each pod."""
 _PLAIN = re.compile(r"[\w./:@+-]+", re.ASCII)
 """Names that need no escapes."""
+
+BATCHES = frozenset(("batches", "batch_items", "batch_seconds"))
+"""Quantities that a server lacks where it generates: it has iterations."""
 
 _reading: Callable[..., Reading] = Reading  # fields are filled by the order of QUANTITIES
 
@@ -112,20 +119,22 @@ class _Plan:
         self._profile = profile
         self._layout = layout.series
         series = _of_model(profile, layout, model)
-        self._sums = [_Sum(profile, name, series, layout.lines == 0) for name in QUANTITIES]
-        for one in self._sums:
-            if one.lacks is not None:
+        nothing = layout.lines == 0 and profile.empty_until_asked
+        self._sums = [SumOfSeries(getattr(profile, name), series, nothing) for name in QUANTITIES]
+        self._generation = positions_of(profile.generation, series)
+        for name, one in zip(QUANTITIES, self._sums, strict=True):
+            if one.lacks is not None and (self._generation is None or name not in BATCHES):
                 raise _missing(profile, one.lacks, model, layout)
         _reject_other_servers(profile, self._sums, layout)
-        found = {
-            name: _Buckets(histogram, series) for name, histogram in profile.histograms.items()
-        }
+        found = {name: Buckets(histogram, series) for name, histogram in profile.histograms.items()}
         for name, histogram in profile.histograms.items():
             if not found[name] and not histogram.lazy:
                 raise _missing(profile, f"{histogram.name}_bucket", model, layout)
         self._histograms = {name: one for name, one in found.items() if one}
         used = {place for one in self._sums for place, _ in one.places}
         used |= {place for one in self._histograms.values() for place in one.places}
+        if self._generation is not None:
+            used |= self._generation.places
         self._used = sorted(used)
 
     def read(self, values: Sequence[float]) -> Reading:
@@ -134,7 +143,11 @@ class _Plan:
         sums = [one.of(values) for one in self._sums]
         check_quantities(self._profile, sums)
         histograms = {name: one.of(values) for name, one in self._histograms.items()}
-        return _reading(*sums, **histograms)
+        if self._generation is None:
+            return _reading(*sums, **histograms)
+        tokens = self._generation.sample(values, histograms)
+        idle_s = self._generation.idle_s(values)
+        return _reading(*sums, **histograms, generation=tokens, idle_seconds=idle_s)
 
     def _check(self, values: Sequence[float]) -> None:
         """Check that all used values are finite and not negative."""
@@ -143,89 +156,6 @@ class _Plan:
                 if not 0.0 <= values[place] < math.inf:
                     name = self._layout[place].name
                     raise InvalidMetric(name, "must be finite and not negative", values[place])
-
-
-class _Sum:
-    """A quantity: the positions and scales of its series."""
-
-    def __init__(
-        self, profile: Profile, name: str, series: Sequence[tuple[int, Series]], nothing: bool
-    ) -> None:
-        metrics: tuple[Metric, ...] = getattr(profile, name)
-        self.places: list[tuple[int, float]] = []
-        self.lacks: str | None = None
-        self.absent = True
-        for metric in metrics:
-            found = [place for place, one in series if _is(one, metric.name, metric.labels)]
-            self.places += [(place, metric.scale) for place in found]
-            if found or metric.lazy:
-                self.absent = False
-            elif not metric.optional and not (nothing and profile.empty_until_asked):
-                self.lacks = metric.name
-        self._only = self.places[0][0] if len(self.places) == 1 else None
-        self._scale = self.places[0][1] if len(self.places) == 1 else 1.0
-
-    def of(self, values: Sequence[float]) -> float | None:
-        if self._only is not None:
-            return values[self._only] * self._scale
-        if self.absent:
-            return None
-        return sum(values[place] * scale for place, scale in self.places)
-
-
-class _Buckets:
-    """A histogram: the positions of its counts for each bound, in increasing order up to +Inf."""
-
-    def __init__(self, histogram: Histogram, series: Sequence[tuple[int, Series]]) -> None:
-        self._name = f"{histogram.name}_bucket"
-        by_bound: dict[float, list[int]] = {}
-        groups: dict[tuple[tuple[str, str], ...], set[float]] = {}
-        for place, one in series:
-            if not _is(one, self._name, histogram.labels):
-                continue
-            bound = self._bound(one.label("le"))
-            others = tuple(sorted((k, v) for k, v in one.labels.items() if k != "le"))
-            if bound in groups.setdefault(others, set()):
-                raise InvalidMetric(self._name, "must have each bound once", one.label("le"))
-            groups[others].add(bound)
-            by_bound.setdefault(bound, []).append(place)
-        if len(by_bound) > _MOST_BOUNDS:
-            rule = f"must have at most {_MOST_BOUNDS} bounds"
-            raise InvalidMetric(self._name, rule, len(by_bound))
-        bounds = sorted(by_bound)
-        if bounds and bounds[-1] != math.inf:
-            raise InvalidMetric(self._name, "must have +Inf as its last bound", bounds[-1])
-        if any(len(group) != len(bounds) for group in groups.values()):
-            rule = "must have the same bounds for all labels"
-            raise InvalidMetric(self._name, rule, f"{len(groups)} groups")
-        self._bounds_s = tuple(bound * histogram.scale for bound in bounds)
-        self._by_bound = [by_bound[bound] for bound in bounds]
-        self.places = [place for places in self._by_bound for place in places]
-        self._pick = itemgetter(*self.places) if len(self.places) > 1 else None
-        self._single = len(groups) == 1
-
-    def __bool__(self) -> bool:
-        return bool(self.places)
-
-    def of(self, values: Sequence[float]) -> LatencyCounts:
-        """Raise InvalidMetric if the counts decrease."""
-        if self._single and self._pick is not None:
-            counts = self._pick(values)
-        else:
-            counts = tuple(sum(values[place] for place in places) for places in self._by_bound)
-        if list(counts) != sorted(counts):
-            raise InvalidMetric(self._name, "must not decrease from bound to bound", list(counts))
-        check_counts(self._name, counts)
-        return LatencyCounts(bounds_s=self._bounds_s, counts=counts)
-
-    def _bound(self, text: str) -> float:
-        try:
-            bound = float(text)
-        except ValueError:
-            raise InvalidMetric(self._name, "must have numbers as values of le", text) from None
-        if math.isnan(bound):
-            raise InvalidMetric(self._name, "must have numbers as values of le", text)
-        return bound
 
 
 def _of_model(profile: Profile, layout: Layout, model: str | None) -> list[tuple[int, Series]]:
@@ -267,11 +197,11 @@ def _models(profile: Profile, layout: Layout) -> set[str]:
         one.labels[profile.model_label]
         for one in layout.series
         if profile.model_label in one.labels
-        and any(_is(one, metric.name, metric.labels) for metric in metrics)
+        and any(is_of(one, metric.name, metric.labels) for metric in metrics)
     }
 
 
-def _reject_other_servers(profile: Profile, sums: Sequence[_Sum], layout: Layout) -> None:
+def _reject_other_servers(profile: Profile, sums: Sequence[SumOfSeries], layout: Layout) -> None:
     """Raise MissingMetric if all metrics are lazy and nothing shows the kind of server."""
     (witness, *_) = sums
     if not profile.witness or witness.places or (profile.empty_until_asked and not layout.lines):
@@ -286,13 +216,6 @@ def _missing(profile: Profile, name: str, model: str | None, layout: Layout) -> 
     others = ", ".join(sorted(map(repr, _models(profile, layout) - {model})))
     seen = f"; the page has model {others}" if others else ""
     return MissingMetric(name, f"no series with {profile.model_label}={model!r}{seen}")
-
-
-def _is(series: Series, name: str, labels: Sequence[Label]) -> bool:
-    return series.name == name and all(
-        (re.fullmatch(label.pattern, series.label(label.name)) is not None) != label.differs
-        for label in labels
-    )
 
 
 def _repeated(series: Sequence[Series]) -> str:
