@@ -8,7 +8,7 @@ its batches, and the capacity factor of the token SLO acts, as without this modu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -84,14 +84,14 @@ def observe(
     state = replace(state, generation=learned)
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
     missed = state.windows.total(watched_s).missed if watched_s > 0.0 else 0.0
-    measured = learned.window.measure(targets, missed)
-    outcomes = _outcomes(policy, state, targets, now_s)
-    measured = _with_latency(measured, targets, signals)
-    fleet = None
+    measured = _with_latency(learned.window.measure(targets, missed), targets, signals)
+    fleet, outcomes = None, None
     if learned.inputs is not None:
         fleet = fleet_of(learned.inputs, targets, routing, policy.latency_target_s)
         policy = replace(policy, capacity_factor=1.0)
-    shown, judged = _signals(policy, signals, measured)
+        kept = _without(targets, fleet.capacity.infeasible)
+        outcomes = _outcomes(policy, state, kept, now_s)
+    shown, judged = _signals(policy, signals, measured, fleet)
     return state, Generating(
         policy=policy,
         signals=shown,
@@ -161,6 +161,18 @@ def described(
     return replace(decision, generation=part, feasible=feasible)
 
 
+def _without(targets: TokenTargets, infeasible: Collection[Binding]) -> TokenTargets:
+    """Return the promises that an idle replica keeps: misses of others teach nothing."""
+    if not infeasible:
+        return targets
+    first, token = Binding.TIME_TO_FIRST_TOKEN, Binding.TIME_PER_OUTPUT_TOKEN
+    return TokenTargets(
+        first_token=None if first in infeasible else targets.first_token,
+        output_token=None if token in infeasible else targets.output_token,
+        latency=None if Binding.LATENCY in infeasible else targets.latency,
+    )
+
+
 def _generates(observation: Observation, state: State) -> bool:
     if state.generation.inputs is not None:
         return True
@@ -186,20 +198,18 @@ def fleet_of(
     return GeneratingFleet(capacity=Capacity(replica=replica), target_s=target_s)
 
 
-def _outcomes(policy: Policy, state: State, targets: TokenTargets, now_s: float) -> Outcomes | None:
-    """Return what ended since the last tick; None where no histogram shows a promise on tokens."""
+def _outcomes(policy: Policy, state: State, targets: TokenTargets, now_s: float) -> Outcomes:
+    """Return what ended since the last tick, and what of it broke a promise."""
     latest = state.generation.window.latest(targets, now_s)
-    if not latest:
-        return None
     added = state.windows.series.added
     missed = float(added[:, MISSED].sum()) if len(added) else 0.0
-    allowed = 1.0 - policy.latency_percentile
-    outcomes = outcomes_of(latest, allowed)
-    if targets.latency is not None:
-        whole = Outcomes.of(state.windows, policy.latency_target_s)
-        ended = max(outcomes.ended + missed, whole.ended)
-        return Outcomes(ended=ended, late=min(ended, max(outcomes.late + missed, whole.late)))
-    return Outcomes(ended=outcomes.ended + missed, late=outcomes.late + missed)
+    outcomes = outcomes_of(latest, 1.0 - policy.latency_percentile)
+    found = Outcomes(ended=outcomes.ended + missed, late=outcomes.late + missed)
+    if targets.latency is None:
+        return found
+    whole = Outcomes.of(state.windows, targets.latency.seconds)
+    ended = max(found.ended, whole.ended)
+    return Outcomes(ended=ended, late=min(ended, max(found.late, whole.late)))
 
 
 def _with_latency(
@@ -218,9 +228,15 @@ def _with_latency(
 
 
 def _signals(
-    policy: Policy, signals: Signals, measured: Mapping[Binding, Measured]
+    policy: Policy,
+    signals: Signals,
+    measured: Mapping[Binding, Measured],
+    fleet: GeneratingFleet | None,
 ) -> tuple[Signals, Signals]:
-    attained, worst = attainment_of(measured), worst_ratio(measured)
+    """Return what is shown, and what is judged: without promises that no replica keeps."""
+    infeasible = fleet.capacity.infeasible if fleet is not None else frozenset[Binding]()
+    attained = attainment_of(measured)
+    worst = worst_ratio({name: one for name, one in measured.items() if name not in infeasible})
     known = signals.arrival_rps
     shown = signals
     if attained is not None and known.value is not None:

@@ -1,11 +1,11 @@
 """Token SLOs: whether they are met, and the capacity factor that keeps them. Pure.
 
-No model predicts the time to the first token, so the measurement acts directly: an integral in
-logarithms over minutes, of the worst ratio of measured time to target. The decision is made as if
-`capacity_factor` times as many requests arrived, under a utilization ceiling lower by the same
-factor. The factor changes only while the desired replicas have served for a whole window, and
-falls only while all token SLOs are met with a fifth to spare. While one is missed or unknown, no
-replica is removed.
+While the servers do not show what an iteration costs, no model predicts the time to the first
+token, so the measurement acts directly: an integral in logarithms over minutes, of the worst ratio
+of measured time to target. The decision is made as if `capacity_factor` times as many requests
+arrived, under a utilization ceiling lower by the same factor. The factor changes only while the
+desired replicas have served for a whole window, and falls only while all token SLOs are met with a
+fifth to spare. While one is missed or unknown, no replica is removed.
 
 Worked: twice the target, 300 s, a full window: each minute adds 60/300 ln 2, so the factor grows by
 15 %.
@@ -21,6 +21,7 @@ from headroom.api.spec import ServiceLevel
 from headroom.api.status import duration_text
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.token_values import Binding
 from headroom.scaling.values import Decision, Policy
 
 CONSTANT_S = 300.0
@@ -37,6 +38,11 @@ LONGEST_STEP_S = 30.0
 LEAST_MISS = 1.5
 """A smaller miss is answered like this one: replicas are whole, and half an hour is too long."""
 _SHARPEST = 4.0
+_BINDINGS = {
+    Binding.TIME_TO_FIRST_TOKEN: "timeToFirstToken",
+    Binding.TIME_PER_OUTPUT_TOKEN: "timePerOutputToken",
+    Binding.LATENCY: "latency",
+}
 NAMES = {"timeToFirstToken": "time to first token", "timePerOutputToken": "time per output token"}
 
 
@@ -131,6 +137,9 @@ class TokenSLOController:
         """Return the controller with the capacity factor from now on."""
         if not self.measured:
             return self
+        if decision.generation is not None and decision.generation.identification.known:
+            # the decision sizes for the tokens themselves; nothing is left for the integral
+            return replace(self, logarithm=0.0, last_s=decision.time_s)
         now_s, counts = decision.time_s, decision.counts
         still = counts.ready == decision.current == decision.replicas and counts.ready == self.ready
         since_s = self.served_since_s if still else now_s
@@ -165,13 +174,16 @@ class TokenSLOController:
     def removal_objection(self, decision: Decision) -> str:
         """Return why no replica may be removed; empty if one may.
 
-        A percentile without a counted request is unknown while other requests end.
+        A percentile without a counted request is unknown while other requests end. A promise that
+        no replica can keep keeps none.
         """
+        generation = decision.generation
+        hopeless = {_BINDINGS[one] for one in generation.infeasible} if generation else set()
         requests_end = decision.signals.latency_s.value is not None
         against = [
             one.message
             for one in self.measured
-            if one.missed or (one.value_s is None and requests_end)
+            if one.name not in hopeless and (one.missed or (one.value_s is None and requests_end))
         ]
         return ", ".join(against)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from headroom.scaling.generation.replica import GeneratingReplica
 from headroom.scaling.token_values import Binding
 
-STEPS = 16
-"""Halvings of the interval: 1 / 2^16 of the rate at which the engine is always busy."""
+STEPS = 13
+"""Halvings of the interval: 1 / 8192 of the rate at which the engine is always busy."""
 POOLS = (1, 2, 4, 8, 16, 32, 64)
 """Capacities are computed for so many replicas; between them, for the fewer."""
 
@@ -48,7 +49,7 @@ class Capacity:
         """Promises that even an idle replica breaks: more replicas would not help."""
         return frozenset(
             binding
-            for binding, target in self.replica.promised().items()
+            for binding, target in self.replica.promised.items()
             if self.replica.floor_s(binding, target.percentile) > target.seconds
         )
 
@@ -60,7 +61,8 @@ class Capacity:
         pool = self._pool(replicas)
         known = self._known.get((ratio, pool))
         if known is None:
-            known = self._known[ratio, pool] = self._search(ratio, pool, None)
+            bounds = [one for one in self.replica.bounds if one not in self.infeasible]
+            known = self._known[ratio, pool] = self._search(ratio, pool, bounds)
         return known
 
     def by_bound(self, replicas: int) -> dict[Binding, float]:
@@ -68,10 +70,8 @@ class Capacity:
         pool = self._pool(replicas)
         known = self._bounds.get(pool)
         if known is None:
-            bounds = self.replica.uses(_LEAST_RPS, pool)
-            known = {
-                one: self._search(1.0, pool, one) for one in bounds if one not in self.infeasible
-            }
+            bounds = [one for one in self.replica.bounds if one not in self.infeasible]
+            known = {one: self._search(1.0, pool, [one]) for one in bounds}
             self._bounds[pool] = known
         return known
 
@@ -85,17 +85,13 @@ class Capacity:
             return 1
         return max(size for size in POOLS if size <= max(1, replicas))
 
-    def _search(self, ratio: float, pool: int, only: Binding | None) -> float:
+    def _search(self, ratio: float, pool: int, bounds: Sequence[Binding]) -> float:
         """Return the highest rate within the bounds by bisection: every use grows with the rate."""
         low, high = 0.0, self.full_rps
-        promised = self.replica.promised()
+        most = [(one, ratio if one in self.replica.promised else 1.0) for one in bounds]
         for _ in range(STEPS):
             middle = (low + high) / 2.0
-            within = all(
-                use <= (ratio if binding in promised else 1.0)
-                for binding, use in self.replica.uses(middle, pool).items()
-                if binding not in self.infeasible and only in (None, binding)
-            )
+            within = all(self.replica.use(one, middle, pool) <= limit for one, limit in most)
             low, high = (middle, high) if within else (low, middle)
         return low
 
@@ -108,5 +104,4 @@ class Capacity:
         return {}
 
 
-_LEAST_RPS = 1e-6
 _LEAST_S = 1e-9

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headroom.scaling.generation.capacity import Capacity
-from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_SHARE, GeneratingReplica
+from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_SHARE
 from headroom.scaling.token_values import Binding
 
 _ROUNDING = 1e-9
@@ -92,7 +92,7 @@ class GeneratingFleet:
             return f"memory binds: {100 * MEMORY_SHARE:.0f}% of the KV tokens at p95"
         if binding is Binding.SEATS:
             return f"seats bind: {self.capacity.replica.limits.sequences} sequences at once"
-        target = self.capacity.replica.promised().get(binding) if binding is not None else None
+        target = self.capacity.replica.promised.get(binding) if binding is not None else None
         if target is None or binding is None:
             return "no promise binds"
         what = _NAMES[binding]
@@ -100,13 +100,15 @@ class GeneratingFleet:
 
     def memory_share(self, arrival_rps: float, replicas: int) -> float | None:
         """Return the share of the KV tokens in use at the 95th percentile; None if unknown."""
-        used = self.capacity.replica.uses(arrival_rps / max(1, replicas), replicas)
-        share = used.get(Binding.MEMORY)
-        return None if share is None else share * self.capacity.replica.memory_share
+        replica = self.capacity.replica
+        if Binding.MEMORY not in replica.bounds:
+            return None
+        used = replica.use(Binding.MEMORY, arrival_rps / max(1, replicas), replicas)
+        return used * replica.memory_share
 
     def _worst(self, arrival_rps: float, replicas: int) -> float:
         capacity = self.capacity
-        worst, promised = 0.0, capacity.replica.promised()
+        worst, promised = 0.0, capacity.replica.promised
         for binding, use in capacity.replica.uses(arrival_rps, replicas).items():
             if binding in capacity.infeasible:
                 continue
@@ -122,7 +124,9 @@ class GeneratingFleet:
         waits_s = first.seconds if first is not None else self.target_s
         depth = int(min(LARGEST_DEPTH, waits_s / max(replica.work.prompt_s, _LEAST_S)))
         return GeneratingCost(
-            full_batch_rps=rate_rps, max_batch=max(1, depth), concurrency=_concurrency(replica)
+            full_batch_rps=rate_rps,
+            max_batch=max(1, depth),
+            concurrency=_concurrency(self.capacity),
         )
 
 
@@ -134,15 +138,17 @@ _NAMES = {
 }
 
 
-def _concurrency(replica: GeneratingReplica) -> float:
+def _concurrency(capacity: Capacity) -> float:
     """Return how many sequences may run at once within the time per token, memory and seats."""
+    replica = capacity.replica
     work, limits, targets = replica.work, replica.limits, replica.targets
     most = [float(LARGEST_DEPTH)]
     if limits.sequences is not None:
         most.append(float(limits.sequences))
     if limits.kv_tokens is not None:
         most.append(replica.memory_share * limits.kv_tokens / work.context_tokens)
-    if targets.output_token is not None:
+    hopeless = Binding.TIME_PER_OUTPUT_TOKEN in capacity.infeasible
+    if targets.output_token is not None and not hopeless:
         # of the engine's time prompts take their share w_p / w
         decoding = max(_LEAST_SHARE, 1.0 - work.prompt_s / work.request_s)
         step_s = targets.output_token.seconds * work.accepted / replica.factors.output_token

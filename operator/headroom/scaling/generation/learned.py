@@ -31,6 +31,9 @@ SEEN_LOAD = 0.35
 DOUBT = 1.05
 """Factor on the cost until then: the estimate is 2 to 7 % too low."""
 MOVED = 0.01
+FACTORS_MOVED = 0.03
+FIT_S = 4.0
+"""Between two fits; a window of seconds changes none of them much."""
 FACTOR_S = 300.0
 FULL_WEIGHT_REQUESTS = 200.0
 SMALLEST, LARGEST = 0.6, 4.0
@@ -60,10 +63,14 @@ class Inputs:
             (here.prompt_s + here.fixed_s, there.prompt_s + there.fixed_s),
             (here.steps, there.steps),
             (self.cost.fixed_s, other.cost.fixed_s),
+        )
+        factors = (
             (self.factors.first_token, other.factors.first_token),
             (self.factors.output_token, other.factors.output_token),
         )
-        return all(abs(one - two) <= MOVED * max(one, two) for one, two in pairs)
+        return all(abs(one - two) <= MOVED * max(one, two) for one, two in pairs) and all(
+            abs(one - two) <= FACTORS_MOVED * max(one, two) for one, two in factors
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,6 +85,7 @@ class GenerationState:
     highest_load: float = 0.0
     limits: EngineLimits = field(default_factory=EngineLimits)
     inputs: Inputs | None = None
+    fitted_s: float | None = None
     source: str = ""
 
     def observe(
@@ -111,7 +119,9 @@ class GenerationState:
                 found, source = intervals.intervals_of(known, shape)
                 ledger = self.ledger.observe(found, ratios, elapsed_s, expected)
                 state = replace(state, ledger=ledger, source=source)
-        return state._with_inputs(prior)
+        if self.fitted_s is not None and now_s - self.fitted_s < FIT_S:
+            return state
+        return replace(state, fitted_s=now_s)._with_inputs(prior)
 
     def seen(self, load: float) -> GenerationState:
         """Return the state after the engine was busy for this share of its time."""

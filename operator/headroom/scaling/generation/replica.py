@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from headroom.scaling.generation.first_token import first_token_s
 from headroom.scaling.generation.occupancy import Occupancy, occupancy_of
@@ -52,26 +53,40 @@ class GeneratingReplica:
 
         The utilization is not among them: its ceiling is a rule of its own.
         """
+        return {binding: self.use(binding, arrival_rps, replicas) for binding in self.bounds}
+
+    def use(self, binding: Binding, arrival_rps: float, replicas: int = 1) -> float:
+        """Return which share of one bound this rate per replica uses."""
         occupancy = occupancy_of(self.work, arrival_rps)
         if occupancy is None:
-            return dict.fromkeys((*self.promised(), *self._bounds()), math.inf)
-        pooled = self.pooled(replicas)
-        uses: dict[Binding, float] = {}
-        if self.limits.kv_tokens is not None:
-            used = occupancy.memory_tokens(MEMORY_PERCENTILE, pooled)
-            uses[Binding.MEMORY] = used / (self.memory_share * self.limits.kv_tokens)
-        if self.limits.sequences is not None:
+            return math.inf
+        target = self.promised.get(binding)
+        if target is not None:
+            return (
+                self._percentile_s(occupancy, binding, target.percentile, replicas) / target.seconds
+            )
+        if binding is Binding.MEMORY and self.limits.kv_tokens is not None:
+            used = occupancy.memory_tokens(MEMORY_PERCENTILE, self.pooled(replicas))
+            return used / (self.memory_share * self.limits.kv_tokens)
+        if binding is Binding.SEATS and self.limits.sequences is not None:
             first = self.targets.first_token or self.targets.latency
             percentile = first.percentile if first is not None else WAITING_PERCENTILE
             wait_s = seat_wait_s(occupancy, self.limits.sequences, percentile)
-            uses[Binding.SEATS] = wait_s / (first.seconds if first else LONGEST_WAIT_S)
-        for binding, target in self.promised().items():
-            seconds = self._percentile_s(occupancy, binding, target.percentile, replicas)
-            uses[binding] = seconds / target.seconds
-        return uses
+            return wait_s / (first.seconds if first is not None else LONGEST_WAIT_S)
+        return 0.0
 
+    @cached_property
+    def bounds(self) -> tuple[Binding, ...]:
+        """What bounds the rate; the cheapest to compute first."""
+        known = {Binding.MEMORY: self.limits.kv_tokens, Binding.SEATS: self.limits.sequences}
+        return (
+            *(one for one, limit in known.items() if limit is not None and limit > 0),
+            *self.promised,
+        )
+
+    @cached_property
     def promised(self) -> dict[Binding, Target]:
-        """Return the promises by what they bind."""
+        """The promises by what they bind."""
         named = {
             Binding.TIME_PER_OUTPUT_TOKEN: self.targets.output_token,
             Binding.TIME_TO_FIRST_TOKEN: self.targets.first_token,
@@ -112,13 +127,6 @@ class GeneratingReplica:
     def pooled(self, replicas: int) -> float:
         """Return how many replicas share the variation of the number of sequences."""
         return float(replicas) if self.routing.sees_load else 1.0
-
-    def _bounds(self) -> tuple[Binding, ...]:
-        known = {
-            Binding.MEMORY: self.limits.kv_tokens,
-            Binding.SEATS: self.limits.sequences,
-        }
-        return tuple(binding for binding, limit in known.items() if limit is not None)
 
 
 IDLE_RPS = 1e-6

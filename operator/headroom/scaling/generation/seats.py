@@ -13,10 +13,15 @@ import numpy as np
 
 from headroom.scaling.generation.occupancy import Occupancy
 
+FAR = 6.0
+"""Deviations above the mean, and as many seats: never taken."""
+
 
 def seat_wait_s(occupancy: Occupancy, seats: int, percentile: float) -> float:
     """Return the percentile of the wait for a seat in seconds; inf where all are always taken."""
     work, arrival_rps = occupancy.work, occupancy.arrival_rps
+    if seats >= occupancy.mean + FAR * math.sqrt(occupancy.variance) + FAR:
+        return 0.0
     free_rps = seats / (work.steps * occupancy.iteration_s(seats))
     if free_rps <= arrival_rps:
         return math.inf

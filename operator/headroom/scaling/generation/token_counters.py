@@ -119,7 +119,7 @@ class TokenCounters:
         if not pages:
             return self, Increase()
         grid = self.grid if self.rows else Grid.of(pages[0][1])
-        chosen = [(one, page) for one, page in pages if Grid.of(page) == grid]
+        chosen = [(one, page) for one, page in pages if _has(page, grid)]
         if not chosen:  # every server has changed: begin again
             return TokenCounters().advance(samples) if self.rows else (self, Increase())
         uids = [one.pod for one, _ in chosen]
@@ -191,6 +191,18 @@ def _row(sample: PodSample, page: GenerationSample) -> tuple[float, ...]:
         *(page.output_lengths.counts if page.output_lengths else ()),
         *(page.first_token.counts if page.first_token else ()),
         *(page.output_token.counts if page.output_token else ()),
+    )
+
+
+def _has(page: GenerationSample, grid: Grid) -> bool:
+    """Whether the page has these bounds: mostly the same objects, which compare at once."""
+    prompt, output = page.prompt_lengths, page.output_lengths
+    first, token = page.first_token, page.output_token
+    return (
+        (prompt.bounds if prompt else ()) == grid.prompt
+        and (output.bounds if output else ()) == grid.output
+        and (first.bounds_s if first else ()) == grid.first_token
+        and (token.bounds_s if token else ()) == grid.output_token
     )
 
 
