@@ -31,9 +31,13 @@ from bench import (
 from bench.figures import Figure, all_hold, table
 from cluster import ClusterError, Node
 from cluster.progress import OnConsole, Progress
-from generation_peers import command
+from generation_peers import command as generation_peers_command
+from semantic_cache import command as semantic_cache_command
 
-PEERS = "generation-peers"
+WITH_OPTIONS: dict[str, Callable[[Sequence[str]], int]] = {
+    "generation-peers": generation_peers_command.main,
+    "semantic-cache": semantic_cache_command.main,
+}
 HELD, FAILED, INTERRUPTED = 0, 1, 130
 WIDTH_WITHOUT_TERMINAL = 120
 
@@ -75,8 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the parts that are named, or all, and return the exit status."""
     words = sys.argv[1:] if argv is None else argv
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if words[:1] == [PEERS]:  # it takes options of its own
-        return command.main(words[1:])
+    if words and words[0] in WITH_OPTIONS:
+        return WITH_OPTIONS[words[0]](words[1:])
     wanted = _parser().parse_args(words).part or [part for part in TITLES if part != "gpu"]
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -126,7 +130,8 @@ def _parser() -> argparse.ArgumentParser:
         "part",
         nargs="*",
         type=_part,
-        help=f"one or more of {', '.join(TITLES)}, by default all but gpu; or {PEERS} [--help]",
+        help=f"one or more of {', '.join(TITLES)}, by default all but gpu; or one of "
+        f"{', '.join(WITH_OPTIONS)}, with options",
     )
     return parser
 

@@ -7,6 +7,7 @@ entries. Tenants share none: response times would show what others asked.
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from headroom_server.generation.values import (
 )
 
 FORMAT = "headroom generated 1"
+NUMBER = re.compile(r"\d+")
 KEY_BYTES = 32
 DIGEST_BYTES = 16
 ENTRY_BYTES = 512
@@ -63,6 +65,17 @@ def key_of(
         asked = (len(numbers), most, sampling, bias, ends, one.constraint, one.min_tokens)
         digest.update(repr((one.tenant, asked)).encode())
         digest.update(numbers.tobytes())
+    return digest.digest()
+
+
+def scope_of(common: bytes, context: bytes, text: str) -> bytes:
+    """Return what must be equal for one answer to stand for another: all but a text's words.
+
+    Its numbers must be equal too: to an embedding, 2023 and 2024 are nearly the same word (the
+    cosine of two questions that differ in them is 0.99).
+    """
+    digest = blake2b(context, key=common, digest_size=KEY_BYTES)
+    digest.update(repr(NUMBER.findall(text)).encode())
     return digest.digest()
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import blake2b
 
-from headroom_server.caching.generated import CachedAnswer, CachedChoice, key_of, repeatable
+from headroom_server.caching.generated import (
+    CachedAnswer,
+    CachedChoice,
+    key_of,
+    repeatable,
+    scope_of,
+)
 from headroom_server.caching.generation_cache import GeneratedSource, Hit, Question
 from headroom_server.connection import Headers
 from headroom_server.generation.values import (
@@ -41,7 +46,7 @@ def question_of(
     if text is None:
         return Question(key)
     common = key_of(identity, requests, stops, prompts=False)
-    return Question(key, blake2b(_context(call), key=common, digest_size=32).digest(), text)
+    return Question(key, scope_of(common, _context(call), text), text)
 
 
 def _last_text(call: Call) -> str | None:

@@ -159,6 +159,14 @@ async def test_a_similar_question_gets_the_answer_and_its_similarity() -> None:
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 
 
+async def test_a_similar_question_with_another_number_is_another_question() -> None:
+    async with front(cache=similar_cache(by_first_word)) as here:
+        await here.chat("paris in 2023", temperature=0)
+
+        assert source(await here.chat("paris in the year 2023", temperature=0)) == "semantic"
+        assert source(await here.chat("paris in 2024", temperature=0)) is None
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -1,0 +1,1 @@
+"""Precision and time of the semantic cache."""
