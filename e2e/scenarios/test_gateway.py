@@ -11,10 +11,11 @@ from datetime import datetime
 
 import pytest
 
-from cluster import Cluster
+from cluster import Cluster, ClusterError
 from load.outcomes import input_of, is_right, question
-from scenarios.gateways import GATEWAY, Traffic, addresses, installed, led_to
-from scenarios.world import SYSTEM, Service, emulated
+from scenarios.certificates import context, held, replace_all, secret, token
+from scenarios.gateways import ACTIVATOR, GATEWAY, OVERLAY, Traffic, addresses, installed, led_to
+from scenarios.world import OPERATOR, SYSTEM, Service, emulated
 
 pytestmark = pytest.mark.clock
 
@@ -87,6 +88,71 @@ def test_gateway_switched_under_load_and_replica_killed_loses_no_request(
     traffic.ended.set()
     assert not traffic.said
     assert len(traffic.right) > 50
+
+
+def test_client_with_a_stolen_token_gets_nothing_without_the_certificate(
+    cluster: Cluster,
+) -> None:
+    """Network reach and an activator's token are not enough, nor is a gateway's certificate."""
+    bearer = token(cluster, ACTIVATOR)
+    mine, other = (secret(cluster, f"{name}-tls") for name in (ACTIVATOR, GATEWAY))
+    trusted = mine["ca.crt"]
+    with cluster.forward("service/headroom-operator-xds", 18001, SYSTEM) as endpoint:
+        assert held(endpoint, bearer, context(trusted)) == 0
+        assert held(endpoint, bearer, context(trusted, other)) == 401
+        assert held(endpoint, token(cluster, GATEWAY), context(trusted, mine)) == 401
+        # With both, the reported address has to be that of the connection.
+        assert held(endpoint, bearer, context(trusted, mine)) == 403
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(OVERLAY))
+    assert secret(cluster, f"{ACTIVATOR}-tls") == mine
+    account = f"--as=system:serviceaccount:{SYSTEM}:{OPERATOR}"
+    for verb, what, allowed in (
+        ("get", "secrets/headroom-ca", "yes"),
+        ("get", "secrets", "no"),
+        ("create", "secrets", "no"),
+        ("update", "secrets/another", "no"),
+    ):
+        words = ("auth", "can-i", verb, what, account, "--namespace", SYSTEM)
+        try:
+            said = cluster.kubectl(*words)
+        except ClusterError as error:  # "no" is exit status 1
+            said = str(error)
+        assert allowed in said.split(), (verb, what)
+
+
+@pytest.mark.timeout(300, func_only=True)
+def test_certificates_replaced_at_once_under_load_lose_no_request(
+    service: Service, traffic: Traffic
+) -> None:
+    cluster = service.cluster
+    doors = addresses(cluster, SYSTEM, f"app.kubernetes.io/name={GATEWAY}")
+    route(service, "Gateway")
+    service.wait("led to a gateway", lambda: led_to(service) and led_to(service) <= doors, 20)
+    before = secret(cluster, f"{GATEWAY}-tls")
+    replace_all(cluster)
+    service.wait(
+        "certificates of another CA",
+        lambda: secret(cluster, f"{GATEWAY}-tls")["ca.crt"] != before["ca.crt"],
+        60,
+    )
+    # The kubelet renews the files of a pod within two minutes, and at once when the pod changes.
+    for name in (GATEWAY, ACTIVATOR):
+        label = f"app.kubernetes.io/name={name}"
+        words = ("annotate", "pods", "-l", label, "renewed=yes", "--namespace", SYSTEM)
+        cluster.kubectl(*words)
+    # Only a gateway that is told of new replicas can answer once all old ones are gone.
+    for pod in service.pods():
+        scope = ("--namespace", service.namespace)
+        cluster.kubectl("delete", "pod", pod["metadata"]["name"], *scope)
+        service.wait("another replica", lambda: service.ready_replicas() == 2, 60)
+        time.sleep(3)
+    answered = len(traffic.right)
+    service.wait(
+        "requests answered by new replicas", lambda: len(traffic.right) > answered + 20, 20
+    )
+    traffic.ended.set()
+    assert not traffic.said
+    assert addresses(cluster, SYSTEM, f"app.kubernetes.io/name={GATEWAY}") == doors
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ class World:
     now_s: float = BEGIN_S
     leads: bool = True
     installed: list[Identity] = field(default_factory=list)
+    known: dict[str, float] = field(default_factory=dict)
 
     def install(self, identity: Identity) -> None:
         self.installed.append(identity)
@@ -36,6 +37,7 @@ class World:
             namespace=SYSTEM,
             issues=issues,
             leads=lambda: self.leads,
+            known=self.known.update,
         )
 
     def assert_whole(self) -> None:
@@ -67,6 +69,7 @@ async def test_keeper_with_empty_secrets_issues_all_and_then_writes_nothing() ->
     world = World()
     await world.keeper().renew()
     world.assert_whole()
+    assert world.known == {role.secret: BEGIN_S + DAY_S for role in Role}
     assert world.secrets.writes == [CA_SECRET, *(role.secret for role in Role)]
     assert world.installed[0].key == world.secrets.data(Role.OPERATOR.secret)["tls.key"]
     await world.keeper().renew()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from headroom.adapters import certificate_issuer as issuer
@@ -73,7 +73,10 @@ class CertificateKeeper:
         namespace: str,
         issues: bool,
         leads: Callable[[], bool],
+        known: Callable[[Mapping[str, float]], None] = lambda _: None,
     ) -> None:
+        """Call `known` with the ends of the certificates, by Secret, each time they are read."""
+        self._known = known
         self._secrets = secrets
         self._installs = installs
         self._now_s = now_s
@@ -107,8 +110,7 @@ class CertificateKeeper:
 
         Raises ClusterError, and ValueError where a Secret has not what it must have.
         """
-        if self._issues and self._leads():
-            await self._issue()
+        until_s = await self._issue() if self._issues and self._leads() else {}
         data = decoded(await self._read(Role.OPERATOR.secret))
         where = f"the Secret {self._namespace}/{Role.OPERATOR.secret}"
         leaf = leaf_of(data, ())
@@ -120,6 +122,7 @@ class CertificateKeeper:
             )
         if name not in leaf.names:
             raise ValueError(f"the certificate in {where} must have the DNS name {name}")
+        self._known({**until_s, Role.OPERATOR.secret: leaf.certificate.until_s})
         self._installs.install(Identity(*pair_of(data), data[BUNDLE]))
         if not leaf.certificate.is_valid(self._now_s()):
             raise ValueError(
@@ -132,7 +135,8 @@ class CertificateKeeper:
             return "the leading operator writes it; read its log and check the clocks"
         return "its issuer, such as cert-manager, must write it"
 
-    async def _issue(self) -> None:
+    async def _issue(self) -> dict[str, float]:
+        """Write what must be renewed; return when the certificates expire, by Secret."""
         now_s = self._now_s()
         secret = await self._read(CA_SECRET)
         found = pairs_of(decoded(secret))
@@ -154,6 +158,8 @@ class CertificateKeeper:
                 _log.info("certificates: issued one for %s", name)
             data = {CERTIFICATE: pair.certificate, KEY: pair.key, BUNDLE: b"".join(bundle.values())}
             await self._write(secrets[role], data)
+            leaves[role] = leaf_of(data, bundle.values())
+        return {role.secret: one.certificate.until_s for role, one in leaves.items() if one}
 
     async def _read(self, name: str) -> dict[str, Any]:
         try:

@@ -91,6 +91,13 @@ class OperatorMetrics:
             "1 while this process holds the lease and makes decisions, else 0.",
             registry=registry,
         )
+        self._certificates = Gauge(
+            "headroom_operator_certificate_expires_timestamp_seconds",
+            "When the certificate in a Secret expires, by the Secret; of gateways and activators "
+            "where this process leads and issues them.",
+            ["secret"],
+            registry=registry,
+        )
         self._transitions = _LeaseTransitions()
         registry.register(self._transitions)
         self._of_services = ServiceGauges(_OF_SERVICES)
@@ -164,6 +171,12 @@ class OperatorMetrics:
         """Show whether this process leads, and the number of lease transitions."""
         self._leader.set(1.0 if leading else 0.0)
         self._transitions.number = transitions
+
+    def certificates(self, until_s: Mapping[str, float]) -> None:
+        """Show when the certificates that this process knows expire, and no others."""
+        self._certificates.clear()
+        for secret, expires_s in until_s.items():
+            self._certificates.labels(secret).set(expires_s)
 
     def page(self) -> bytes:
         """Render everything as Prometheus text."""

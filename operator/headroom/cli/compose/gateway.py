@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headroom.adapters.activator_api import ActivatorApi, Authenticate
@@ -93,6 +93,7 @@ def certificate_keeper(
     choice: GatewayChoice,
     tls: ServerTls,
     leads: Callable[[], bool],
+    known: Callable[[Mapping[str, float]], None],
 ) -> CertificateKeeper:
     """Build what issues the certificates, or reads those that another issuer writes."""
     return CertificateKeeper(
@@ -102,4 +103,5 @@ def certificate_keeper(
         namespace=choice.namespace,
         issues=choice.certificates is CertificateIssuer.OPERATOR,
         leads=leads,
+        known=known,
     )

@@ -119,7 +119,9 @@ async def operate(options: RunOptions) -> None:
             election = None if lease is None else _election(lease, api, clock, instruments)
             keeper = (
                 certificate_keeper(
-                    *(api, clock, gateway, tls), lambda: election is None or election.leading
+                    *(api, clock, gateway, tls),
+                    leads=lambda: election is None or election.leading,
+                    known=instruments.certificates,
                 )
                 if gateway
                 else None
