@@ -36,6 +36,11 @@ def test_what_was_sent_is_known_by_its_value() -> None:
     assert redacted("got planted, on", sent_in(manifest)) == "got [redacted], on"
 
 
+def test_data_of_a_sent_secret_is_known_by_its_value() -> None:
+    secret = {"kind": "Secret", "data": {"tls.key": "cGxhbnRlZA==", "tls.crt": None}}
+    assert redacted("invalid: cGxhbnRlZA==", sent_in(secret)) == "invalid: [redacted]"
+
+
 @settings(max_examples=60)
 @given(st.text(max_size=30), st.text("abcXYZ019-_", min_size=8, max_size=40), st.text(max_size=30))
 def test_no_text_around_it_saves_a_known_secret(before: str, secret: str, after: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headroom.adapters.activator_api import ActivatorApi, Authenticate
@@ -10,35 +11,61 @@ from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_watch import PodWatch, PodWatches
 from headroom.adapters.port_probe import PortProbe
-from headroom.adapters.server_tls import ServerTls
 from headroom.adapters.system_clock import SystemClock
 from headroom.adapters.token_review import TokenReview
 from headroom.certificates.values import Role
 from headroom.cli.run_options import CertificateIssuer, GatewayChoice
 from headroom.controller.gather.gateway_pages import GatewayPages
 from headroom.controller.routing import Router
-from headroom.ops.certificate_keeper import CertificateKeeper
 from headroom.resources.names import SERVICE_LABEL
 
 if TYPE_CHECKING:
     from headroom.adapters.xds_server import XdsServer
+    from headroom.ops.certificate_keeper import CertificateKeeper
 
 AUDIENCE = "headroom-operator"
 """Audience of the gateways' and activators' tokens: they are valid for the operator only."""
 
 
-def routing_parts(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateways:
+    """What an operator with gateways has in addition."""
+
+    choice: GatewayChoice
+    router: Router
+    xds: XdsServer
+    desk: ActivatorApi
+    keeper: CertificateKeeper
+
+    def loops(self) -> tuple[Coroutine[None, None, None], ...]:
+        """Return what runs as long as the operator."""
+        return (
+            self.keeper.watch(),
+            self.xds.serve(self.choice.port),
+            self.desk.serve(self.choice.activator_port),
+        )
+
+
+def gateways_of(
     api: KubernetesApi,
     clock: SystemClock,
     choice: GatewayChoice,
     namespaces: Sequence[str],
     pages: GatewayScraper,
-    tls: ServerTls,
-) -> tuple[Router, XdsServer, ActivatorApi]:
-    """Build the router, the server for gateways, and the server for activators."""
-    # 30 MB, which an operator without gateways need not hold.
-    from headroom.adapters.xds_server import XdsServer  # noqa: PLC0415
+    *,
+    leads: Callable[[], bool],
+    known: Callable[[Mapping[str, float]], None],
+) -> Gateways:
+    """Build the router, the servers for gateways and activators, and the keeper of certificates.
 
+    `known` is told when certificates expire.
+    """
+    # 40 MB, which an operator without gateways need not hold.
+    from headroom.adapters.server_tls import ServerTls  # noqa: PLC0415
+    from headroom.adapters.xds_server import XdsServer  # noqa: PLC0415
+    from headroom.ops.certificate_keeper import CertificateKeeper  # noqa: PLC0415
+
+    tls = ServerTls(clock.now_s)
     server = XdsServer(
         _reviews(api, choice, Role.GATEWAY), tls, Role.GATEWAY.dns_name(choice.namespace)
     )
@@ -46,6 +73,15 @@ def routing_parts(
         _reviews(api, choice, Role.ACTIVATOR),
         tls=tls,
         peer=Role.ACTIVATOR.dns_name(choice.namespace),
+    )
+    keeper = CertificateKeeper(
+        api,
+        tls,
+        clock.now_s,
+        namespace=choice.namespace,
+        issues=choice.certificates is CertificateIssuer.OPERATOR,
+        leads=leads,
+        known=known,
     )
     gateways = f"app.kubernetes.io/name={Role.GATEWAY}"
     router = Router(
@@ -64,7 +100,7 @@ def routing_parts(
         ports_per_namespace=choice.ports_per_namespace,
     )
     server.listen(on_left=router.gateway_left)
-    return router, server, desk
+    return Gateways(choice=choice, router=router, xds=server, desk=desk, keeper=keeper)
 
 
 def _reviews(api: KubernetesApi, choice: GatewayChoice, role: Role) -> Authenticate:
@@ -85,23 +121,3 @@ def _replicas(api: KubernetesApi, namespaces: Sequence[str]) -> PodWatch | PodWa
             [PodWatch(api, selector=SERVICE_LABEL, namespace=one) for one in namespaces]
         )
     return PodWatch(api, selector=SERVICE_LABEL, namespace=next(iter(namespaces), None))
-
-
-def certificate_keeper(
-    api: KubernetesApi,
-    clock: SystemClock,
-    choice: GatewayChoice,
-    tls: ServerTls,
-    leads: Callable[[], bool],
-    known: Callable[[Mapping[str, float]], None],
-) -> CertificateKeeper:
-    """Build what issues the certificates, or reads those that another issuer writes."""
-    return CertificateKeeper(
-        api,
-        tls,
-        clock.now_s,
-        namespace=choice.namespace,
-        issues=choice.certificates is CertificateIssuer.OPERATOR,
-        leads=leads,
-        known=known,
-    )

@@ -17,11 +17,10 @@ from headroom.adapters.pod_requester import PodRequester
 from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.pod_watch import PodWatch
 from headroom.adapters.recording_file import RecordingFile
-from headroom.adapters.server_tls import ServerTls
 from headroom.adapters.system_clock import SystemClock
 from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.cli.compose.console import serve_console
-from headroom.cli.compose.gateway import certificate_keeper, routing_parts
+from headroom.cli.compose.gateway import gateways_of
 from headroom.cli.compose.process_setup import configure_memory, run_until_signal
 from headroom.cli.run_options import (
     CertificateIssuer,
@@ -91,11 +90,14 @@ async def operate(options: RunOptions) -> None:
             _prometheus(options.prometheus, options.replica_labels) as sources,
         ):
             model = ReadModel(lambda: service_objects(controller.cache))
-            tls = ServerTls(clock.now_s)
-            router, xds, desk = (
-                routing_parts(api, clock, gateway, namespaces, gateway_pages, tls)
+            gateways = (
+                gateways_of(
+                    *(api, clock, gateway, namespaces, gateway_pages),
+                    leads=lambda: election is None or election.leading,
+                    known=instruments.certificates,
+                )
                 if gateway
-                else (None, None, None)
+                else None
             )
             controller = Controller(
                 cluster=api,
@@ -109,30 +111,21 @@ async def operate(options: RunOptions) -> None:
                 listener=None if console is None else model,
                 prometheus=sources,
                 caps=options.caps,
-                router=router,
+                router=gateways.router if gateways else None,
                 warmup=_warmup(api, requester, namespaces),
                 settings=options.settings,
             )
-            if desk is not None:
-                desk.listen(on_held=controller.wake, on_change=controller.reroute)
+            if gateways is not None:
+                gateways.desk.listen(on_held=controller.wake, on_change=controller.reroute)
             lease = options.lease
             election = None if lease is None else _election(lease, api, clock, instruments)
-            keeper = (
-                certificate_keeper(
-                    *(api, clock, gateway, tls),
-                    leads=lambda: election is None or election.leading,
-                    known=instruments.certificates,
-                )
-                if gateway
-                else None
-            )
             prerequisites = Prerequisites(api, _permissions(options))
             watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
             health = Health(
                 controller,
                 prerequisites=lambda: (
                     *prerequisites.checks(),
-                    *([keeper.check()] if keeper else []),
+                    *([gateways.keeper.check()] if gateways else []),
                 ),
                 leader_status=election,
                 watch=watch,
@@ -147,9 +140,7 @@ async def operate(options: RunOptions) -> None:
                 watch.run(controller.observe, controller.cache.synced.wait, controller.doubt),
                 prerequisites.watch(),
                 serve(app, options.port),
-                *([keeper.watch()] if keeper else []),
-                *([xds.serve(gateway.port)] if xds and gateway else []),
-                *([desk.serve(gateway.activator_port)] if desk and gateway else []),
+                *(gateways.loops() if gateways else ()),
                 serve_console(console, model, api, clock.now_s),
                 watch_loop_lag(instruments.lagged, health.lagged),
             )
