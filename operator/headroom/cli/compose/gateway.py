@@ -58,7 +58,7 @@ def gateways_of(
 ) -> Gateways:
     """Build the router, the servers for gateways and activators, and the keeper of certificates.
 
-    `known` is told when certificates expire.
+    `known` takes the times at which certificates expire, by Secret.
     """
     # 40 MB, which an operator without gateways need not hold.
     from headroom.adapters.server_tls import ServerTls  # noqa: PLC0415
