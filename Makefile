@@ -126,7 +126,7 @@ mutation: setup  ## the share of seeded bugs in decisions and guards that the te
 
 ##@ Measure
 
-.PHONY: bench bench-gpu bench-gateway bench-server bench-decision reliability
+.PHONY: bench bench-gpu bench-gateway bench-server bench-decision bench-generation reliability
 bench: setup     ## the figures of README and BENCHMARKS, compared side by side
 	@$(RUN) bench
 
@@ -141,6 +141,9 @@ bench-server: setup ## the model server compared with other servers, 35 min (ARG
 
 bench-decision: setup ## the decision compared with every peer in every cell (ARGS=--quick: 10 min; ARGS=family: random cells); resumes
 	@$(RUN) decision_study $(ARGS)
+
+bench-generation: setup ## autoscalers of generating services on the plant with tokens (ARGS=--quick; ARGS=stages, speed); resumes
+	@$(RUN) generation_study $(ARGS)
 
 reliability: setup ## faults: telemetry, crashes, outages, leaders, scale-1000, soak, attacks (ARGS=crashes: one part); resumes
 	@$(RUN) reliability $(ARGS)

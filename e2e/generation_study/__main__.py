@@ -2,24 +2,89 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
-from generation_study import speed
+from generation_study import cells, figures, looks, records, report, running, settings, speed
+
+FOLDER = Path(__file__).parents[2] / ".generation_study"
+ENGINES = ("llama-8b-h100", "qwen3-32b-tp2-h100", "llama-70b-tp4-h100")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Perform what is asked; return the exit status."""
-    given = sys.argv[1:] if arguments is None else arguments
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="generation_study", description=__doc__)
+    parser.add_argument(
+        "command", nargs="?", choices=("study", "stages", "speed", "compile"), default="study"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer cells; peers at defaults")
+    parser.add_argument("--split", choices=("develop", "judge"), default="develop")
+    parser.add_argument("--why", default="", help="why judge is looked at")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--report", action="store_true", help="run nothing")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Perform what is asked; 0 if every figure holds."""
+    asked = _parsed(arguments)
     console = Console(highlight=False)
-    if given[:1] == ["speed"]:
+    if asked.command == "speed":
         return speed.main(console)
-    if given[:1] == ["compile"]:
-        speed.compiled()
+    speed.compiled()
+    if asked.command == "compile":
         return 0
-    console.print("usage: python -m generation_study {compile,speed}")
-    return 2
+    wanted = _cells(asked)
+    chosen = settings.all_settings(grids=not asked.quick)
+    if asked.split == "judge" and not asked.report and asked.command == "study":
+        looks.record(len(wanted), asked.why)
+    path, version = FOLDER / "runs.jsonl", records.digest()
+    known = records.load(path, version)
+    missing = {
+        cell: rest
+        for cell in wanted
+        if (rest := [each for each in chosen if (cell, each) not in known])
+    }
+    if missing and not asked.report:
+        running.carry_out(
+            missing, asked.jobs, console, lambda one: records.append(path, one, version)
+        )
+    runs = {
+        key: one
+        for key, one in records.load(path, version).items()
+        if key[0] in set(wanted) and key[1] in set(chosen)
+    }
+    return _report(runs, console)
+
+
+def _cells(asked: argparse.Namespace) -> list[cells.Cell]:
+    if asked.command == "stages":
+        return [cells.published()]
+    if asked.quick:
+        traces = cells.traces(("llama-8b-h100",), (100.0,))[:2]
+        return [cells.published(), *traces, *cells.family(asked.split, 10)]
+    traces = cells.traces(ENGINES, cells.STARTS_S)
+    members = cells.family(asked.split, 40)
+    return [cells.published(), *traces, *cells.mixes(asked.split), *members]
+
+
+def _report(runs: figures.Runs, console: Console) -> int:
+    results = figures.results(runs)
+    found = figures.figures(results, runs)
+    for table in (
+        report.of_settings(runs, results),
+        report.of_stages(runs),
+        report.worst(results),
+        report.of_figures(found),
+    ):
+        console.print(table)
+    FOLDER.mkdir(exist_ok=True)
+    report.picture(runs, results, FOLDER / "study.svg")
+    console.print(f"wrote {FOLDER / 'study.svg'}", soft_wrap=True)
+    return 0 if all(one.holds for one in found) else 1
 
 
 if __name__ == "__main__":

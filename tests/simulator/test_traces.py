@@ -156,6 +156,7 @@ SHIPPED = {
     "azfunc2019_queue_0c0c478d_60s": (51_573, 28_800),
     "azfunc2019_queue_1fa06535_60s": (273_379, 28_800),
     "azure_llm_2023_conv": (19_366, 3_502),
+    "mooncake_conversation_blocks": (12_031, 3_540),
     "mooncake_conversation_spread": (12_031, 3_540),
     "servegen_deepseek_r1_600s": (1_383_669, 86_400),
     "servegen_m_large_600s": (236_892_826, 14 * 86_400),

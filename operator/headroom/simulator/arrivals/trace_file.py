@@ -3,7 +3,8 @@
 Two formats, both CSV with a header, plain or gzipped:
 
     arrival_s,input_tokens,output_tokens    one row per request, sorted by time; tokens are not used
-                                            and may be empty; the header may be just `arrival_s`
+                                            here and may be empty; the header may be just
+                                            `arrival_s`, and a fourth column `block_ids` is ignored
     t_s,requests                            one row per bin: its start and its requests; bins have
                                             one length, start at 0 and have no gaps
 
@@ -30,7 +31,8 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
-REQUEST_HEADERS = ("arrival_s,input_tokens,output_tokens", "arrival_s")
+_WITH_TOKENS = "arrival_s,input_tokens,output_tokens"
+REQUEST_HEADERS = (_WITH_TOKENS, "arrival_s", f"{_WITH_TOKENS},block_ids")
 RATE_HEADER = "t_s,requests"
 _FAMILY_HEADER = re.compile(r"t_s(,[a-z][a-z0-9_]{0,60}){2,}")
 IN_MEMORY = 500_000
@@ -143,7 +145,8 @@ def _arrivals(lines: Iterator[tuple[int, str]], name: str, commas: int) -> Vecto
 def _checked(lines: Iterator[tuple[int, str]], name: str, commas: int) -> Iterator[float]:
     last_s = 0.0
     for number, line in lines:
-        head, _, tokens = line.partition(",")
+        head, *rest = line.split(",")
+        tokens = ",".join(rest[:2])
         if line.count(",") != commas:
             raise _fields(name, number, commas + 1, line)
         try:

@@ -1,0 +1,163 @@
+"""The figures of a study from its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from generation_study.cells import LLMD, Cell
+from generation_study.records import Record
+from generation_study.settings import HEADROOM, PEERS, Setting
+from headroom.simulator.generation.outcome import TokenScore
+
+Runs = Mapping[tuple[Cell, Setting], Record]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellResult:
+    """One cell: Headroom, the cheapest clairvoyant that keeps the promises, the cheapest peer."""
+
+    cell: Cell
+    headroom: TokenScore
+    clairvoyant: TokenScore | None
+    peer: tuple[Setting, TokenScore] | None
+
+    @property
+    def feasible(self) -> bool:
+        """Whether a clairvoyant keeps the promises."""
+        return self.clairvoyant is not None
+
+    @property
+    def excess(self) -> float | None:
+        """GPU-hours over the clairvoyant's."""
+        if self.clairvoyant is None:
+            return None
+        return self.headroom.gpu_hours / self.clairvoyant.gpu_hours
+
+    @property
+    def beaten(self) -> bool:
+        """Whether a peer's setting keeps the promises with fewer GPU-hours, or where we do not."""
+        if self.peer is None:
+            return False
+        return not self.headroom.kept or self.peer[1].gpu_hours < self.headroom.gpu_hours
+
+
+def results(runs: Runs) -> list[CellResult]:
+    """Return the result of every cell that Headroom has run."""
+    found = []
+    for cell in sorted({cell for cell, _ in runs}):
+        own = runs.get((cell, HEADROOM))
+        if own is None:
+            continue
+        of_cell = [record for (other, _), record in runs.items() if other == cell]
+        clairvoyants = [r.score for r in of_cell if r.setting.kind == "clairvoyant"]
+        peers = [r for r in of_cell if r.setting.kind in PEERS and r.score.kept]
+        best = min(peers, key=lambda r: r.score.gpu_hours, default=None)
+        kept = [score for score in clairvoyants if score.kept]
+        found.append(
+            CellResult(
+                cell=cell,
+                headroom=own.score,
+                clairvoyant=min(kept, key=lambda score: score.gpu_hours, default=None),
+                peer=None if best is None else (best.setting, best.score),
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One promised figure and what was measured."""
+
+    name: str
+    promised: str
+    measured: str
+    holds: bool
+
+
+def figures(found: Iterable[CellResult], runs: Runs) -> list[Figure]:
+    """Return the figures that the runs allow."""
+    cells = [one for one in found if one.cell.workload != LLMD]
+    feasible = [one for one in cells if one.feasible]
+    out: list[Figure] = []
+    if feasible:
+        out.extend(_over(feasible, runs))
+    published = [one for one in found if one.cell.workload == LLMD]
+    for one in published:
+        score = one.headroom
+        out.append(
+            Figure(
+                name="5 llm-d's stages",
+                promised="at least 98 % at 5.6 replicas or fewer",
+                measured=f"{100 * score.attainment:.1f} % at {score.mean_replicas:.2f} replicas",
+                holds=score.attainment >= 0.98 and score.mean_replicas <= 5.6,
+            )
+        )
+    return out
+
+
+def _over(feasible: list[CellResult], runs: Runs) -> list[Figure]:
+    count = len(feasible)
+    kept = sum(one.headroom.kept for one in feasible) / count
+    excess = [one.excess or 0.0 for one in feasible]
+    mean = sum(excess) / count
+    unbeaten = sum(not one.beaten for one in feasible) / count
+    flaps = [one.headroom.flaps_per_hour for one in feasible]
+    full = sum(one.headroom.full_share for one in feasible) / count
+    out = [
+        _figure(
+            "1 promises kept in feasible cells",
+            "at least 96 %",
+            f"{100 * kept:.0f} %",
+            kept >= 0.96,
+        ),
+        _figure("2 GPU-hours over the clairvoyant's", "at most 1.25", f"{mean:.2f}", mean <= 1.25),
+        _figure("4 not beaten", "at least 88 %", f"{100 * unbeaten:.0f} %", unbeaten >= 0.88),
+        _figure(
+            "7 looks with memory above 95 %", "at most 0.5 %", f"{100 * full:.2f} %", full <= 0.005
+        ),
+        _figure(
+            "10 flaps an hour, mean and worst",
+            "1; 4",
+            f"{sum(flaps) / count:.1f}; {max(flaps):.1f}",
+            sum(flaps) / count <= 1 and max(flaps) <= 4,
+        ),
+    ]
+    single = _single(feasible, runs)
+    if single is not None:
+        name, ratio = single
+        out.insert(
+            2,
+            _figure(
+                "3 cheapest single setting", "at least 1.5", f"{ratio:.2f} ({name})", ratio >= 1.5
+            ),
+        )
+    else:
+        out.insert(
+            2, _figure("3 cheapest single setting", "at least 1.5", "none keeps as many", True)
+        )
+    return out
+
+
+def _single(feasible: list[CellResult], runs: Runs) -> tuple[str, float] | None:
+    """Return the cheapest peer's setting that keeps as many cells, and its GPU-hours over ours."""
+    cells = [one.cell for one in feasible]
+    ours = sum(one.headroom.kept for one in feasible)
+    cost = sum(one.headroom.gpu_hours for one in feasible)
+    best: tuple[str, float] | None = None
+    for setting in sorted({s for _, s in runs if s.kind in PEERS}):
+        scores = _scores(runs, setting, cells)
+        if len(scores) < len(cells) or sum(score.kept for score in scores) < ours:
+            continue
+        ratio = sum(score.gpu_hours for score in scores) / cost
+        if best is None or ratio < best[1]:
+            best = (setting.name, ratio)
+    return best
+
+
+def _scores(runs: Runs, setting: Setting, cells: Collection[Cell]) -> list[TokenScore]:
+    return [runs[cell, setting].score for cell in cells if (cell, setting) in runs]
+
+
+def _figure(name: str, promised: str, measured: str, holds: bool) -> Figure:
+    return Figure(name=name, promised=promised, measured=measured, holds=holds)

@@ -1,0 +1,80 @@
+"""The finished runs of a study, one JSON line each, so that a study continues where it stopped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from generation_study.cells import Cell
+from generation_study.settings import Setting
+from headroom.simulator.generation.outcome import TokenScore
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One run."""
+
+    cell: Cell
+    setting: Setting
+    score: TokenScore
+
+
+def digest() -> str:
+    """Return the digest of the sources that a run depends on: others are not current."""
+    root = Path(__file__).parents[2] / "operator" / "headroom"
+    files = [
+        *sorted((root / "simulator" / "generation").rglob("*.py")),
+        *sorted((root / "scaling").rglob("*.py")),
+        Path(__file__).parent / "cells.py",
+    ]
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+def append(path: Path, record: Record, version: str) -> None:
+    """Add a run to the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = {
+        "version": version,
+        "cell": asdict(record.cell),
+        "setting": {"kind": record.setting.kind, "knobs": record.setting.knobs},
+        "score": asdict(record.score),
+    }
+    with path.open("a", encoding="ascii") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def load(path: Path, version: str) -> dict[tuple[Cell, Setting], Record]:
+    """Return the current runs of the file; a torn last line is left out."""
+    found: dict[tuple[Cell, Setting], Record] = {}
+    for line in _lines(path):
+        try:
+            each = json.loads(line)
+        except ValueError:
+            print("a line of the file of runs is torn: left out", file=sys.stderr)
+            continue
+        if each["version"] != version:
+            continue
+        knobs = tuple((knob, value) for knob, value in each["setting"]["knobs"])
+        setting = Setting(kind=each["setting"]["kind"], knobs=knobs)
+        score: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in each["score"].items()
+        }
+        record = Record(
+            cell=Cell(**each["cell"]),
+            setting=setting,
+            score=TokenScore(**score),
+        )
+        found[record.cell, record.setting] = record
+    return found
+
+
+def _lines(path: Path) -> Iterable[str]:
+    if not path.exists():
+        return ()
+    return path.read_text(encoding="ascii").splitlines()

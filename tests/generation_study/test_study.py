@@ -1,0 +1,118 @@
+"""The study: its cells, its kept runs and its figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generation_study import cells, figures, looks, records, settings
+from generation_study.cells import Cell
+from generation_study.records import Record
+from generation_study.settings import HEADROOM, Setting
+from headroom.simulator.generation.outcome import TokenScore
+
+SCORE = TokenScore(
+    requests=100,
+    attainment=1.0,
+    kept=True,
+    first_token_s=(0.1, 0.2, 0.3),
+    output_token_s=(0.01, 0.02, 0.03),
+    missed_first=0,
+    missed_output=0,
+    unanswered=0,
+    gpu_hours=10.0,
+    mean_replicas=5.0,
+    peak_replicas=8,
+    full_share=0.0,
+    preempted=0,
+    moves=4,
+    flaps=0,
+    flaps_per_hour=0.0,
+    broken_minutes=0,
+    longest_broken_s=0.0,
+    iterations=1000,
+    wall_s=0.1,
+)
+CELL = Cell(workload="family-0", engine="llama-8b-h100", start_s=30.0)
+CLAIRVOYANT = settings.CLAIRVOYANTS[0]
+PEER = Setting(kind="hpa-kv")
+
+
+def _runs(**scores: TokenScore) -> figures.Runs:
+    names = {"headroom": HEADROOM, "clairvoyant": CLAIRVOYANT, "peer": PEER}
+    return {
+        (CELL, names[name]): Record(cell=CELL, setting=names[name], score=score)
+        for name, score in scores.items()
+    }
+
+
+def test_splits_of_the_family_share_no_member() -> None:
+    develop, judge = (cells.family(split, 40) for split in ("develop", "judge"))
+
+    assert not {one.workload for one in develop} & {one.workload for one in judge}
+    assert {one.start_s for one in judge} == set(cells.STARTS_S)
+
+
+@pytest.mark.parametrize("cell", cells.family("develop", 2) + cells.mixes("develop")[:1])
+def test_drawn_cell_needs_a_few_replicas(cell: Cell) -> None:
+    requests = cells.requests_of(cell)
+
+    needed = cells._replicas(cells.service_of(cell).engine, requests, cells.service_of(cell))
+    assert 4.0 < needed < 6.5
+    assert requests.duration_s > 5_000
+
+
+def test_mix_doubles_its_prompts_half_way_at_the_same_rate() -> None:
+    requests = cells.requests_of(cells.mixes("develop")[0])
+    late = requests.arrival_s > requests.duration_s / 2
+
+    prompts = requests.prompt_tokens
+    assert prompts[late].mean() == pytest.approx(2 * prompts[~late].mean(), rel=0.1)
+    assert late.mean() == pytest.approx(0.5, abs=0.03)
+
+
+def test_kept_runs_of_another_version_and_torn_lines_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    record = Record(cell=CELL, setting=CLAIRVOYANT, score=SCORE)
+    records.append(path, record, "now")
+    records.append(path, record, "before")
+    with path.open("a") as file:
+        file.write('{"version": "now", "ce')
+
+    assert records.load(path, "now") == {(CELL, CLAIRVOYANT): record}
+    assert not records.load(path, "later")
+
+
+def test_peer_that_keeps_with_fewer_gpu_hours_beats() -> None:
+    cheaper = replace(SCORE, gpu_hours=9.0)
+    [beaten] = figures.results(_runs(headroom=SCORE, clairvoyant=SCORE, peer=cheaper))
+    [unbeaten] = figures.results(
+        _runs(headroom=SCORE, clairvoyant=SCORE, peer=replace(cheaper, kept=False))
+    )
+
+    assert beaten.beaten
+    assert not unbeaten.beaten
+    assert unbeaten.excess == 1.0
+
+
+def test_cell_that_no_clairvoyant_keeps_counts_in_no_figure() -> None:
+    runs = _runs(headroom=SCORE, clairvoyant=replace(SCORE, kept=False))
+
+    assert figures.figures(figures.results(runs), runs) == []
+
+
+def test_single_setting_must_keep_as_many_cells_to_count() -> None:
+    dear = replace(SCORE, gpu_hours=16.0)
+    runs = _runs(headroom=SCORE, clairvoyant=SCORE, peer=dear)
+
+    named = {one.name: one for one in figures.figures(figures.results(runs), runs)}
+
+    assert named["3 cheapest single setting"].measured == "1.60 (hpa-kv)"
+    assert all(one.holds for one in named.values())
+
+
+def test_look_at_judge_without_a_reason_is_refused() -> None:
+    with pytest.raises(ValueError, match="--why"):
+        looks.record(10, " ")
