@@ -83,7 +83,7 @@ def test_same_seed_gives_the_same_outcome() -> None:
 def test_decision_scales_up_when_the_load_exceeds_its_replicas() -> None:
     service = replace(SMALL, initial_replicas=1)
 
-    outcome = simulate_tokens(service, _steady(12.0, 2_000), autoscaler("headroom"), 1)
+    outcome = simulate_tokens(service, _steady(45.0, 6_000), autoscaler("headroom"), 1)
 
     assert outcome.moves
     assert outcome.moves[0].after > 1
