@@ -57,6 +57,8 @@ class FakeRecorder:
     def gateway_rates(self, service: Any, rates: Any) -> None:
         self.rates = dict(rates)
 
+    def generated(self, service: Any, decision: Any, measured: Any) -> None: ...
+
     def tokens_measured(self, service: Any, measured: Any, room: float) -> None:
         self.tokens.append((dict(measured), room))
 

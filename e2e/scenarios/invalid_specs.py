@@ -267,12 +267,26 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
     *(
         InvalidSpec(
             why=f"{promise} of a server that does not measure it",
-            path="spec.slo",
-            value={"latency": {"target": "5s"}, promise: {"target": "500ms"}},
+            path="spec",
+            value={
+                "runtime": {
+                    "image": "registry.example/server:1",
+                    "profile": "triton",
+                    "maxBatchSize": 8,
+                },
+                "slo": {"latency": {"target": "5s"}, promise: {"target": "500ms"}},
+            },
             field=f"spec.slo.{promise}",
-            says="runtime.profile must be one of vllm, sglang",
+            says="runtime.profile must be one of headroom, vllm, sglang",
         )
         for promise in ("timeToFirstToken", "timePerOutputToken")
+    ),
+    InvalidSpec(
+        why="no promise at all",
+        path="spec.slo",
+        value={"queueDepth": 8},
+        field="spec.slo.latency",
+        says="slo must set latency, timeToFirstToken or timePerOutputToken",
     ),
     InvalidSpec(
         why="model with another digest",

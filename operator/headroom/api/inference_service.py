@@ -78,7 +78,7 @@ class InferenceService:
     @property
     def warmup_max_latency(self) -> Duration:
         """Maximum latency of warm-up requests."""
-        return self.spec.warmup.max_latency or self.spec.slo.latency.target
+        return self.spec.warmup.max_latency or self.spec.slo.whole_answer
 
     def floor_at(self, now_s: float, lead_s: float = 0.0) -> Floor:
         """Return the minimum of replicas now or within `lead_s`, and the schedule that sets it."""
@@ -95,8 +95,9 @@ class InferenceService:
         slo, scaling = self.spec.slo, self.spec.scaling
         up, down = scaling.scale_up, scaling.scale_down
         return Policy(
-            latency_target_s=slo.latency.target.seconds,
-            latency_percentile=slo.latency.percentile / 100,
+            latency_target_s=slo.whole_answer.seconds,
+            latency_percentile=(slo.latency.percentile if slo.latency else 95) / 100,
+            token_targets=slo.token_targets,
             queue_depth=slo.queue_depth,
             utilization_ceiling=slo.utilization_ceiling,
             min_replicas=max(1, least),

@@ -21,6 +21,7 @@ from headroom.api.telemetry_source import Telemetry
 from headroom.api.token_objectives import TOKEN_RULES, TokenObjective
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.api.warmup import Latency, Warmup
+from headroom.scaling.token_values import Target, TokenTargets
 from headroom.scaling.values import RateLimit
 
 StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
@@ -51,11 +52,22 @@ class LatencyObjective(Value):
     """Maximum latency at the percentile."""
 
 
+ANSWER_TOKENS = 1000
+LONGEST_ANSWER = Duration.parse("10m")
+
+
+def _target(objective: LatencyObjective | TokenObjective | None) -> Target | None:
+    if objective is None:
+        return None
+    return Target(percentile=objective.percentile / 100, seconds=objective.target.seconds)
+
+
 class ServiceLevel(Value):
     """Service level objectives."""
 
-    latency: LatencyObjective
-    """Tail latency, measured by the server from the arrival of a request to its response."""
+    latency: LatencyObjective | None = None
+    """Tail latency, measured by the server from the arrival of a request to its response. Required
+    unless timeToFirstToken or timePerOutputToken is set."""
     time_to_first_token: TokenObjective | None = None
     """Time from the arrival of a request to its first token, for generative servers."""
     time_per_output_token: TokenObjective | None = None
@@ -70,7 +82,44 @@ class ServiceLevel(Value):
     """Share of one-minute windows that must meet the latency target; the rest, over 28 days, is the
     error budget. It is used for reports and alerts, not for decisions."""
 
+    @property
+    def whole_answer(self) -> Duration:
+        """Time within which an answer is of use: the latency target, where there is one.
+
+        Without one it bounds requests in flight and warm-up, and no condition depends on it: an
+        answer of 1000 tokens within both token SLOs, at most ten minutes.
+        """
+        if self.latency is not None:
+            return self.latency.target
+        first, token = self.time_to_first_token, self.time_per_output_token
+        if token is None:
+            return LONGEST_ANSWER
+        seconds = token.target.seconds * ANSWER_TOKENS
+        seconds += first.target.seconds if first is not None else 0.0
+        return Duration.of_seconds(min(seconds, LONGEST_ANSWER.seconds))
+
+    @property
+    def token_targets(self) -> TokenTargets | None:
+        """The promises of a generating service; None without one on tokens."""
+        if self.time_to_first_token is None and self.time_per_output_token is None:
+            return None
+        return TokenTargets(
+            first_token=_target(self.time_to_first_token),
+            output_token=_target(self.time_per_output_token),
+            latency=_target(self.latency),
+        )
+
     rules = (
+        Rule(
+            field="latency",
+            cel="has(self.latency) || has(self.timeToFirstToken) || has(self.timePerOutputToken)",
+            holds=lambda slo: (
+                slo.latency is not None
+                or slo.time_to_first_token is not None
+                or slo.time_per_output_token is not None
+            ),
+            message="slo must set latency, timeToFirstToken or timePerOutputToken",
+        ),
         Rule(
             field="objective",
             cel="self.objective >= 0.5 && self.objective <= 0.9999",

@@ -19,9 +19,15 @@ from headroom.api.conditions import Condition, Conditions, shortened
 from headroom.api.conditions import read as conditions_of
 from headroom.api.demand_status import DemandStatus, demand_status
 from headroom.api.durations import Duration
+from headroom.api.generation_status import (
+    GenerationStatus,
+    TokenPromiseStatus,
+    generation_status,
+)
 from headroom.api.status_types import Count, Text, Time, Word, rounded
 from headroom.api.timestamps import rfc3339
 from headroom.api.values import MapBy, Value
+from headroom.scaling.token_values import GenerationMeasurement
 from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal, Signals
 
 MAX_CHECKPOINT = 16_384
@@ -203,6 +209,7 @@ class Status(Value):
     signals: SignalsStatus | None = None
     demand: DemandStatus | None = None
     model: ModelStatus | None = None
+    generation: GenerationStatus | None = None
     cold_start: ColdStartStatus | None = None
     slo: SloStatus | None = None
     checkpoint: Annotated[str, Field(max_length=MAX_CHECKPOINT)] | None = None
@@ -262,6 +269,7 @@ def _parent(stored: Any, path: Sequence[int | str]) -> Any:
 _PARTS: tuple[type[Value], ...] = (
     *(CounterfactualStatus, RecommendationStatus, DecisionStatus, GatewayStatus),
     *(SignalsStatus, DemandStatus, ModelStatus, ColdStartStatus, SloStatus),
+    *(GenerationStatus, TokenPromiseStatus),
 )
 _TEXTS = {
     field.alias
@@ -281,6 +289,7 @@ def build(
     decision: Decision | None = None,
     slo: SloStatus | None = None,
     tokens: Mapping[str, float | None] | None = None,
+    generated: GenerationMeasurement | None = None,
     gateway: GatewayStatus | None = None,
     checkpoint: Mapping[str, Any] | None = None,
     estimated_misses_per_cold_start: float | None = None,
@@ -303,6 +312,7 @@ def build(
         signals=_signals(decision, tokens or {}, gateway) if decision else None,
         demand=demand_status(decision) if decision else None,
         model=_model(decision.cost) if decision and decision.cost else None,
+        generation=generation_status(decision.generation, generated) if decision else None,
         cold_start=(
             ColdStartStatus(
                 p90=duration_text(decision.cold_start_s),

@@ -40,7 +40,8 @@ class Warmup(Value):
     requests: Annotated[int, Field(ge=1, le=1000)] = 16
     """Number of warm-up requests."""
     max_latency: Latency | None = None
-    """Maximum latency of the warm-up requests. Default: slo.latency.target."""
+    """Maximum latency of the warm-up requests. Default: slo.latency.target; without it
+    10m, or less where both token SLOs allow less for 1000 tokens."""
     timeout: Annotated[Duration, Within("1s", "24h")] = Duration.parse("10m")
     """Maximum time from the start of the container until the replica is warm."""
 

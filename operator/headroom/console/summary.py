@@ -133,6 +133,11 @@ class ServiceSummary:
     percentile: int | None
     target: str | None
     latency: str | None
+    first_token: str | None
+    """Measured time to first token and its target; None without an SLO on it."""
+    output_token: str | None
+    generation: str
+    """What binds a generating replica, its memory and its tokens per second; empty if none."""
     """The measured percentile; `unbounded` where too many requests missed."""
     arrivals_rps: float | None
     demand: DemandStatus | None
@@ -160,6 +165,14 @@ class ServiceSummary:
     """Time of the last decision, RFC 3339."""
     slo: SloStatus | None
     conditions: Conditions
+
+
+def _promise(slo: Manifest, field: str, measured: str | None) -> str | None:
+    objective = _of(slo, field)
+    if not objective:
+        return None
+    percentile = _number(objective.get("percentile")) or 95
+    return f"{measured or 'unknown'} (p{percentile:g}, target {objective.get('target')})"
 
 
 def summarize(service: Manifest, accelerators_per_replica: int | None = None) -> ServiceSummary:
@@ -190,6 +203,13 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
         percentile=_number(objective.get("percentile")),
         target=_text(objective.get("target")),
         latency=signals.latency if signals else None,
+        first_token=_promise(
+            slo, "timeToFirstToken", signals.time_to_first_token if signals else None
+        ),
+        output_token=_promise(
+            slo, "timePerOutputToken", signals.time_per_output_token if signals else None
+        ),
+        generation=status.generation.sentence if status.generation else "",
         arrivals_rps=signals.arrivals_per_second if signals else None,
         demand=status.demand,
         waiting=signals.waiting if signals else None,

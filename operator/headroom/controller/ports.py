@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from headroom.api import InferenceService
 from headroom.scaling import Decision
+from headroom.scaling.token_values import GenerationDecision, GenerationMeasurement
 from headroom.telemetry.prometheus_pages import ScrapedPage
 
 Manifest = dict[str, Any]
@@ -143,6 +144,15 @@ class Recorder(Protocol):
         self, service: InferenceService, measured: Mapping[str, float | None], room: float
     ) -> None:
         """Show each token SLO's measurement, in seconds, and the capacity factor."""
+        ...
+
+    def generated(
+        self,
+        service: InferenceService,
+        decision: GenerationDecision | None,
+        measured: GenerationMeasurement | None,
+    ) -> None:
+        """Show tokens per second, KV memory, capacity and what binds; nothing without tokens."""
         ...
 
     def judged(self, service: InferenceService, *, kept: bool) -> None:

@@ -168,6 +168,7 @@ class Reconciler:
             gateway=decided.after.gateway,
             misses_per_cold_start=_misses_per_cold_start(service, decided),
             tokens=decided.tokens.measured,
+            generated=decided.after.rates.measurement,
             failure=failure,
             accelerators=_difference(service, workload),
         )
@@ -251,12 +252,14 @@ class Reconciler:
     ) -> None:
         """Update metrics, the error budget and the console, on which nothing depends."""
         service, decision = inputs.service, decided.decision
-        self._judge(context, inputs.policy, service, decision)
+        tokens_missed = any(one.missed for one in decided.tokens.measured)
+        self._judge(context, inputs.policy, service, decision, tokens_missed=tokens_missed)
         self._recorder.decided(service, decision)
         self._recorder.gateway_rates(service, decided.after.gateway.rates)
         self._recorder.tokens_measured(
             service, decided.tokens.by_name(), decided.tokens.capacity_factor
         )
+        self._recorder.generated(service, decision.generation, decided.after.rates.measurement)
         if self._listener is not None:
             self._listener.on_decision(
                 Evaluation(
@@ -282,14 +285,22 @@ class Reconciler:
             _log.warning(words, name, failure.text)
 
     def _judge(
-        self, context: ServiceContext, policy: Policy, service: InferenceService, decision: Decision
+        self,
+        context: ServiceContext,
+        policy: Policy,
+        service: InferenceService,
+        decision: Decision,
+        *,
+        tokens_missed: bool,
     ) -> None:
         """Enter into the error budget whether the SLO was met in the minute that has ended."""
         before, known = context.report.budget, context.decide.service
         gateway = known.gateway
         windows = gateway.windows if gateway.watched else known.state.windows
         freshness = gateway.freshness(decision.signals.freshness)
-        budget = judged(before, policy, windows, freshness, decision.time_s)
+        budget = judged(
+            before, policy, windows, freshness, decision.time_s, tokens_missed=tokens_missed
+        )
         context.report.budget = budget
         kept, missed = budget.recent_kept & 1, budget.recent_missed & 1
         if budget is not before and kept | missed:
@@ -430,7 +441,7 @@ def _misses_per_cold_start(service: InferenceService, decided: DecisionResult) -
         return None
     return misses_per_cold_start(
         decided.decision.cold_start_s,
-        service.spec.slo.latency.target.seconds,
+        service.spec.slo.whole_answer.seconds,
         decided.after.idle.arrivals_rps,
     )
 

@@ -14,6 +14,11 @@ from prometheus_client.registry import Collector
 from headroom.api import InferenceService
 from headroom.ops.service_gauges import Family, ServiceGauges
 from headroom.scaling import Decision, DemandKnown, Obstacle
+from headroom.scaling.token_values import (
+    Binding,
+    GenerationDecision,
+    GenerationMeasurement,
+)
 
 _TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 
@@ -137,6 +142,25 @@ class OperatorMetrics:
             self._of_services.show(owner, _OBJECTIVE_LATENCY, measured.get(name), name)
         self._of_services.show(owner, _CAPACITY_FACTOR, room if measured else None)
 
+    def generated(
+        self,
+        service: InferenceService,
+        decision: GenerationDecision | None,
+        measured: GenerationMeasurement | None,
+    ) -> None:
+        """Show tokens per second, KV memory, capacity and what binds; nothing without tokens."""
+        owner = (service.namespace, service.name)
+        found = measured or GenerationMeasurement()
+        self._of_services.show(owner, _TOKENS, found.generated_tokens_per_s, "generated")
+        self._of_services.show(owner, _TOKENS, found.prompt_tokens_per_s, "computed")
+        self._of_services.show(owner, _KV_USED, found.kv_used_share)
+        capacity = None if decision is None else decision.capacity_rps
+        self._of_services.show(owner, _GENERATING_CAPACITY, capacity)
+        binding = None if decision is None else decision.binding
+        for one in Binding:
+            shown = None if binding is None else float(one is binding)
+            self._of_services.show(owner, _BINDING, shown, one.value)
+
     def judged(self, service: InferenceService, *, kept: bool) -> None:
         """Count a one-minute SLO window with traffic."""
         owner = (service.namespace, service.name)
@@ -209,6 +233,10 @@ _GATEWAY_RATES = {
 }
 _OBJECTIVE_LATENCY = "headroom_service_token_latency_seconds"
 _OBJECTIVE_TARGET = "headroom_service_token_latency_target_seconds"
+_TOKENS = "headroom_service_tokens_per_second"
+_KV_USED = "headroom_service_kv_used_ratio"
+_GENERATING_CAPACITY = "headroom_service_generating_capacity_per_second"
+_BINDING = "headroom_service_generation_binding"
 _CAPACITY_FACTOR = "headroom_service_token_slo_capacity_factor"
 _OF_SERVICES = {
     _SLO_WINDOWS: Family(
@@ -232,6 +260,15 @@ _OF_SERVICES = {
     ),
     _OBJECTIVE_LATENCY: Family(text="Latency at the percentile of a token SLO.", label="slo"),
     _OBJECTIVE_TARGET: Family(text="Target of a token SLO.", label="slo"),
+    _TOKENS: Family(
+        text="Tokens generated, and prompt tokens computed, by all replicas in the last minute.",
+        label="kind",
+    ),
+    _KV_USED: Family(text="Share of the KV memory in use, of the replica with the largest."),
+    _GENERATING_CAPACITY: Family(
+        text="Requests per second that a generating replica carries within all bounds."
+    ),
+    _BINDING: Family(text="1 for what bounds the rate of a generating replica.", label="bound"),
     _CAPACITY_FACTOR: Family(
         text="Factor by which capacity is increased to meet token SLOs; 1 without need."
     ),
@@ -267,7 +304,7 @@ def _measurements(service: InferenceService, decision: Decision) -> dict[str, fl
         decision.late_share,
         signals.waiting.value,
         signals.latency_s.value,
-        slo.latency.target.seconds,
+        None if slo.latency is None else slo.latency.target.seconds,
         decision.utilization,
         slo.objective,
         slo.utilization_ceiling,

@@ -216,6 +216,17 @@ class TokenMeasurement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationMeasurement:
+    """What all replicas generate, for people; None where their servers do not say."""
+
+    generated_tokens_per_s: float | None = None
+    prompt_tokens_per_s: float | None = None
+    """Computed ones, without those found in a cache."""
+    kv_used_share: float | None = None
+    """Of the replica with the largest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationDecision:
     """What a decision about a generating service is made from."""
 

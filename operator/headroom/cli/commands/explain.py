@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from headroom.adapters.kubernetes_api import KubernetesApi
-    from headroom.api.status import DecisionStatus, Status
+    from headroom.api.status import DecisionStatus, SignalsStatus, Status
 
 
 def explain(
@@ -137,18 +137,33 @@ def _signals(service: Mapping[str, Any], status: Status) -> str:
     slo, signals = service["spec"]["slo"], status.signals
     if signals is None:
         return "No metrics yet."
-    latency = slo["latency"]
-    name = f"p{latency.get('percentile', 95)}"
+    latency = slo.get("latency")
     where = " at the gateway" if signals.latency_source == "Gateway" else ""
     busy, ceiling = _share(signals.utilization), _share(slo.get("utilizationCeiling"))
     measured = (
         f"{_number(signals.arrivals_per_second)} arrivals/s",
         f"{_number(signals.waiting)} waiting",
-        f"{name} {signals.latency or 'unknown'}{where} (target {latency['target']})",
+        *_latencies(slo, latency, signals, where),
         f"utilization {busy} (ceiling {ceiling})",
         f"metrics {signals.freshness}",
     )
     return ", ".join(measured)
+
+
+def _latencies(
+    slo: Mapping[str, Any], latency: Mapping[str, Any] | None, signals: SignalsStatus, where: str
+) -> Iterator[str]:
+    """Yield each promise with its measurement."""
+    if latency is not None:
+        found = signals.latency or "unknown"
+        yield f"p{latency.get('percentile', 95)} {found}{where} (target {latency['target']})"
+    for name, field, measured in (
+        ("time to first token", "timeToFirstToken", signals.time_to_first_token),
+        ("time per output token", "timePerOutputToken", signals.time_per_output_token),
+    ):
+        if (one := slo.get(field)) is not None:
+            found = measured or "unknown"
+            yield f"p{one.get('percentile', 95)} of {name} {found} (target {one['target']})"
 
 
 def _promise(status: Status) -> Iterator[str]:
@@ -158,6 +173,11 @@ def _promise(status: Status) -> Iterator[str]:
     demand, slo = status.demand, status.slo
     if demand is not None and demand.known != DemandKnown.EXACT:
         yield f"Demand is {demand.sentence}"
+    if (generation := status.generation) is not None:
+        if generation.sentence:
+            yield f"Generation: {generation.sentence}"
+        for unknown in generation.unknown:
+            yield f"Not known: {unknown}"
     if slo is not None and slo.sentence:
         yield slo.sentence[0].upper() + slo.sentence[1:]
 

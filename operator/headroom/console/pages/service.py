@@ -89,6 +89,15 @@ def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
         ("Ready", fmt.number(row.ready), share),
         ("Accelerators", fmt.number(row.accelerators), row.accelerator),
     ]
+    for name, promise in (
+        ("First token", row.first_token),
+        ("Per output token", row.output_token),
+    ):
+        if promise is not None:
+            measured, _, target = promise.partition(" (")
+            held.append((name, measured, target.rstrip(")")))
+    if row.generation:
+        held.append(("Generation", row.generation.partition(",")[0], row.generation))
     if cost is not None:
         less = f"accelerator-hours; {fmt.number(cost.peak_hours)} if always at the peak"
         held.append((f"Used in {fmt.span(cost.watched_s)}", fmt.number(cost.hours), less))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from headroom.api import InferenceService
 from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI, rejected_at_gateway
 from headroom.controller.decide.scale_to_zero import IdleTracker, post_rule_inputs
+from headroom.controller.decide.token_rates import NO_TOKENS, TokenRates
 from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOController
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.scaling import Decision, Observation, Policy, State, decide
@@ -27,6 +28,8 @@ class ServiceState:
     gateway: GatewaySLI = DIRECT
     """Latency and rejections as clients see them, where gateways count them."""
     idle: IdleTracker = field(default_factory=IdleTracker)
+    rates: TokenRates = NO_TOKENS
+    """Tokens per second, where the servers generate."""
     failed_ticks: int = 0
     """Ticks in a row in which the decision ended with an exception, up to now."""
 
@@ -110,6 +113,7 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
             tokens=tokens.update(policy, hold_for_token_slo(policy, post_inputs, first)),
             gateway=gateway,
             idle=idle,
+            rates=known.rates.observe(observation.samples, now_s),
         ),
     )
 

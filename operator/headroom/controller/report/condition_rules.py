@@ -23,6 +23,7 @@ from headroom.controller.report.condition_result import (
     condition_result,
     join,
 )
+from headroom.controller.report.token_conditions import token_feasibility
 from headroom.resources.names import client_port, client_service
 from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values import Freshness, PodState, Reason
@@ -242,12 +243,14 @@ def _slo_met(tick: TickResult) -> _Condition:
             StatusReason.METRICS_MISSING,
             "metrics are missing, so the latency is not known",
         )
-    latency = tick.service.spec.slo.latency
-    measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
-    where = " at the gateway" if tick.gateway.watched else ""
-    message = f"p{latency.percentile} is {measured}{where}, the target is {latency.target}"
+    latency, message = tick.service.spec.slo.latency, ""
+    if latency is not None:
+        measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
+        where = " at the gateway" if tick.gateway.watched else ""
+        message = f"p{latency.percentile} is {measured}{where}, the target is {latency.target}"
     message = join(message, *(one.message for one in tick.tokens))
-    if signal.value > latency.target.seconds or any(one.missed for one in tick.tokens):
+    late = latency is not None and signal.value > latency.target.seconds
+    if late or any(one.missed for one in tick.tokens):
         return _FALSE, StatusReason.ABOVE_TARGET, f"{message}; {_above_target_step(tick)}"
     if any(one.value_s is None for one in tick.tokens):
         return _UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, message
@@ -272,10 +275,15 @@ def _above_target_step(tick: TickResult) -> str:
 
 
 def _slo_feasible(tick: TickResult) -> _Condition:
+    generation = tick.decision.generation
+    if generation is not None and generation.identification.known:
+        return token_feasibility(tick, generation)
     floor_s = tick.decision.floor_latency_s
     if floor_s is None:
         return _UNKNOWN, StatusReason.COST_UNKNOWN, "the cost of a batch is not known yet"
     latency = tick.service.spec.slo.latency
+    if latency is None:
+        return _UNKNOWN, StatusReason.COST_UNKNOWN, "the cost of an iteration is not known yet"
     message = f"an idle replica answers in {duration_text(floor_s)}, the target is {latency.target}"
     if not tick.more_cannot_help:
         return (

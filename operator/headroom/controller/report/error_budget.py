@@ -118,9 +118,17 @@ class ErrorBudget:
 
 
 def judged(
-    budget: ErrorBudget, policy: Policy, windows: Windows, freshness: Freshness, now_s: float
+    budget: ErrorBudget,
+    policy: Policy,
+    windows: Windows,
+    freshness: Freshness,
+    now_s: float,
+    *,
+    tokens_missed: bool = False,
 ) -> ErrorBudget:
     """Process the minute that has ended since the last tick, if one has.
+
+    A minute in which a token SLO was missed was missed.
 
     Ticks that are more than a minute apart leave minutes out.
     """
@@ -131,6 +139,7 @@ def judged(
     if freshness is Freshness.FRESH and watched_s >= MINUTE_S + ago_s:
         total = windows.total(MINUTE_S, ago_s=ago_s)
         kept = held(windows.bounds_s, total, policy.latency_percentile, policy.latency_target_s)
+        kept = kept and not tokens_missed
     return budget.judge(minute - 1, kept)
 
 

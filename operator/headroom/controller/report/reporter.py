@@ -68,6 +68,7 @@ class Reporter:
                 else None
             ),
             tokens={one.name: one.value_s for one in tick.tokens},
+            generated=tick.generated,
             slo=_slo(state.budget, tick.service.spec.slo.objective, tick.decision),
             estimated_misses_per_cold_start=tick.misses_per_cold_start,
             checkpoint=checkpoint(),

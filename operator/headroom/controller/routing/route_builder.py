@@ -119,7 +119,7 @@ def in_flight(service: InferenceService, cost: CostModel | None, replicas: int) 
     if per_replica is None:
         if cost is None:
             return None
-        per_replica = in_flight_per_replica(cost, service.spec.slo.latency.target.seconds)
+        per_replica = in_flight_per_replica(cost, service.spec.slo.whole_answer.seconds)
     return per_replica * max(1, replicas)
 
 
