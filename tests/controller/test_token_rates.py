@@ -63,7 +63,9 @@ def test_rate_of_a_new_and_of_a_restarted_pod_begins_at_its_page() -> None:
 
 
 def test_rate_forgets_what_is_older_than_a_minute() -> None:
-    ticks = [(2.0 * tick, {"a": page(1000.0 if tick else 0.0)}) for tick in range(40)]
+    ticks: list[tuple[float, dict[str, GenerationSample | None]]] = [
+        (2.0 * tick, {"a": page(1000.0 if tick else 0.0)}) for tick in range(40)
+    ]
     found = observed(*ticks).measurement
     assert found is not None
     assert found.generated_tokens_per_s == 0.0
