@@ -1,0 +1,1 @@
+"""Exports the cost of vLLM's iterations as Prometheus counters."""
