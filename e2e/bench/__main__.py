@@ -18,6 +18,7 @@ from bench import (
     gateway,
     gateway_life,
     generation,
+    generation_front,
     gpu,
     reaction,
     routing_hours,
@@ -43,6 +44,7 @@ WIDTH_WITHOUT_TERMINAL = 120
 
 ALONE: dict[str, Callable[[], Sequence[Figure]]] = {
     "decision": decision.measure,
+    "front-generation": generation_front.measure,
     "gateway": gateway.measure,
     "generation": generation.measure,
     "gpu": gpu.measure,
@@ -62,6 +64,7 @@ TITLES = {
     "decision": "The decision",
     "gateway": "The gateway",
     "generation": "Text generation",
+    "front-generation": "The front of generated text, and its scheduler",
     "gpu": "Real models on a device",
     "server": "The model server",
     "simulator": "The simulator",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -97,6 +98,8 @@ class GenerationService:
         self._closing = ClosePolicy(generator)
         # one: a queue of long prompts waits in the order of arrival and takes one core
         self._encoder = ThreadPoolExecutor(1, "tokenizer")
+        # unique, not secret: a system call per request would give up the interpreter's lock
+        self._ids, self._answers = secrets.token_hex(12), itertools.count()
 
     async def serve(
         self, parse: Parse, make_form: MakeForm, scope: Scope, receive: Receive, send: Send
@@ -177,7 +180,7 @@ class GenerationService:
             key=generator.key,
         )
         prefix = "chatcmpl-" if isinstance(call, ChatCall) else "cmpl-"
-        head = Head(prefix + secrets.token_hex(16), int(time.time()), generator.model)
+        head = Head(prefix + self._new_id(), int(time.time()), generator.model)
         form = make_form(call, head, text)
         context = AnswerContext(call, text, form, requests, _echoes(call, encoded, text), run.stop)
         looked = None if fresh else await self._look(call, requests)
@@ -196,6 +199,9 @@ class GenerationService:
         if trace is not None and looked.hit is not None:
             trace.source = looked.hit.source
         return looked
+
+    def _new_id(self) -> str:
+        return f"{self._ids}{next(self._answers):08x}"
 
     async def _collect(
         self,

@@ -126,26 +126,27 @@ class Admission:
         return late
 
     def _check_room(self, request: GenerationRequest) -> None:
-        state, lines = self._state, (self._state.interactive, self._state.batch)
-        count, tokens = sum(line.count for line in lines), sum(line.tokens for line in lines)
+        state, options = self._state, self._state.options
+        line, other = state.interactive, state.batch
+        count = line.count + other.count
         if not count:
             return  # a short bound must not exclude a long prompt
-        wait_s, own = self.expected_wait_s(), len(request.prompt)
+        tenant, own, tokens = request.tenant, len(request.prompt), line.tokens + other.tokens
         share = BATCH_SHARE if request.batch_class else 1.0
-        most = max(1, int(share * state.options.max_waiting_requests))
-        most_tokens = int(share * state.options.max_waiting_tokens)
+        most = max(1, int(share * options.max_waiting_requests))
+        most_tokens = int(share * options.max_waiting_tokens)
         free, free_tokens = most - count, most_tokens - tokens
         if free < 1:
-            self._refuse(f"at most {most} requests may wait", wait_s)
+            self._refuse(f"at most {most} requests may wait")
         if own > free_tokens:
-            self._refuse(f"at most {most_tokens} tokens may wait", wait_s)
-        if own > most_tokens + state.memory.tokens - tokens - state.running_tokens:
-            self._refuse("running and waiting requests have too many tokens", wait_s)
-        if sum(line.requests_of(request.tenant) for line in lines) > free:
-            self._refuse("a tenant may wait with at most as many requests as are free", wait_s)
-        if own + sum(line.tokens_of(request.tenant) for line in lines) > free_tokens:
-            self._refuse("a tenant may wait with at most as many tokens as are free", wait_s)
+            self._refuse(f"at most {most_tokens} tokens may wait")
+        if own > free_tokens + state.memory.tokens - state.running_tokens:
+            self._refuse("running and waiting requests have too many tokens")
+        if line.requests_of(tenant) + other.requests_of(tenant) > free:
+            self._refuse("a tenant may wait with at most as many requests as are free")
+        if own + line.tokens_of(tenant) + other.tokens_of(tenant) > free_tokens:
+            self._refuse("a tenant may wait with at most as many tokens as are free")
 
-    def _refuse(self, why: str, wait_s: float | None) -> None:
-        retry_s = retry_after_s(wait_s, self._chance())
+    def _refuse(self, why: str) -> None:
+        retry_s = retry_after_s(self.expected_wait_s(), self._chance())
         raise QueueFullError(f"{why}; try again after {retry_s} s", retry_after_s=retry_s)

@@ -18,6 +18,10 @@ LEAST_CHUNK = 16
 """Smaller parts of a prompt are not worth an iteration's attention, unless nothing else runs."""
 
 
+HELD_SHARE = 0.5
+"""Of the time for prompts, what a long prompt whose turn it is keeps while others are served."""
+
+
 class PromptFill:
     """Adds chunks of prompts to one iteration."""
 
@@ -41,7 +45,9 @@ class PromptFill:
         first = min((one for one in (*state.prefilling[:1], head) if one), key=order, default=None)
         if first is None:
             return
-        budget, at, may_start = self._pace(first, due_within_s), 0, True
+        whole, at, may_start = self._pace(first, due_within_s), 0, True
+        held = self._held(first, whole)
+        budget = whole if held is None else self._beside(held, whole)
         while self.room > 0:
             head = self._head() if may_start else None
             current = state.prefilling[at] if at < len(state.prefilling) else None
@@ -58,6 +64,26 @@ class PromptFill:
             if current.key not in self.seen:
                 self._add(current, budget)
             at += 1
+        if held is not None:
+            self._add(held, whole)
+
+    def _held(self, first: LiveSequence, budget: Pace) -> LiveSequence | None:
+        """Return the first prompt if it runs and does not end now, while others wait behind it.
+
+        Then the others are served first, from what it does not need to progress: a short prompt
+        does not wait until a long one is complete.
+        """
+        state = self.state
+        if first is not (state.prefilling or (None,))[0] or not self.state.cost.known:
+            return None
+        others = len(state.prefilling) > 1 or self._head() is not None
+        return first if others and self._size(first, budget) < first.remaining else None
+
+    def _beside(self, held: LiveSequence, budget: Pace) -> Pace:
+        """Return the budget of the prompts behind the one that is held."""
+        self.seen.add(held.key)
+        reserved_s = HELD_SHARE * budget.partial_s
+        return Pace(budget.partial_s - reserved_s, budget.finishing_s - reserved_s)
 
     def _head(self) -> LiveSequence | None:
         state = self.state
