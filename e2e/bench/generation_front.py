@@ -1,4 +1,4 @@
-"""CPU of the generating front, per request and token, beside a bare ASGI stream; the scheduler's.
+"""CPU of the generating front compared with a bare ASGI stream, and of the scheduler.
 
 Both servers run at once, each in a process of its own, with the same emulated device, and are
 loaded in turn by the same closed loop. Seconds are those of the event loop's thread: the device
@@ -49,8 +49,8 @@ def measure() -> Sequence[Figure]:
         ) as bare,
         started(["-m", "headroom_server"], port, "/v2/health/ready", **settings) as server,
     ):
-        for one in (bare, server):
-            _cpu_us(one, 1, 1.0)
+        for each in (bare, server):
+            _cpu_us(each, 1, 1.0)
         short = [(_cpu_us(bare, 1), _cpu_us(server, 1)) for _ in range(ROUNDS)]
         long = [(_cpu_us(bare, LONG_TOKENS), _cpu_us(server, LONG_TOKENS)) for _ in range(ROUNDS)]
     one = [statistics.median(column) for column in zip(*short, strict=True)]
