@@ -145,7 +145,7 @@ bench-decision: setup ## the decision compared with every peer in every cell (AR
 bench-generation: setup ## autoscalers of generating services on the plant with tokens (ARGS=--quick; ARGS=stages, speed); resumes
 	@$(RUN) generation_study $(ARGS)
 
-reliability: setup ## faults: telemetry, crashes, outages, leaders, scale-1000, soak, attacks (ARGS=crashes: one part); resumes
+reliability: setup ## faults: telemetry, crashes, outages, leaders, scale-1000, soak, attacks, generation (ARGS=crashes: one part); resumes
 	@$(RUN) reliability $(ARGS)
 
 ##@ Release

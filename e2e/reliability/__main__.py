@@ -19,7 +19,7 @@ from bench.figures import Figure, all_hold, table
 from cluster import ClusterError, ControlPlane, provision
 from cluster.layout import Cache
 from cluster.progress import OnConsole
-from reliability import parts
+from reliability import generation, parts
 from reliability.attacks import part as attacks
 from reliability.scale_1000 import part as scale_1000
 from reliability.soak import part as soak
@@ -39,6 +39,7 @@ TITLES = {
     "scale-1000": scale_1000.TITLE,
     "soak": soak.TITLE,
     "attacks": attacks.TITLE,
+    "generation": generation.TITLE,
 }
 
 
@@ -65,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             show("telemetry", parts.measure_telemetry(asked, say))
         if "soak" in wanted:
             show("soak", soak.show(given, console))
+        if "generation" in wanted:
+            show("generation", generation.show(given, say))
         if "attacks" in wanted:
 
             def show_component(name: str, figures: Sequence[Figure]) -> None:
@@ -126,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     scale_1000.add_options(parser)
     soak.add_options(parser)
     attacks.add_options(parser)
+    generation.add_options(parser)
     return parser
 
 
