@@ -121,7 +121,7 @@ async def soak(seconds: float, clients: int = CLIENTS) -> Books:
 
 
 async def unread(streams: int, seconds: float) -> Books:
-    """Open streams that nobody reads; `memory_mb` begins before them."""
+    """Open streams that are not read; `memory_mb` begins before them."""
     books, port = Books(), free_port()
     env = {**SETTINGS, "HEADROOM_PORT": str(port), "HEADROOM_MAX_SEQUENCES": str(streams)}
     with memory_cgroup(LIMIT_BYTES) as cgroup:
