@@ -31,6 +31,7 @@ class Lie(StrEnum):
     FROZEN = "the page of an earlier scrape, again and again, as if it were new"
     BACK = "counters that go back and forth"
     OTHER_SERVER = "the counters of another process of another load"
+    COPIED = "the page of another replica"
     SUMMED_TWICE = "one series twice, under another label"
     SWAPPED = "two numbers swapped"
     INSTANT = "all requests in the fastest bucket"
@@ -42,14 +43,24 @@ class Lie(StrEnum):
 Change = Callable[[Figures, random.Random], None]
 
 
-def tell(lie: Lie, true: Figures, earlier: Figures, episode: int, chance: random.Random) -> str:
-    """Return the page that says so; `earlier` is the server's last true page.
+def tell(
+    lie: Lie,
+    true: Figures,
+    earlier: Figures,
+    other: Figures,
+    episode: int,
+    chance: random.Random,
+) -> str:
+    """Return the page that says so.
 
+    `earlier` is the server's last true page, `other` that of another replica.
     `episode` is drawn once for all pages of an episode, so that they agree with each other.
     """
     drawn = random.Random(f"{lie} {episode}")
     if lie is Lie.FROZEN:
         return earlier.text()
+    if lie is Lie.COPIED:
+        return other.text()
     told = replace(true, numbers=dict(true.numbers), buckets=list(true.buckets))
     if lie is Lie.BACK:
         _scale(told, chance.choice((0.5, 0.9, 1.0)))

@@ -19,14 +19,16 @@ from bench.figures import Figure, at_least, at_most, shown
 from reliability import leaders, outages, telemetry
 from reliability.crash_scenarios import SCENARIOS
 from reliability.crashes import Side, explore_all
+from reliability.lies import Lie
+from reliability.sequences import Fault
 from reliability.testbed import SharedCluster
 from results import FOLDER, ROOT, Results, digest
 
 CORES = os.cpu_count() or 1
 SIDE_BY_SIDE = 4 * CORES
 """Most of a run is waiting: for windows, for holds, for a fault to pass."""
-SEQUENCES, TREES = 200_000, 3700
-"""A tree has some 56 sequences."""
+SEQUENCES, TREES = 500_000, 9400
+"""A tree has some 54 sequences."""
 CRASH_POINTS, CRASH_SCENARIOS = 40, 6
 
 Say = Callable[[str], None]
@@ -69,10 +71,17 @@ def measure_telemetry(asked: Asked, say: Say) -> Sequence[Figure]:
     return (
         at_least("generated sequences", outcome.sequences, SEQUENCES, "", 0),
         at_most(
-            "scale-downs from missing data, and replicas out of bounds", len(outcome.wrongs), 0, ""
+            "wrong scale-downs, two steps up, exceptions, replicas out of bounds",
+            len(outcome.wrongs),
+            0,
+            "",
         ),
         shown("decisions", f"{outcome.ticks}"),
-        shown("pages with a fault", f"{sum(outcome.faults.values())}"),
+        shown("pages with a fault or a lie", f"{sum(outcome.faults.values())}"),
+        *(shown(f"of these {kind.value}", f"{outcome.faults[kind]}") for kind in (*Fault, *Lie)),
+        shown("sequences followed for 20 min", f"{outcome.later}"),
+        shown("restarts from a checkpoint", f"{outcome.restarts}"),
+        at_most("sequences with two steps up because of one replica", outcome.steps_up, 0, "", 0),
         shown("sequences with a correct scale-down", f"{outcome.removals}"),
     )
 

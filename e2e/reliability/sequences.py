@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from headroom.scaling import Routing
 from reliability.figures import FULL_BATCH_RPS, MODEL, Figures
 from reliability.lies import Lie, tell
 
@@ -66,6 +67,7 @@ class Trial:
     kinds: tuple[Fault | Lie, ...]
     liars: int = 0
     """Replicas whose pages are wrong; 0: each may have faults. The first ones."""
+    routing: Routing = Routing.STICKY
     loud: bool = False
     """Whether each page shows that it lies, so that all replicas may lie."""
 
@@ -77,12 +79,17 @@ class Trial:
         """
         if self.liars == self.replicas and not self.loud:
             return False
+        if self.liars == 0 and Fault.INFLATED in self.kinds:
+            return False
         return self.needed_by_load
 
     @property
     def needed_by_load(self) -> bool:
         """Return the same for an observer who knows the arrivals."""
         return self.rate_rps > 0.8 * FULL_BATCH_RPS * (self.replicas - 1)
+
+
+_ROUTINGS = (Routing.STICKY, Routing.LEAST_IN_FLIGHT, Routing.RANDOM, Routing.ROUND_ROBIN)
 
 
 def draw(number: int) -> Trial:
@@ -112,6 +119,7 @@ def draw(number: int) -> Trial:
         fault_share=chance.choice((0.0, 0.02, 0.1, 0.3)),
         kinds=kinds,
         liars=liars,
+        routing=chance.choice(_ROUTINGS),
         loud=loud,
     )
 
@@ -144,6 +152,12 @@ class Scraped(NamedTuple):
     age_s: float = 0.0
 
 
+def evenness(replicas: int) -> list[float]:
+    """Return the share of each replica over the mean: 3 % apart, so that no two are alike."""
+    middle = (replicas - 1) / 2
+    return [1.0 + 0.03 * (place - middle) for place in range(replicas)]
+
+
 class Pages:
     """The pages of a trial, tick by tick; with the same trial and path always the same."""
 
@@ -151,6 +165,7 @@ class Pages:
         self._trial = trial
         self._chance = random.Random(f"pages {trial.number} {path}")
         self._servers = list(servers) or [Server(f"pod-{n}") for n in range(trial.replicas)]
+        self._even = evenness(trial.replicas)
 
     def branch(self, path: str) -> Pages:
         """Go on from here by chances of the path's own."""
@@ -161,11 +176,12 @@ class Pages:
         share = self._trial.rate_rps * TICK_S / len(self._servers)
         liars = self._trial.liars or len(self._servers)
         return [
-            self._of(server, share, may_fail=place < liars and not honest)
-            for place, server in enumerate(self._servers)
+            self._of(place, share * self._even[place], may_fail=place < liars and not honest)
+            for place in range(len(self._servers))
         ]
 
-    def _of(self, server: Server, arrivals: float, *, may_fail: bool) -> Scraped:
+    def _of(self, place: int, arrivals: float, *, may_fail: bool) -> Scraped:
+        server = self._servers[place]
         server.served += arrivals
         server.since_last += 1
         if server.ticks_left == 0:
@@ -173,7 +189,7 @@ class Pages:
             if may_fail and self._chance.random() < self._trial.fault_share:
                 server.fault = self._chance.choice(self._trial.kinds)
                 server.episode = self._chance.randrange(10**6)
-                server.ticks_left = self._chance.randint(1, 12)
+                server.ticks_left = self._chance.choice((1, 2, 4, 8, 12, 20, 60))
                 if server.fault is Fault.RESTARTED:  # arrivals during its silence are unknown
                     server.served = arrivals if was_heard else server.served
                     server.ticks_left = 1
@@ -187,7 +203,8 @@ class Pages:
             return Scraped(server.uid, Fault.STALE, server.last, server.since_last * TICK_S)
         if isinstance(server.fault, Lie):
             true, earlier = Figures.of(int(server.served)), Figures.of(server.last_served)
-            text = tell(server.fault, true, earlier, server.episode, self._chance)
+            other = Figures.of(int(self._servers[place - 1].served))
+            text = tell(server.fault, true, earlier, other, server.episode, self._chance)
             return Scraped(server.uid, server.fault, text)
         return Scraped(server.uid, server.fault, spoilt(text, server.fault, self._chance))
 

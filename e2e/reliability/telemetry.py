@@ -194,7 +194,10 @@ def _go_on(
     for way in range(ways):
         branch = course.branch(way)
         if way == RESTARTS_ON:
-            branch.restart()
+            try:
+                branch.restart()
+            except ValueError as error:
+                outcome.wrongs.append(f"trial {trial.number} {branch.path}: {error}")
             outcome.restarts += 1
         if any(_ends(trial, policy, branch, outcome) for _ in range(ticks)):
             outcome.sequences += 1
@@ -250,8 +253,9 @@ def _ends(
         outcome.wrongs.append(f"{where}: {wrong}: {decision.message}")
     elif decision.replicas < trial.replicas:
         outcome.removals += 1
-    if trial.liars == 1 and decision.replicas > trial.replicas + 1:
+    if trial.liars == 1 and not course.stepped and decision.replicas > trial.replicas + 1:
         course.stepped = True
+        outcome.wrongs.append(f"{where}: two steps up: {decision.message}")
     course.current = decision.replicas
     return bool(wrong) or decision.replicas < trial.replicas
 
@@ -310,4 +314,5 @@ def _policy(trial: Trial) -> Policy:
             "scaling": scaling,
         },
     }
-    return InferenceService.parse(manifest).to_policy(tick_s=TICK_S)
+    policy = InferenceService.parse(manifest).to_policy(tick_s=TICK_S)
+    return replace(policy, routing=trial.routing)

@@ -118,7 +118,7 @@ def test_finite_but_absurd_value_is_rejected(metric: str) -> None:
 @pytest.mark.parametrize(
     ("metric", "most", "above"),
     [
-        ("headroom_execution_duration_seconds_count", 2**53, 2**53 + 2),
+        ("headroom_batch_size_sum", 2**53, 2**53 + 2),
         ("headroom_cost_fixed_seconds", 86_400, 86_401),
         ("headroom_max_batch_size", 2**20, 2**20 + 1),
     ],
@@ -188,10 +188,10 @@ def test_all_counters_fall_when_a_process_restarts() -> None:
 
 def test_counter_that_falls_alone_is_rejected_until_the_page_before_is_old() -> None:
     fallen = page(model="resnet", served=1010).replace(
-        'batch_size_sum{model="resnet"} 1010', 'batch_size_sum{model="resnet"} 10'
+        'duration_seconds_count{model="resnet"} 1010', 'duration_seconds_count{model="resnet"} 10'
     )
     pages = Pages()
-    with pytest.raises(InvalidMetric, match=r"batch_size_sum must not fall while .* rises; got 10"):
+    with pytest.raises(InvalidMetric, match=r"seconds_count must not fall while .* rises; got 10"):
         pages.then(fallen)
     assert pages.then(fallen, time_s=140.0) is not None
 

@@ -120,6 +120,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         now_s=now_s,
         pinned=policy.routing is Routing.STICKY and connections < PINNED_CONNECTIONS,
         no_effect=state.obstacles.obstacle is not None,
+        contradicted=bool(state.contradictions.found),
     )
     replicas, applied = _limit(limit_input)
     evidence_notes = evidence.notes(state, demand.demand)
@@ -133,6 +134,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         obstacle_detail=state.obstacles.detail,
         margin=state.margin.replicas(max(1, results.carries)) / max(1, results.carries),
         late_share=state.budget.late_share,
+        left_out=state.contradictions.left_out(now_s),
     )
     decision = generating.described(policy, state, generation, decision)
     decision, state = replacing.step(policy, state, observation, rules, tail, decision)

@@ -24,6 +24,7 @@ from headroom.scaling.values import (
     Routing,
     Signals,
 )
+from headroom.scaling.windows.leaps import crowded
 from headroom.scaling.windows.signals import backlogs, shared_queue
 
 
@@ -40,10 +41,19 @@ def restart_hold_on_manual_scale_up(state: State, observation: Observation) -> S
 
 def learn(policy: Policy, state: State, observation: Observation) -> tuple[State, ReplicaCounts]:
     """Take in the samples; samples of pods that are not ready yet never enter the cost."""
-    windows = state.windows.absorb(observation)
+    contradictions, windows = state.contradictions.absorb(
+        policy,
+        observation,
+        state.windows,
+        state.cost,
+        None if state.connections.last_s is None else state.connections.number,
+    )
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
-    doubted = state.replacer.doubted
-    learner = state.learner.observe(windows.executed(), elapsed_s, state.cost, doubted)
+    doubted = state.replacer.doubted | crowded(windows)
+    executed = windows.executed()
+    if contradictions.found:
+        executed = [one for one in executed if one.replica not in contradictions.found]
+    learner = state.learner.observe(executed, elapsed_s, state.cost, doubted)
     learner = learner.only(windows.last.keys())
     starts = state.cold_starts.observe(
         observation.pods,
@@ -63,7 +73,11 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     settled = not moved and observation.now_s - state.ready_since_s >= 2 * EVERY_S
     if policy.routing is Routing.STICKY and settled and connections.due(observation.now_s):
         connections = connections.observe(
-            observation.now_s, windows.arrivals_by_replica(_ready(observation), EVERY_S)
+            observation.now_s,
+            windows.arrivals_by_replica(
+                [uid for uid in _ready(observation) if not contradictions.has_no_known_share(uid)],
+                EVERY_S,
+            ),
         )
     state = replace(
         state,
@@ -74,6 +88,7 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
         if waiting is None
         else state.waiting_low.add(observation.now_s, waiting, shortest_s),
         connections=connections,
+        contradictions=contradictions,
         ready=counts.ready,
         ready_since_s=observation.now_s if moved else state.ready_since_s,
     )

@@ -31,6 +31,7 @@ from headroom.scaling.promise.risk import Risk
 from headroom.scaling.replacement.replacer import Replacer
 from headroom.scaling.routing_transition import RoutingTransition
 from headroom.scaling.values import CostModel
+from headroom.scaling.windows.contradictions import Contradictions
 from headroom.scaling.windows.sliding_windows import Windows
 
 CHECKPOINT_VERSION = 3
@@ -86,6 +87,8 @@ class State:
     """(time, requested replicas) at each change, oldest first; used by the rate limits."""
     generation: GenerationState = field(default_factory=GenerationState)
     """Of a service that generates tokens: cost of an iteration, lengths, tails."""
+    contradictions: Contradictions = field(default_factory=Contradictions)
+    """Replicas whose samples the others contradict."""
     replacer: Replacer = field(default_factory=Replacer)
     """Evidence against single replicas, and the replacement in progress."""
 

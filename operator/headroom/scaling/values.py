@@ -124,6 +124,8 @@ class Reason(StrEnum):
     """Metrics are too old; no replica is removed."""
     METRICS_MISSING = "MetricsMissing"
     """Metrics are missing; the replica count is kept."""
+    REPLICA_CONTRADICTS = "ReplicaContradicts"
+    """The other replicas contradict the metrics of one; no replica is removed."""
     DECISION_FAILED = "DecisionFailed"
     """The decision ended with an exception; no replica is removed."""
     COST_UNKNOWN = "CostUnknown"

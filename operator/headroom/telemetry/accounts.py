@@ -32,6 +32,7 @@ from headroom.telemetry.physical_bounds import (
     check_conservation,
     check_durations,
     check_fall,
+    check_items,
 )
 from headroom.telemetry.reading import Reading
 
@@ -89,6 +90,8 @@ def sample_of(
         before = None
     if before is not None:
         _check_batches(profile, reading, before.reading)
+    elif reading.batches is not None and reading.batch_items is not None:
+        check_items(profile, batches=reading.batches, items=reading.batch_items)
     account = _account(reading, before, time_s, batch)
     if account.waiting is None or account.running is None:
         return None, account

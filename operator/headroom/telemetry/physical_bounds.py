@@ -22,7 +22,7 @@ MOST_SECONDS = 86_400.0
 MOST_BATCH = 2.0**20
 UNCOUNTED = 16.0
 """Requests that may be between two counters while a page is written."""
-HIGH_COUNTER = 100.0
+HIGH_COUNTER = 30.0
 """A counter that was at least this high falls when its process restarts."""
 CLOCKS_S = 1.0
 """Pages are dated by their reader, who may be late."""
@@ -66,17 +66,22 @@ def check_batches(
             f"must grow by at most {largest:g} for each of {batches:g} batches",
             items,
         )
-    if items < batches - 1.0:
-        raise InvalidMetric(
-            _name(profile, "batches"),
-            f"must grow by at most 1 for each of {items:g} items",
-            batches,
-        )
+    check_items(profile, batches=batches, items=items)
     if seconds > (batches + 1.0) * MOST_SECONDS:
         raise InvalidMetric(
             _name(profile, "batch_seconds"),
             f"must be at most {MOST_SECONDS:g} for a batch",
             seconds,
+        )
+
+
+def check_items(profile: Profile, *, batches: float, items: float) -> None:
+    """Check that each batch has a request; raise InvalidMetric."""
+    if items < batches - 1.0:
+        raise InvalidMetric(
+            _name(profile, "batches"),
+            f"must grow by at most 1 for each of {items:g} items",
+            batches,
         )
 
 

@@ -22,7 +22,7 @@ from statistics import median_low
 from headroom.scaling.cost.change_detection import KEPT, detect_change
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import NOTHING, SUMS, Sums, line, plus
-from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, outlying
+from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, outlying, too_fast
 from headroom.scaling.values import CostModel, PodSample
 from headroom.scaling.windows.sliding_windows import BatchStats
 
@@ -36,6 +36,8 @@ _LOG_BIN_FACTOR = math.log(BIN_FACTOR)
 MOST_PARALLEL = 64
 """Batches that run at the same time for each slot that the resource states: a server may have more
 workers than it says."""
+ENOUGH_BATCHES, FAR_OFF = 10.0, 10.0
+"""A reported cost that is ten times as high or low as that of the server's own batches is wrong."""
 OUTLIER_FACTOR = 20.0
 """An interval this many times slower than the fit is a hang, not a cost: a lognormal execution of
 cv 1 exceeds 20 times its mean once in 20 000."""
@@ -54,22 +56,32 @@ def claim_of(samples: Iterable[PodSample]) -> Claim | None:
     """Return the limits and the cost that the servers report; None if none does.
 
     Of different reports the median counts, so that one replica alone changes neither: the smaller
-    of two largest batches, and the slower of two costs.
+    of two largest batches, and the slower of two costs. A cost that the server's own batches bear
+    out goes before one without batches yet, and that before one that they contradict.
     """
-    costs: list[CostModel] = []
+    costs: tuple[list[CostModel], ...] = ([], [], [])
     largests: list[int] = []
     slots = 1
     for sample in samples:
         cost = sample.cost
         if cost is not None:
-            costs.append(cost)
+            costs[_doubt(sample, cost)].append(cost)
             largests.append(cost.max_batch)
         elif sample.max_batch:
             largests.append(sample.max_batch)
         slots = max(slots, sample.slots)
     if not largests:
         return None
-    return Claim(max_batch=median_low(largests), slots=slots, cost=_usual_cost(costs))
+    usual = _usual_cost(next((alike for alike in costs if alike), []))
+    return Claim(max_batch=median_low(largests), slots=slots, cost=usual)
+
+
+def _doubt(sample: PodSample, cost: CostModel) -> int:
+    """Return 0 if the server's own batches took about as long as it reports, 2 if not, else 1."""
+    if sample.batches < ENOUGH_BATCHES:
+        return 1
+    reported_s = sample.batches * cost.batch_s(sample.batch_items / sample.batches)
+    return 0 if reported_s / FAR_OFF <= sample.batch_seconds <= FAR_OFF * reported_s else 2
 
 
 def _usual_cost(costs: Sequence[CostModel]) -> CostModel | None:
@@ -114,12 +126,16 @@ class CostLearner:
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
         if expected is None:
             return replace(self, bins=_with(self.bins, usual, fade, {}))
+        variation, fast = self.variation, too_fast(usual, expected)
+        if fast:
+            usual = [one for one in usual if one.replica not in fast]
+            variation = variation.interrupted(fast)
         every, factors = usual, self.speeds.factors
         known_cv = self.variation.cv if self.variation.known else None
         doubted |= outlying(every, expected, factors, known_cv)
         if doubted:
             usual = [one for one in every if one.replica not in doubted]
-        variation = self.variation.observe(usual, expected, fade, factors)
+        variation = variation.observe(usual, expected, fade, factors)
         known_cv = variation.cv if variation.known else None
         speeds = self.speeds.observe(every, expected, elapsed_s, known_cv)
         chance_cv = expected.cv if variation.known else max(1.0, expected.cv)

@@ -78,6 +78,12 @@ class ExecutionVariation:
         latest = {replica: one for replica, one in self.latest.items() if replica in replicas}
         return replace(self, latest=latest)
 
+    def interrupted(self, replicas: AbstractSet[str]) -> ExecutionVariation:
+        """Return it without the last intervals of these: their next ones are no successors."""
+        if self.latest.keys().isdisjoint(replicas):
+            return self
+        return self.only(self.latest.keys() - replicas)
+
     def fewer(self, kept: float) -> ExecutionVariation:
         """Return the same variation with the weight of its evidence reduced."""
         return ExecutionVariation(squares=kept * self.squares, differences=kept * self.differences)

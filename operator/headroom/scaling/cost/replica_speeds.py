@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from statistics import median_low
+from statistics import median_high, median_low
 
 from headroom.scaling.cost.change_detection import DEVIATIONS, KEPT, RATIO, Recent, detect_change
 from headroom.scaling.cost.line_fit import NOTHING, Sums, line
@@ -38,6 +38,9 @@ executions, if the lower bound of the ratio is at least the second. Worked: cv 0
 twice as long is at least 2 x exp(-0.35) = 1.4 times, 3 times as long at least 2.1."""
 DOUBT_DEVIATIONS = 3.0
 """Fewer suffice to keep the executions of one tick out of the cost."""
+EXTREME, FEWEST_EXTREME = 10.0, 8.0
+"""No replica executes so many times as fast as the others. Worked: the mean of 8 exponential
+executions is a tenth of the expected one or less once in half a million intervals."""
 LARGEST_FACTOR = 1e6
 """And its inverse: pages may claim more, but the sums of all replicas would overflow."""
 _STEP = math.log(1.05)
@@ -222,6 +225,27 @@ def outlying(
         one.replica
         for one, ratio in zip(intervals, ratios, strict=True)
         if _is_far(ratio / common, one.batches, cv, DOUBT_DEVIATIONS)
+    )
+
+
+def too_fast(intervals: Sequence[BatchStats], expected: CostModel) -> frozenset[str]:
+    """Return the replicas that claim to execute ten times as fast as the others, or faster.
+
+    Of two replicas, the one whose times are nearer to what is expected is believed.
+    """
+    if len(intervals) < 2:
+        return frozenset()
+    ratios = [
+        mean_s / (expected.fixed_s + expected.per_item_s * size) for _, _, size, mean_s in intervals
+    ]
+    low, high = median_low(ratios), median_high(ratios)
+    usual = low if low * high >= 1.0 else high
+    if min(ratios) * EXTREME > usual:
+        return frozenset()
+    return frozenset(
+        one.replica
+        for one, ratio in zip(intervals, ratios, strict=True)
+        if one.batches >= FEWEST_EXTREME and ratio * EXTREME <= usual
     )
 
 

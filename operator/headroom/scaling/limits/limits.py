@@ -83,6 +83,8 @@ class LimitInput:
     """Whether connections stay with their replicas: one that is added again would stay idle."""
     no_effect: bool = False
     """Whether earlier growth has not helped."""
+    contradicted: bool = False
+    """Whether the other replicas contradict the samples of one."""
 
 
 PINNED_HOLD_S = 900.0
@@ -147,6 +149,8 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
 
     if limit_input.signals.freshness is Freshness.MISSING:
         return keep(Reason.METRICS_MISSING)
+    if limit_input.contradicted:
+        return keep(Reason.REPLICA_CONTRADICTS)
     if limit_input.signals.freshness is Freshness.STALE:
         return keep(Reason.METRICS_STALE)
     if limit_input.observation.rolling:

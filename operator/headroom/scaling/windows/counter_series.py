@@ -122,6 +122,11 @@ class CounterSeries:
             added=added,
         )
 
+    def rebased(self, pods: Sequence[str], counters: Vector) -> CounterSeries:
+        """Return the series whose next increase counts from here, [pods, counters]."""
+        columns = np.array([self.columns[pod] for pod in pods])
+        return replace(self, scraped=_replace(self.scraped, columns, counters))
+
     def append_empty(self) -> CounterSeries:
         """Return the series after a tick without any scrape."""
         return replace(self, added=np.zeros_like(self.newest))

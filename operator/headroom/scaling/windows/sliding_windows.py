@@ -12,7 +12,7 @@ created after the first tick; otherwise its first scrape is a baseline.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from struct import Struct
 from typing import NamedTuple
 
@@ -111,6 +111,18 @@ class Windows:
             last=last,
             ends_s=np.where(held, scraped_s, np.maximum(scraped_s, now_s)),
         )
+
+    def rebased(self, samples: Sequence[PodSample]) -> Windows:
+        """Return the windows as if these samples were the last of their pods; nothing is added."""
+        samples = [
+            one
+            for one in samples
+            if one.pod in self.series.columns and one.latency.bounds_s == self.bounds_s
+        ]
+        if not samples:
+            return self
+        series = self.series.rebased([one.pod for one in samples], _counters(samples))
+        return replace(self, series=series, last={**self.last, **{one.pod: one for one in samples}})
 
     def watched_s(self, now_s: float, window_s: float) -> float:
         """Seconds of the window since the first tick; 0 at the first tick."""

@@ -1,0 +1,178 @@
+"""Holds out ready replicas whose samples the other replicas contradict, beyond chance. Pure.
+
+    leap     more than any other replica did, and more than it can (`leaps.py`). The sample is held
+             out: the replica is silent for the decision
+    idle     far fewer requests than even routing can give it (`uneven_shares.py`)
+    alike    the counters of another replica, to the last digit, tick after tick: one page is a copy
+
+Such replicas are named, teach nothing about costs, and no replica is removed while there is one.
+Every finding fades: after `REBASED_S` a held-out series starts again from what the page says then,
+and after `FORGOTTEN_S` no window contains what the replica reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from headroom.scaling.values import (
+    CostModel,
+    LeftOut,
+    Observation,
+    Pod,
+    PodSample,
+    PodState,
+    Policy,
+)
+from headroom.scaling.windows.leaps import fallen, leaps, may_leap
+from headroom.scaling.windows.sliding_windows import Windows
+from headroom.scaling.windows.uneven_shares import idle_replicas, is_measured, with_share
+
+REBASED_S, FORGOTTEN_S = 30.0, 90.0
+REAL_S = 600.0
+"""Connections may move; a share that stays low for so long is real."""
+ALIKE_TICKS, ALIKE_REQUESTS = 6, 5.0
+"""Two replicas have the same counters by chance for a tick or two, if their executions last equally
+long; not six times with at least five more requests each time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one replica contradicts."""
+
+    since_s: float
+    last_s: float
+    why: str
+    leap: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradictions:
+    """The replicas that contradict the others now, or did within `FORGOTTEN_S`."""
+
+    found: Mapping[str, Found] = field(default_factory=dict)
+    fell: Mapping[str, float] = field(default_factory=dict)
+    """When the counters of a replica last fell, within `FORGOTTEN_S`."""
+    even: frozenset[str] = frozenset()
+    """Replicas that have had an even share of the requests, where connections stay with them."""
+    alike: Mapping[str, int] = field(default_factory=dict)
+    """Ticks in a row in which a replica had the counters of another one."""
+
+    def absorb(
+        self,
+        policy: Policy,
+        observation: Observation,
+        windows: Windows,
+        cost: CostModel | None,
+        connections: int | None,
+    ) -> tuple[Contradictions, Windows]:
+        """Return them after this tick, and the windows with the samples that may be used."""
+        ready = [pod for pod in observation.pods if pod.state is PodState.READY]
+        after = windows.absorb(observation)
+        if len(ready) < 2 or cost is None:
+            return self._faded(observation.now_s), after
+        leaping: dict[str, str] = {}
+        fell = {
+            uid: at_s for uid, at_s in self.fell.items() if observation.now_s - at_s < FORGOTTEN_S
+        }
+        if self.found or may_leap(windows, after, cost):
+            leaping = leaps(observation.samples, windows, cost, fell, self.found.keys())
+            fell |= dict.fromkeys(fallen(observation.samples, windows), observation.now_s)
+        if leaping:
+            after = self._without(observation, windows, leaping)
+        return self._with(policy, observation, ready, after, leaping, fell, connections), after
+
+    def _faded(self, now_s: float) -> Contradictions:
+        if not (self.found or self.fell or self.alike):
+            return self
+        found = {uid: one for uid, one in self.found.items() if now_s - one.last_s < FORGOTTEN_S}
+        return Contradictions(found=found, even=self.even)
+
+    def _without(
+        self, observation: Observation, windows: Windows, leaping: Mapping[str, str]
+    ) -> Windows:
+        """Take in the samples of the others; start again what has been held out for long."""
+        again = [
+            one
+            for one in observation.samples
+            if one.pod in leaping and self._is_old(one.pod, observation.now_s)
+        ]
+        samples = tuple(one for one in observation.samples if one.pod not in leaping)
+        return windows.rebased(again).absorb(replace(observation, samples=samples))
+
+    def _is_old(self, uid: str, now_s: float) -> bool:
+        before = self.found.get(uid)
+        return before is not None and before.leap and now_s - before.since_s >= REBASED_S
+
+    def _with(
+        self,
+        policy: Policy,
+        observation: Observation,
+        ready: Sequence[Pod],
+        after: Windows,
+        leaping: Mapping[str, str],
+        fell: Mapping[str, float],
+        connections: int | None,
+    ) -> Contradictions:
+        now_s = observation.now_s
+        alike = _alike(observation.samples, after, self.alike)
+        why = {uid: _COPY for uid, ticks in alike.items() if ticks >= ALIKE_TICKS}
+        idle = idle_replicas(policy, after, ready, connections)
+        even = self.even
+        if is_measured(policy, connections):
+            if idle or not even:
+                even = (even & after.last.keys()) | with_share(after, policy.stable_window_s)
+            idle = {uid: text for uid, text in idle.items() if self._may_be_idle(uid, even, now_s)}
+        why |= idle
+        why |= leaping
+        if not why and not self.found:
+            same = fell == self.fell and alike == self.alike and even == self.even
+            return self if same else Contradictions(fell=fell, alike=alike, even=even)
+        found = {uid: one for uid, one in self.found.items() if now_s - one.last_s < FORGOTTEN_S}
+        for uid, text in why.items():
+            before, leap = found.get(uid), uid in leaping
+            anew = before is None or before.leap != leap or (leap and self._is_old(uid, now_s))
+            since_s = now_s if before is None or anew else before.since_s
+            found[uid] = Found(since_s=since_s, last_s=now_s, why=text, leap=leap)
+        return Contradictions(found=found, fell=fell, alike=alike, even=even)
+
+    def _may_be_idle(self, uid: str, even: AbstractSet[str], now_s: float) -> bool:
+        """Whether a replica that keeps its connections had more, and not too long ago."""
+        before = self.found.get(uid)
+        return uid in even and (before is None or now_s - before.since_s < REAL_S)
+
+    def left_out(self, now_s: float) -> tuple[LeftOut, ...]:
+        """Return what contradicts at this tick."""
+        return tuple(
+            LeftOut(pod=uid, why=one.why) for uid, one in self.found.items() if one.last_s == now_s
+        )
+
+    def has_no_known_share(self, uid: str) -> bool:
+        """Whether a replica's share is held out, or contradicts connections known to be even."""
+        return uid in self.found and (self.found[uid].leap or uid in self.even)
+
+
+_COPY = "has the counters of another replica, to the last digit"
+
+
+def _alike(
+    samples: Sequence[PodSample], after: Windows, before: Mapping[str, int]
+) -> Mapping[str, int]:
+    """Return how many times in a row replicas had the counters of another one."""
+    times = [one.batch_seconds for one in samples if one.batch_seconds > 0.0]
+    if len(set(times)) == len(times):
+        return {} if before else before
+    owner: dict[tuple[object, ...], str] = {}
+    pairs = set[str]()
+    for one in samples:
+        key = (one.batch_seconds, one.batches, one.batch_items, one.arrivals, one.latency.counts)
+        other = owner.setdefault(key, one.pod)
+        if other != one.pod:
+            pairs |= {one.pod, other}
+    grown = {
+        uid
+        for uid, count in zip(after.series.columns, after.series.added[:, 0].tolist(), strict=True)
+        if count >= ALIKE_REQUESTS
+    }
+    return {uid: before.get(uid, 0) + (uid in grown) for uid in pairs}

@@ -1,0 +1,156 @@
+"""Finds samples that no server of the fleet can have written, compared with the others'. Pure.
+
+A replica leaps if it has answered, executed or worked more since its last sample than twice what
+its cost allows, and more than three times as much as any other replica: the page is another
+server's, an old one, or its counters are not its own. A replica that was in doubt before leaps
+already with one and a half times as much as the others: counters that stood still make up for it.
+And counters that fall a second time within a minute or two, while the replica stays ready, are no
+restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from headroom.scaling.values import CostModel, PodSample
+from headroom.scaling.windows.counter_series import ARRIVALS, BATCH_ITEMS, BATCH_SECONDS, Vector
+from headroom.scaling.windows.sliding_windows import Windows
+
+HIGH, HIGH_CAPACITIES, HIGH_SLOTS, CATCHES_UP = 3.0, 2.0, 2.0, 1.5
+CROWDED, FEWEST_ANSWERED = 2.0, 8.0
+_QUIET_S = 12.0
+
+
+def may_leap(before: Windows, after: Windows, cost: CostModel) -> bool:
+    """Whether some sample, once taken in, looks like a leap or a restart: cheap, for most ticks."""
+    series, older = after.series, before.series
+    if not len(series.added) or not older.columns:
+        return False
+    count = len(older.columns)
+    if before.bounds_s != after.bounds_s or list(series.columns)[:count] != list(older.columns):
+        return True
+    if (series.scraped[:count, ARRIVALS] < older.scraped[:, ARRIVALS]).any():
+        return True
+    elapsed_s = series.times_s[-1][:count] - older.times_s[-1]
+    added: Vector = series.added[:count]
+    served = added[:, BATCH_ITEMS]
+    if after.bounds_s:
+        served = served.clip(added[:, -1])
+    most = HIGH_CAPACITIES * (cost.full_batch_rps * elapsed_s + cost.slots * cost.max_batch)
+    most_s = HIGH_SLOTS * cost.slots * (elapsed_s + cost.batch_s(cost.max_batch))
+    return bool((served > most).any() or (added[:, BATCH_SECONDS] > most_s).any())
+
+
+def crowded(windows: Windows) -> frozenset[str]:
+    """Return the replicas that executed many more requests than they answered, unlike the others.
+
+    What their batches seem to cost would change the cost of all.
+    """
+    added, columns = windows.series.added, windows.series.columns
+    if len(columns) < 2 or not windows.bounds_s:
+        return frozenset()
+    items, answered = added[:, BATCH_ITEMS], added[:, -1]
+    surplus = items - CROWDED * np.maximum(answered, FEWEST_ANSWERED)
+    if not (surplus > 0.0).any():
+        return frozenset()
+    each = items / np.maximum(answered, FEWEST_ANSWERED)
+    usual = float(np.sort(each)[(len(each) - 1) // 2])
+    return frozenset(
+        uid
+        for uid, one in zip(columns, each.tolist(), strict=True)
+        if one > CROWDED * max(usual, 1.0)
+    )
+
+
+class _Work(NamedTuple):
+    """What a replica has done since its last sample."""
+
+    requests: float
+    seconds: float
+    elapsed_s: float
+    full_rps: float
+    """What it could serve at most."""
+
+
+def leaps(
+    samples: Sequence[PodSample],
+    windows: Windows,
+    cost: CostModel,
+    fell: Collection[str],
+    doubtful: Collection[str],
+) -> dict[str, str]:
+    """Return the replicas whose samples leap, and why.
+
+    `windows` end before these samples; the counters of those that `fell` did so shortly before.
+    """
+    work: dict[str, _Work] = {}
+    found: dict[str, str] = {}
+    for sample in samples:
+        before = windows.last.get(sample.pod)
+        if before is None or sample.time_s <= before.time_s:
+            continue
+        work[sample.pod] = _work(sample, before, cost)
+        if sample.arrivals < before.arrivals and sample.pod in fell:
+            found[sample.pod] = "has counters that fall again and again while it stays ready"
+    quiet = _quiet(windows, work)
+    for uid, one in work.items():
+        high, most = HIGH, HIGH_CAPACITIES * one.full_rps * one.elapsed_s
+        if uid in doubtful:
+            high, most = CATCHES_UP, 0.0
+        most += HIGH_CAPACITIES * cost.slots * cost.max_batch
+        most_s = HIGH_SLOTS * cost.slots * (one.elapsed_s + cost.batch_s(cost.max_batch))
+        if one.requests <= most and one.seconds <= most_s:
+            continue
+        others = [other for key, other in work.items() if key != uid] + quiet
+        if not others:
+            continue
+        rate_rps = max(other.requests / other.elapsed_s for other in others)
+        busy = max(other.seconds / other.elapsed_s for other in others)
+        if one.requests > max(most, high * rate_rps * one.elapsed_s):
+            found[uid] = (
+                f"served {one.requests:.4g} requests in {one.elapsed_s:.3g}s, "
+                f"the others at most {rate_rps:.3g}/s each"
+            )
+        elif one.seconds > max(most_s, HIGH * busy * one.elapsed_s):
+            found[uid] = f"executed for {one.seconds:.4g}s in {one.elapsed_s:.3g}s"
+    return found
+
+
+def fallen(samples: Sequence[PodSample], windows: Windows) -> list[str]:
+    """Return the replicas whose counters have fallen since their last sample."""
+    return [
+        one.pod
+        for one in samples
+        if (before := windows.last.get(one.pod)) is not None
+        and one.time_s > before.time_s
+        and one.arrivals < before.arrivals
+    ]
+
+
+def _work(sample: PodSample, before: PodSample, cost: CostModel) -> _Work:
+    """Return what it has answered or executed since; after a restart, everything."""
+    claimed = before.cost.full_batch_rps if before.cost is not None else 0.0
+    counts, then = sample.latency.counts, before.latency.counts
+    answered, items = counts[-1] if counts else 0.0, sample.batch_items
+    seconds = sample.batch_seconds
+    if sample.arrivals >= before.arrivals:
+        answered -= then[-1] if then else 0.0
+        items, seconds = items - before.batch_items, seconds - before.batch_seconds
+    return _Work(
+        requests=max(answered, items, 0.0),
+        seconds=max(seconds, 0.0),
+        elapsed_s=sample.time_s - before.time_s,
+        full_rps=max(cost.full_batch_rps, claimed),
+    )
+
+
+def _quiet(windows: Windows, heard: Mapping[str, _Work]) -> list[_Work]:
+    """Return what the replicas without a new sample did up to their last one."""
+    quiet = [uid for uid in windows.series.columns if uid not in heard]
+    if not quiet:
+        return []
+    arrived = windows.arrivals_by_replica(quiet, _QUIET_S)
+    return [_Work(requests, 0.0, _QUIET_S, 0.0) for requests in arrived.tolist()]
