@@ -12,7 +12,7 @@ import math
 import statistics
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headroom.scaling import (
     CostModel,
@@ -26,6 +26,14 @@ from headroom.scaling import (
 )
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.token_values import (
+    EngineLimits,
+    GenerationSample,
+    IterationCost,
+    Target,
+    TokenCounts,
+    TokenTargets,
+)
 
 SIZES = (3, 12, 50, 1000)
 BATCHES = (4, 8, 32, 64)
@@ -41,11 +49,23 @@ SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 """Fixed shares of a full batch's time: each asks for a latency curve that is not known yet."""
 
 
+TARGETS = TokenTargets(
+    first_token=Target(percentile=0.95, seconds=2.0),
+    output_token=Target(percentile=0.95, seconds=0.06),
+)
+ITERATION = IterationCost(
+    fixed_s=0.01316, prompt_token_s=4.4e-5, sequence_s=3.0e-5, context_token_s=4.15e-8
+)
+TOKEN_BOUNDS = (*(float(2**k) for k in range(18)), math.inf)
+GENERATED_RPS, PROMPT, ANSWER = 1.2, 4000.0, 1000.0
+
+
 @dataclass(slots=True)
 class Fleet:
     """A service at even load: so many pods, all ready, whose counters grow with time."""
 
     size: int
+    generates: bool = False
     now_s: float = 10_000.0
     state: State = field(default_factory=State.initial)
     times_ms: list[float] = field(default_factory=list)
@@ -54,6 +74,8 @@ class Fleet:
         """Evaluate once and note what it took."""
         self.now_s += TICK_S
         policy = Policy(latency_target_s=1.5, max_replicas=2 * self.size)
+        if self.generates:
+            policy = replace(policy, latency_target_s=60.0, token_targets=TARGETS)
         observation = self._observe()
         began_s = time.process_time()
         _, self.state = decide(policy, self.state, observation)
@@ -67,7 +89,49 @@ class Fleet:
             pods=tuple(
                 Pod(uid=uid, state=PodState.READY, created_s=0.0, ready_s=10.0) for uid in uids
             ),
-            samples=tuple(self._sample(uid) for uid in uids),
+            samples=tuple(
+                self._generating(uid) if self.generates else self._sample(uid) for uid in uids
+            ),
+        )
+
+    def _generating(self, uid: str) -> PodSample:
+        ended = GENERATED_RPS * self.now_s
+        iterations = 40.0 * self.now_s
+        prompts, answers = PROMPT * ended, ANSWER * ended
+        contexts = answers * (PROMPT + ANSWER / 2.0)
+        per = iterations * ITERATION.iteration_s(
+            prompts / iterations, answers / iterations, contexts / iterations
+        )
+        times = LatencyCounts(
+            bounds_s=BOUNDS_S,
+            counts=tuple(ended * -math.expm1(-50.0 * bound_s) for bound_s in BOUNDS_S),
+        )
+        lengths = TokenCounts(
+            bounds=TOKEN_BOUNDS,
+            counts=tuple(ended * -math.expm1(-bound / PROMPT) for bound in TOKEN_BOUNDS),
+            total=prompts,
+        )
+        return PodSample(
+            pod=uid,
+            time_s=self.now_s,
+            arrivals=ended,
+            missed=0.0,
+            waiting=1,
+            running=30,
+            latency=times,
+            generation=GenerationSample(
+                iterations=iterations,
+                engine_seconds=per,
+                computed_prompt_tokens=prompts,
+                generated_tokens=answers,
+                sequence_steps=answers,
+                waiting_tokens=PROMPT,
+                limits=EngineLimits(kv_tokens=350_000, sequences=256, iteration_tokens=8192),
+                prompt_lengths=lengths,
+                output_lengths=replace(lengths, total=answers),
+                first_token=times,
+                output_token=times,
+            ),
         )
 
     def _sample(self, uid: str) -> PodSample:
@@ -91,9 +155,9 @@ class Fleet:
         )
 
 
-def decisions_ms() -> dict[int, float]:
+def decisions_ms(*, generates: bool = False) -> dict[int, float]:
     """Median of a call, by the number of pods."""
-    fleets = [Fleet(size) for size in SIZES]
+    fleets = [Fleet(size, generates) for size in SIZES]
     for _ in range(WINDOW_TICKS + TIMED_TICKS):
         for fleet in fleets:
             fleet.tick()
@@ -115,4 +179,11 @@ def _curve_ms(max_batch: int, share: float) -> float:
 
 
 if __name__ == "__main__":
-    json.dump({"decisions": decisions_ms(), "curves": curves_ms()}, sys.stdout)
+    json.dump(
+        {
+            "decisions": decisions_ms(),
+            "generating": decisions_ms(generates=True),
+            "curves": curves_ms(),
+        },
+        sys.stdout,
+    )

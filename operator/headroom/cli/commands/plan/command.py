@@ -17,6 +17,7 @@ from headroom.cli.commands.plan.calculator_commands import (
     kv_cache,
     queue,
 )
+from headroom.cli.commands.plan.generation_command import generation
 from headroom.cli.commands.plan.options import (
     OUTPUT,
     BatchOverhead,
@@ -56,6 +57,8 @@ headroom plan rate 50 --slots 8 --service-time 2s --max-utilization 0.8
 headroom plan trace load.csv --batch-overhead 6ms --per-item-time 4ms --cold-start 90s
 
 headroom plan measure http://127.0.0.1:8000 --target 120ms --rate 400
+
+headroom plan generation 10 --prompt 4000 --answer 1000 --on qwen3-32b/2xh100 --first-token 3s
 """,
     no_args_is_help=True,
     add_completion=False,
@@ -208,6 +211,7 @@ def measure(
         raise typer.Exit(INTERRUPTED)
 
 
+app.command()(generation)
 app.command()(feasibility)
 app.command()(queue)
 app.command("fan-out")(fan_out)
