@@ -9,10 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from generating_plants import LLAMA_8B, LONG, QWEN_32B, requests
+from headroom.scaling.generating import fleet_of
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.first_token import first_token_s
+from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.occupancy import occupancy_of
-from headroom.scaling.generation.replica import GeneratingReplica
+from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
 from headroom.scaling.generation.work import work_of
 from headroom.scaling.token_values import (
     Binding,
@@ -155,6 +157,33 @@ def test_capacity_of_a_level_fleet_grows_with_replicas_and_of_a_random_one_does_
     assert level[-1] > 1.05 * level[0]
     alike = [capacity().rps(1.0, number) for number in (1, 64)]
     assert alike[0] == alike[1]
+
+
+@pytest.mark.parametrize("routing", [Routing.RANDOM, Routing.LEAST_IN_FLIGHT])
+def test_fleet_with_cached_prompts_plans_added_replicas_with_emptier_caches(
+    routing: Routing,
+) -> None:
+    """Four replicas that find 80 % of the prompts' tokens carry more each than five would."""
+    targets = TokenTargets(first_token=Target(percentile=0.95, seconds=0.4))
+    inputs = Inputs(
+        cost=QWEN_32B,
+        shape=requests(4000, 50, cached=0.8),
+        limits=EngineLimits(),
+        factors=TailFactors(),
+    )
+    warm = fleet_of(inputs, targets, routing, 60.0)
+    fleet = fleet_of(inputs, targets, routing, 60.0, 4)
+    carried = 4 * fleet.capacity_rps(60.0, 4)
+    assert carried == pytest.approx(4 * warm.capacity_rps(60.0, 4))
+    assert fleet.replicas_for(0.99 * carried, 60.0, 1.0) == 4
+    more = fleet.replicas_for(1.3 * carried, 60.0, 1.0)
+    usual = warm.replicas_for(1.3 * carried, 60.0, 1.0)
+    assert more is not None
+    assert usual is not None
+    assert more > usual
+    assert fleet.replicas_for(0.5 * carried, 60.0, 1.0) == warm.replicas_for(
+        0.5 * carried, 60.0, 1.0
+    )
 
 
 def test_capacity_of_experts_pays_for_reading_them() -> None:

@@ -87,7 +87,7 @@ def observe(
     measured = _with_latency(learned.window.measure(targets, missed), targets, signals)
     fleet, outcomes = None, None
     if learned.inputs is not None:
-        fleet = fleet_of(learned.inputs, targets, routing, policy.latency_target_s)
+        fleet = fleet_of(learned.inputs, targets, routing, policy.latency_target_s, ready)
         policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, fleet.capacity.infeasible)
         outcomes = _outcomes(policy, state, kept, now_s)
@@ -181,9 +181,27 @@ def _generates(observation: Observation, state: State) -> bool:
 
 @lru_cache(maxsize=1024)
 def fleet_of(
-    inputs: Inputs, targets: TokenTargets, routing: Routing, target_s: float
+    inputs: Inputs, targets: TokenTargets, routing: Routing, target_s: float, ready: int = 0
 ) -> GeneratingFleet:
-    """Return the serving model; the same inputs give the same object, with what it computed."""
+    """Return the serving model; the same inputs give the same object, with what it computed.
+
+    A replica that is added begins with an empty prefix cache, so with one more than are ready the
+    share of cached tokens is taken as lower by one part in so many.
+    """
+    capacity, shape = _capacity(inputs, targets, routing), inputs.shape
+    cached = shape.prompt_tokens - shape.computed_tokens
+    if ready < 1 or cached <= LITTLE_CACHED * shape.prompt_tokens:
+        return GeneratingFleet(capacity=capacity, target_s=target_s)
+    left = cached * ready / (ready + 1)
+    emptier = replace(shape, computed_tokens=shape.prompt_tokens - left)
+    cold = _capacity(replace(inputs, shape=emptier), targets, routing)
+    return GeneratingFleet(capacity=capacity, target_s=target_s, ready=ready, cold=cold)
+
+
+LITTLE_CACHED = 0.05
+
+
+def _capacity(inputs: Inputs, targets: TokenTargets, routing: Routing) -> Capacity:
     shape = inputs.shape
     output = max(1.0, shape.output_tokens)
     variation = max(0.0, shape.output_tokens_squared / (output * output) - 1.0)
@@ -195,7 +213,7 @@ def fleet_of(
         routing=routing,
         output_cv=math.sqrt(variation),
     )
-    return GeneratingFleet(capacity=Capacity(replica=replica), target_s=target_s)
+    return Capacity(replica=replica)
 
 
 def _outcomes(policy: Policy, state: State, targets: TokenTargets, now_s: float) -> Outcomes:
@@ -267,7 +285,7 @@ def _with_promises(
         expected_s = floor_s = None
         if fleet is not None:
             replica = fleet.capacity.replica
-            floor_s = replica.floor_s(binding, target.percentile)
+            floor_s = fleet.capacity.floors_s[binding]
             if rate_rps and ready:
                 expected_s = replica.percentile_s(
                     binding, target.percentile, rate_rps / ready, ready

@@ -45,12 +45,20 @@ class Capacity:
         return min(rates_rps)
 
     @cached_property
+    def floors_s(self) -> dict[Binding, float]:
+        """The promised percentiles at an idle replica."""
+        return {
+            binding: self.replica.floor_s(binding, target.percentile)
+            for binding, target in self.replica.promised.items()
+        }
+
+    @cached_property
     def infeasible(self) -> frozenset[Binding]:
         """Promises that even an idle replica breaks: more replicas would not help."""
         return frozenset(
             binding
             for binding, target in self.replica.promised.items()
-            if self.replica.floor_s(binding, target.percentile) > target.seconds
+            if self.floors_s[binding] > target.seconds
         )
 
     def rps(self, ratio: float, replicas: int) -> float:

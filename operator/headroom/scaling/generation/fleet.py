@@ -37,6 +37,10 @@ class GeneratingFleet:
     capacity: Capacity
     target_s: float
     """The target of the policy, which stands for all promises."""
+    ready: int = 0
+    """Replicas whose prefix caches the measured hits come from."""
+    cold: Capacity | None = None
+    """With one replica more, whose cache is empty; None where few tokens are cached."""
 
     @cached_property
     def cost(self) -> GeneratingCost:
@@ -59,31 +63,40 @@ class GeneratingFleet:
 
     def capacity_rps(self, target_s: float, replicas: int) -> float:
         """Return the highest rate that each of `replicas` carries within all bounds."""
-        return self.capacity.rps(target_s / self.target_s, replicas)
+        capacity = self.capacity
+        if self.cold is not None and replicas > self.ready:
+            capacity = self.cold
+        return capacity.rps(target_s / self.target_s, replicas)
 
     def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
         """Return the fewest replicas within all bounds; None if no number is.
 
-        The capacity of each never falls with their number, so the answer is found by bisection.
+        The capacity of each never falls with their number, so the answer is found by bisection:
+        first among the ready replicas, then beyond them, where caches begin empty.
         """
         wanted_rps = arrival_rps * margin
         if wanted_rps <= 0.0:
             return 0
-        alone_rps = self.capacity_rps(target_s, 1)
-        if alone_rps <= 0.0:
-            return None
-        high = max(1, math.ceil(wanted_rps / alone_rps * (1.0 - _ROUNDING)))
-        if not self.capacity.replica.routing.sees_load:
-            return high
-        low = 0
+        low, high = 0, self.ready
+        if self.cold is None or self._carried_rps(target_s, high) < wanted_rps:
+            first = self.ready if self.cold is not None else 0
+            alone_rps = (self.cold or self.capacity).rps(target_s / self.target_s, 1)
+            if alone_rps <= 0.0:
+                return None
+            low, high = first, math.ceil(wanted_rps / alone_rps * (1.0 - _ROUNDING))
+            high = max(low + 1, high)
+            if not self.capacity.replica.routing.sees_load:
+                return high
         while high - low > 1:
             middle = (low + high) // 2
-            carried_rps = middle * self.capacity_rps(target_s, middle)
-            if wanted_rps <= carried_rps * (1.0 + _ROUNDING):
+            if wanted_rps <= self._carried_rps(target_s, middle):
                 high = middle
             else:
                 low = middle
         return high
+
+    def _carried_rps(self, target_s: float, replicas: int) -> float:
+        return replicas * self.capacity_rps(target_s, max(1, replicas)) * (1.0 + _ROUNDING)
 
     def binds(self, replicas: int) -> str:
         """Return what bounds the rate per replica, as text."""

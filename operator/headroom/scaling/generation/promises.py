@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,30 +42,35 @@ class PromiseWindow:
     """What all pods added in each tick of the last minute: (time, counters), oldest first."""
 
     ticks: tuple[tuple[float, Vector], ...] = ()
+    total: Vector = field(default_factory=lambda: np.zeros(0))
+    """The sum over all ticks."""
     grid: Grid = field(default_factory=Grid)
 
     def observe(self, increase: Increase, grid: Grid, now_s: float) -> PromiseWindow:
         """Return the window with this tick; another grid begins a new one."""
         if not increase.pods:
             return self
-        kept = self.ticks if grid == self.grid else ()
-        kept = tuple(tick for tick in kept if now_s - tick[0] < WINDOW_S)
         _, _, first, token = grid.slices()
         added = np.nansum(increase.added[:, first.start : token.stop], axis=0)
-        return replace(self, ticks=(*kept, (now_s, added)), grid=grid)
+        if grid != self.grid or not self.ticks:
+            return PromiseWindow(ticks=((now_s, added),), total=added, grid=grid)
+        kept = tuple(tick for tick in self.ticks if now_s - tick[0] < WINDOW_S)
+        total = self.total + added
+        for _, gone in self.ticks[: len(self.ticks) - len(kept)]:
+            total = total - gone  # counts: exact
+        return PromiseWindow(ticks=(*kept, (now_s, added)), total=total, grid=grid)
 
     def measure(self, targets: TokenTargets, missed: float = 0.0) -> dict[Binding, Measured]:
         """Return the promises on tokens that a histogram shows; `missed` requests broke all."""
         if not self.ticks:
             return {}
-        total = np.sum([added for _, added in self.ticks], axis=0)
-        return self._measured(targets, total, missed)
+        return self._measured(targets, self.total, missed)
 
     def counts(self) -> dict[Binding, Vector]:
         """Return the histograms of the window, cumulative per bound."""
         if not self.ticks:
             return {}
-        total = np.sum([added for _, added in self.ticks], axis=0)
+        total = self.total
         cut = len(self.grid.first_token)
         return {
             Binding.TIME_TO_FIRST_TOKEN: total[:cut],
