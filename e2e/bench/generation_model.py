@@ -4,48 +4,63 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from safetensors.torch import save_file
 
 from headroom_server.torch_generation.executor import ExecutorOptions, TorchExecutor
 
-HIDDEN, LAYERS, HEADS, KV_HEADS, WIDE, VOCABULARY, CONTEXT = 512, 8, 8, 4, 1408, 4096, 1024
+
+class Size(NamedTuple):
+    """The dimensions of a Llama; by default 26 million weights."""
+
+    hidden: int = 512
+    layers: int = 8
+    heads: int = 8
+    kv_heads: int = 4
+    wide: int = 1408
+    vocabulary: int = 4096
+    context: int = 1024
 
 
-def make_model(folder: Path) -> int:
+LARGE = Size(hidden=2048, layers=16, heads=32, kv_heads=8, wide=8192, vocabulary=32_768)
+"""A billion weights, as Llama 3.2 1B."""
+
+
+def make_model(folder: Path, size: Size = Size()) -> int:  # noqa: B008 - immutable
     """Save the model; return how many weights it has."""
     torch.manual_seed(0)
-    size = HIDDEN // HEADS
+    head = size.hidden // size.heads
     config = {
         "model_type": "llama",
-        "vocab_size": VOCABULARY,
-        "hidden_size": HIDDEN,
-        "intermediate_size": WIDE,
-        "num_hidden_layers": LAYERS,
-        "num_attention_heads": HEADS,
-        "num_key_value_heads": KV_HEADS,
-        "max_position_embeddings": CONTEXT,
+        "vocab_size": size.vocabulary,
+        "hidden_size": size.hidden,
+        "intermediate_size": size.wide,
+        "num_hidden_layers": size.layers,
+        "num_attention_heads": size.heads,
+        "num_key_value_heads": size.kv_heads,
+        "max_position_embeddings": size.context,
         "tie_word_embeddings": True,
     }
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    tensors = {"model.embed_tokens.weight": torch.randn(VOCABULARY, HIDDEN) * 0.02}
-    tensors["model.norm.weight"] = torch.ones(HIDDEN)
+    tensors = {"model.embed_tokens.weight": torch.randn(size.vocabulary, size.hidden) * 0.02}
+    tensors["model.norm.weight"] = torch.ones(size.hidden)
     shapes = {
-        "self_attn.q_proj": (HIDDEN, HIDDEN),
-        "self_attn.k_proj": (KV_HEADS * size, HIDDEN),
-        "self_attn.v_proj": (KV_HEADS * size, HIDDEN),
-        "self_attn.o_proj": (HIDDEN, HIDDEN),
-        "mlp.gate_proj": (WIDE, HIDDEN),
-        "mlp.up_proj": (WIDE, HIDDEN),
-        "mlp.down_proj": (HIDDEN, WIDE),
+        "self_attn.q_proj": (size.hidden, size.hidden),
+        "self_attn.k_proj": (size.kv_heads * head, size.hidden),
+        "self_attn.v_proj": (size.kv_heads * head, size.hidden),
+        "self_attn.o_proj": (size.hidden, size.hidden),
+        "mlp.gate_proj": (size.wide, size.hidden),
+        "mlp.up_proj": (size.wide, size.hidden),
+        "mlp.down_proj": (size.hidden, size.wide),
     }
-    for layer in range(LAYERS):
+    for layer in range(size.layers):
         prefix = f"model.layers.{layer}."
         for name, shape in shapes.items():
             tensors[f"{prefix}{name}.weight"] = torch.randn(*shape) * 0.02
         for name in ("input_layernorm", "post_attention_layernorm"):
-            tensors[f"{prefix}{name}.weight"] = torch.ones(HIDDEN)
+            tensors[f"{prefix}{name}.weight"] = torch.ones(size.hidden)
     save_file(tensors, folder / "model.safetensors")
     return sum(tensor.numel() for tensor in tensors.values())
 

@@ -47,6 +47,7 @@ def measure() -> Sequence[Figure]:
     """Both models, each swept, saturated and started; small ones where there is no GPU."""
     import torch  # noqa: PLC0415 - the other parts of the bench need no torch
 
+    from bench import gpu_generation  # noqa: PLC0415
     from bench.gpu_models import models  # noqa: PLC0415
 
     full = torch.cuda.is_available()
@@ -59,6 +60,7 @@ def measure() -> Sequence[Figure]:
         figures += _beside_bare(model, 10.0 if full else 1.0, full=full)
         if full or model.name == "bert":
             figures += _starts(model, full=full)
+    figures += gpu_generation.measure(full=full)
     return figures
 
 
