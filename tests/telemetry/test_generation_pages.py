@@ -64,6 +64,17 @@ def test_vllm_page_under_memory_pressure_has_work_memory_and_lengths() -> None:
     assert tokens.output_token.counts[-1] == 149
 
 
+def test_vllm_page_with_the_plugin_has_sums_that_agree_with_its_own_counters() -> None:
+    tokens = generation("vllm", (PAGES / "vllm_plugin.prom").read_text())
+    assert tokens.cost_sums is not None
+    iterations, prompt_tokens, decodes, *_ = tokens.cost_sums.xx
+    assert (iterations, prompt_tokens, decodes) == (98, 7144, 941)
+    assert (tokens.iterations, tokens.computed_prompt_tokens) == (98, 7144)
+    assert tokens.sequence_steps == 941
+    assert tokens.engine_seconds == pytest.approx(107.61568)
+    assert tokens.limits == EngineLimits(kv_tokens=9600, sequences=16, iteration_tokens=2048)
+
+
 def test_vllm_page_without_kv_size_label_takes_blocks_times_block_size() -> None:
     text = text_of("vllm").replace('kv_cache_size_tokens="6400"', 'kv_cache_size_tokens="None"')
     assert generation("vllm", text).limits.kv_tokens == 6400
