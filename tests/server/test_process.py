@@ -203,7 +203,7 @@ async def test_all_wrong_settings_are_reported_with_rule_and_value() -> None:
         _, log = await asyncio.wait_for(server.process.communicate(), 20)
         assert server.process.returncode == 2
     assert b"HEADROOM_PORT: must be less than or equal to 65535; got '70000'" in log
-    assert b"'generation' or 'generation-emulated'; got 'cuda'" in log
+    assert b"'generation', 'generation-emulated' or 'vllm'; got 'cuda'" in log
     assert b"HEADROOM_DRAIN_GRACE_S: must be a valid number" in log
 
 

@@ -51,7 +51,7 @@ def test_given_warmup_request_is_sent_unchanged() -> None:
 
 def test_profile_request_is_used_by_default() -> None:
     known = {name for name, one in PROFILES.items() if one.warmup is not None}
-    assert known == {"triton", "mlserver", "vllm", "sglang", "tgi", "tei"}
+    assert known == {*("triton", "mlserver", "vllm", "sglang", "tgi", "tei"), "llamacpp", "trtllm"}
     for name in known:
         request = asked(name)
         if isinstance(request, WarmupRequest):
