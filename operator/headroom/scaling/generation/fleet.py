@@ -162,10 +162,10 @@ def _concurrency(capacity: Capacity) -> float:
         most.append(replica.memory_share * limits.kv_tokens / work.context_tokens)
     hopeless = Binding.TIME_PER_OUTPUT_TOKEN in capacity.infeasible
     if targets.output_token is not None and not hopeless:
-        # of the engine's time prompts take their share w_p / w
+        # of an iteration beyond its fixed part, prompts take their share w_p / w
         decoding = max(_LEAST_SHARE, 1.0 - work.prompt_s / work.request_s)
         step_s = targets.output_token.seconds * work.accepted / replica.factors.output_token
-        free_s = decoding * step_s - work.iteration_fixed_s(math.inf)
+        free_s = decoding * (step_s - work.iteration_fixed_s(math.inf))
         most.append(free_s / max(work.slope_s, _LEAST_S))
     return max(1.0, min(most))
 
