@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from headroom.api import Duration, InferenceService, InvalidSpec
 from headroom.api.crd import custom_resource_definition
 from headroom.api.values import VALIDATIONS
+from headroom.profiles import CUSTOM, PROFILES
 from headroom.resources import desired_children
 from headroom.scaling.values import Policy, RateLimit, Routing
 from scenarios.invalid_specs import INVALID_SPECS
@@ -26,6 +27,11 @@ SPEC_SCHEMA = SCHEMA["properties"]["spec"]
 BEYOND_A_SCHEMA = ("must be a cron expression", "must be a time zone", "must be a JSON Web Key Set")
 """Rules that only the operator checks: such specs are stored, and reported in the status."""
 CEL_MESSAGES = {rule["message"] for _, part in parts(SCHEMA) for rule in part.get(VALIDATIONS, ())}
+
+
+def test_every_profile_can_be_chosen() -> None:
+    chosen = SPEC_SCHEMA["properties"]["runtime"]["properties"]["profile"]["enum"]
+    assert sorted(chosen) == sorted({*PROFILES, CUSTOM})
 
 
 def test_minimal_body_gets_every_default() -> None:

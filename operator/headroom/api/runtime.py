@@ -216,6 +216,9 @@ class Runtime(Value):
         "mlserver",
         "torchserve",
         "mosec",
+        "trtllm",
+        "llamacpp",
+        "dynamo",
         "custom",
     ] = "headroom"
     """Model server: decides probes and metrics. `headroom` is the model server of this project;

@@ -29,6 +29,8 @@ PREFIXES = {
     "mlserver": "model_infer_",
     "torchserve": "ts_",
     "mosec": "mosec_",
+    "trtllm": "trtllm_",
+    "llamacpp": "llamacpp:",
 }
 """Prefix of the metric names of each runtime profile, in every version."""
 
