@@ -52,7 +52,7 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         "tensorrt",
         '"headroom", "triton", "vllm", "sglang", "tgi", "tei", "ray", "mlserver", "torchserve", '
         '"mosec", "custom"',
-        "'mosec' or 'custom'",
+        "'dynamo' or 'custom'",
     ),
     InvalidSpec(
         why="another server without its batch size",
