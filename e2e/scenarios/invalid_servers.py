@@ -51,7 +51,7 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         "spec.runtime.profile",
         "tensorrt",
         '"headroom", "triton", "vllm", "sglang", "tgi", "tei", "ray", "mlserver", "torchserve", '
-        '"mosec", "custom"',
+        '"mosec", "trtllm", "llamacpp", "dynamo", "custom"',
         "'dynamo' or 'custom'",
     ),
     InvalidSpec(
