@@ -193,16 +193,6 @@ def test_reason_says_that_a_replica_contradicts() -> None:
     assert last.reason is Reason.REPLICA_CONTRADICTS
 
 
-def test_copy_of_another_replicas_page_is_named() -> None:
-    fleet = Fleet()
-    fleet.run(40)
-    fleet.shares[0] = fleet.shares[1]
-    fleet.served[0] = fleet.served[1]
-    last = fleet.run(20)[-1]
-    assert {one.pod for one in last.left_out} == {"pod-0", "pod-1"}
-    assert "counters of another replica" in last.left_out[0].why
-
-
 def test_replicas_that_all_count_little_are_removed() -> None:
     fleet = Fleet()
     fleet.run(40)

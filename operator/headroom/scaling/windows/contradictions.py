@@ -3,7 +3,6 @@
     leap     more than any other replica did, and more than it can (`leaps.py`). The sample is held
              out: the replica is silent for the decision
     idle     far fewer requests than even routing can give it (`uneven_shares.py`)
-    alike    the counters of another replica, to the last digit, tick after tick: one page is a copy
 
 Such replicas are named, teach nothing about costs, and no replica is removed while there is one.
 Every finding fades: after `REBASED_S` a held-out series starts again from what the page says then,
@@ -21,7 +20,6 @@ from headroom.scaling.values import (
     LeftOut,
     Observation,
     Pod,
-    PodSample,
     PodState,
     Policy,
 )
@@ -32,9 +30,6 @@ from headroom.scaling.windows.uneven_shares import idle_replicas, is_measured, w
 REBASED_S, FORGOTTEN_S = 30.0, 90.0
 REAL_S = 600.0
 """Connections may move; a share that stays low for so long is real."""
-ALIKE_TICKS, ALIKE_REQUESTS = 6, 5.0
-"""Two replicas have the same counters by chance for a tick or two, if their executions last equally
-long; not six times with at least five more requests each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +51,6 @@ class Contradictions:
     """When the counters of a replica last fell, within `FORGOTTEN_S`."""
     even: frozenset[str] = frozenset()
     """Replicas that have had an even share of the requests, where connections stay with them."""
-    alike: Mapping[str, int] = field(default_factory=dict)
-    """Ticks in a row in which a replica had the counters of another one."""
 
     def absorb(
         self,
@@ -84,7 +77,7 @@ class Contradictions:
         return self._with(policy, observation, ready, after, leaping, fell, connections), after
 
     def _faded(self, now_s: float) -> Contradictions:
-        if not (self.found or self.fell or self.alike):
+        if not (self.found or self.fell):
             return self
         found = {uid: one for uid, one in self.found.items() if now_s - one.last_s < FORGOTTEN_S}
         return Contradictions(found=found, even=self.even)
@@ -116,26 +109,23 @@ class Contradictions:
         connections: int | None,
     ) -> Contradictions:
         now_s = observation.now_s
-        alike = _alike(observation.samples, after, self.alike)
-        why = {uid: _COPY for uid, ticks in alike.items() if ticks >= ALIKE_TICKS}
         idle = idle_replicas(policy, after, ready, connections)
         even = self.even
         if is_measured(policy, connections):
             if idle or not even:
                 even = (even & after.last.keys()) | with_share(after, policy.stable_window_s)
             idle = {uid: text for uid, text in idle.items() if self._may_be_idle(uid, even, now_s)}
-        why |= idle
-        why |= leaping
+        why = {**idle, **leaping}
         if not why and not self.found:
-            same = fell == self.fell and alike == self.alike and even == self.even
-            return self if same else Contradictions(fell=fell, alike=alike, even=even)
+            same = fell == self.fell and even == self.even
+            return self if same else Contradictions(fell=fell, even=even)
         found = {uid: one for uid, one in self.found.items() if now_s - one.last_s < FORGOTTEN_S}
         for uid, text in why.items():
             before, leap = found.get(uid), uid in leaping
             anew = before is None or before.leap != leap or (leap and self._is_old(uid, now_s))
             since_s = now_s if before is None or anew else before.since_s
             found[uid] = Found(since_s=since_s, last_s=now_s, why=text, leap=leap)
-        return Contradictions(found=found, fell=fell, alike=alike, even=even)
+        return Contradictions(found=found, fell=fell, even=even)
 
     def _may_be_idle(self, uid: str, even: AbstractSet[str], now_s: float) -> bool:
         """Whether a replica that keeps its connections had more, and not too long ago."""
@@ -151,29 +141,3 @@ class Contradictions:
     def has_no_known_share(self, uid: str) -> bool:
         """Whether a replica's share is held out, or contradicts connections known to be even."""
         return uid in self.found and (self.found[uid].leap or uid in self.even)
-
-
-_COPY = "has the counters of another replica, to the last digit"
-
-
-def _alike(
-    samples: Sequence[PodSample], after: Windows, before: Mapping[str, int]
-) -> Mapping[str, int]:
-    """Return how many times in a row replicas had the counters of another one."""
-    times = [one.batch_seconds for one in samples if one.batch_seconds > 0.0]
-    different = len(set(times))
-    if different == len(times) or 2 * different < len(times):  # many alike: none is a copy
-        return {} if before else before
-    owner: dict[tuple[object, ...], str] = {}
-    pairs = set[str]()
-    for one in samples:
-        key = (one.batch_seconds, one.batches, one.batch_items, one.arrivals, one.latency.counts)
-        other = owner.setdefault(key, one.pod)
-        if other != one.pod:
-            pairs |= {one.pod, other}
-    grown = {
-        uid
-        for uid, count in zip(after.series.columns, after.series.added[:, 0].tolist(), strict=True)
-        if count >= ALIKE_REQUESTS
-    }
-    return {uid: before.get(uid, 0) + (uid in grown) for uid in pairs}

@@ -19,7 +19,9 @@ from headroom.scaling.values import CostModel, PodSample
 from headroom.scaling.windows.counter_series import ARRIVALS, BATCH_ITEMS, BATCH_SECONDS, Vector
 from headroom.scaling.windows.sliding_windows import Windows
 
-HIGH, HIGH_CAPACITIES, HIGH_SLOTS, CATCHES_UP = 3.0, 2.0, 2.0, 1.5
+HIGH, HIGH_CAPACITIES, CATCHES_UP = 3.0, 2.0, 1.5
+HIGH_SLOTS = 64.0
+"""A server may have more workers than it says, and become slow: it is replaced, not held out."""
 CROWDED, FEWEST_ANSWERED = 2.0, 8.0
 _QUIET_S = 12.0
 
