@@ -83,6 +83,9 @@ def _end(process: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    over_s = time.monotonic() + END_PATIENCE_S
+    while group_members(process.pid) and time.monotonic() < over_s:
+        time.sleep(0.01)  # what it started ends a moment later
 
 
 def wait_ready(process: subprocess.Popen[str], url: str, log: Path) -> None:
