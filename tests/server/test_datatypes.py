@@ -373,3 +373,12 @@ def test_strings_require_a_class() -> None:
         LoadError, match="datatype must not be BYTES unless architecture = 'module:Class'"
     ):
         description.parse(STRINGS.format(architecture="'mlp'").encode(), "model.toml")
+
+
+def test_integers_that_round_to_the_largest_double_fit_as_the_document_says() -> None:
+    form = TypedJsonCodec(Contract(signature("FP64"), max_items=4))
+    largest = int(DATATYPES["FP64"].highest)
+    work = form.parse(b'{"instances": [[%d, 1]]}' % (largest + 1))
+    assert work.inputs["x"].tolist() == [float(largest), 1.0]
+    with pytest.raises(InvalidRequestError):
+        form.parse(b'{"instances": [[%d, 1]]}' % (2 * largest))

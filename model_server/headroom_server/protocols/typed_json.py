@@ -126,6 +126,9 @@ def _number(datatype: str) -> object:
     for plain in (bool, str):
         if plain in kind.kinds:
             return plain
+    if datatype == "FP64":
+        # JSON's own numbers: any that rounds to a finite one fits, also those above the largest.
+        return Annotated[float, Field(allow_inf_nan=False)]
     if float in kind.kinds:
         return Annotated[float, Field(ge=kind.lowest, le=kind.highest, allow_inf_nan=False)]
     return Annotated[int, Field(ge=int(kind.lowest), le=int(kind.highest))]
