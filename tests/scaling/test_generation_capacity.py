@@ -189,3 +189,18 @@ def test_fleet_with_cached_prompts_plans_added_replicas_with_emptier_caches(
 def test_capacity_of_experts_pays_for_reading_them() -> None:
     experts = replace(QWEN_32B, experts_s=0.020, expert_share=8 / 128)
     assert capacity(cost=experts).rps(1.0, 1) < 0.9 * capacity().rps(1.0, 1)
+
+
+def test_concurrency_bound_by_the_time_per_token_leaves_prompts_their_share_of_the_rest() -> None:
+    """Prompts take their share of an iteration beyond its fixed part, not of the whole.
+
+    Of 60 ms / 1.2 the fixed part takes 40 ms; of the 10 ms left prompts take half, so 5 ms remain
+    for sequences of 0.5 ms each: 10 of them. (A share of the whole would leave less than nothing.)
+    """
+    cost = IterationCost(fixed_s=0.040, prompt_token_s=5e-5, sequence_s=5e-4)
+    targets = TokenTargets(output_token=Target(percentile=0.95, seconds=0.06))
+    inputs = Inputs(
+        cost=cost, shape=requests(1000, 100), limits=EngineLimits(), factors=TailFactors()
+    )
+    fleet = fleet_of(inputs, targets, Routing.LEAST_IN_FLIGHT, 60.0)
+    assert fleet.cost.concurrency == pytest.approx(10.0)

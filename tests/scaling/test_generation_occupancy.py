@@ -84,3 +84,18 @@ def test_context_of_exponential_answers_is_a_whole_mean_longer_than_the_prompt()
     assert work_of(LLAMA_8B, requests(1000, 300)).context_tokens == pytest.approx(1150)
     exponential = requests(1000, 300, output_cv=1.0)
     assert work_of(LLAMA_8B, exponential).context_tokens == pytest.approx(1300)
+
+
+def test_memory_of_level_replicas_shares_the_number_of_sequences_but_not_their_lengths() -> None:
+    """Routing by requests in flight says nothing about how long their contexts are."""
+    varied = requests(4000, 200, output_cv=1.0, prompt_cv=1.5)
+    alike, spread = (work_of(LLAMA_8B, shape) for shape in (requests(4000, 200), varied))
+    rate = 0.6 / spread.request_s
+    found = [occupancy_of(work, rate) for work in (alike, spread)]
+    above = []
+    for one in found:
+        assert one is not None
+        mean = one.memory_tokens(0.5, 1e9)
+        above.append([one.memory_tokens(0.95, pooled) / mean - 1.0 for pooled in (1.0, 16.0)])
+    assert above[0][1] < 0.3 * above[0][0]
+    assert above[1][1] > 0.7 * above[1][0]

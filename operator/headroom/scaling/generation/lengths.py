@@ -3,12 +3,17 @@
 Sums over two time constants. The mean prompt follows what is computed, cached and waiting per
 arrival, so it shows a change of mix at once; second moments and answers follow the lengths of ended
 requests. The fast value counts where it differs from the slow one by more than chance.
+
+Where memory is full, sequences are preempted and their contexts computed again. Those tokens are no
+prompts, so nothing that is computed within `RECOMPUTED_S` after a preemption counts as an arrival;
+the lengths of ended requests go on. Worked: a service with prompts of 4300 tokens that preempts
+computes 17 600 per arrival, by which a replica would carry 0.3/s instead of 3/s.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +26,8 @@ FAST_S, SLOW_S = 60.0, 900.0
 LEAST_REQUESTS = 5.0
 """Fewer requests are no mean."""
 DEVIATIONS = 3.0
+RECOMPUTED_S = 30.0
+"""Preempted sequences are the next to be computed."""
 UNKNOWN_CV = 1.0
 """Of lengths whose histogram is missing: exponential ones."""
 BEYOND = 1.5
@@ -38,17 +45,24 @@ class Lengths:
 
     fast: tuple[float, ...] = (0.0,) * WIDTH
     slow: tuple[float, ...] = (0.0,) * WIDTH
+    recomputing_s: float = 0.0
+    """For how long computed tokens still include contexts of preempted sequences."""
 
     def observe(self, increase: Increase, grid: Grid, elapsed_s: float) -> Lengths:
         """Return the sums with what was counted since the last tick."""
         if not increase.pods or elapsed_s <= 0.0:
             return self
-        added = _sums(increase, grid)
+        total = increase.total()
+        left_s = max(0.0, self.recomputing_s - elapsed_s)
+        if total[Count.PREEMPTIONS] > 0.0:
+            left_s = RECOMPUTED_S
+        added = _sums(increase, total, grid, arrivals=left_s <= 0.0)
         if added[ARRIVED] + added[PROMPTS] + added[OUTPUTS] <= 0.0:
-            return self
+            return replace(self, recomputing_s=left_s)
         return Lengths(
             fast=_faded(self.fast, added, elapsed_s / FAST_S),
             slow=_faded(self.slow, added, elapsed_s / SLOW_S),
+            recomputing_s=left_s,
         )
 
     def shape(self) -> RequestShape | None:
@@ -97,12 +111,12 @@ class Lengths:
 _LEAST_CV = 0.05
 
 
-def _sums(increase: Increase, grid: Grid) -> Vector:
-    total = increase.total()
+def _sums(increase: Increase, total: Vector, grid: Grid, *, arrivals: bool) -> Vector:
+    """Return what an interval adds; tokens of `arrivals` only while none is computed again."""
     prompts, outputs, _, _ = grid.slices()
     added = np.zeros(WIDTH)
     computed = total[Count.COMPUTED]
-    if not math.isnan(computed):
+    if arrivals and not math.isnan(computed):
         cached = total[Count.CACHED]
         added[ARRIVED] = max(0.0, total[Count.ARRIVALS] - total[Count.MISSED])
         added[COMPUTED] = max(0.0, computed + increase.waiting_tokens)

@@ -56,15 +56,20 @@ class Occupancy:
     def memory_tokens(self, percentile: float, pooled: float = 1.0) -> float:
         """Return this percentile of the tokens in memory: of sequences and the prompt in work.
 
-        The variance is that of a random sum: contexts differ, and so does their number.
+        A random sum: contexts differ, and so does their number. `pooled` replicas are kept level
+        in number only, so each has its own long contexts. Cumulants of the contexts are those of a
+        gamma distribution. Worked: 20 contexts of 4500 +- 7000 tokens, five level replicas: the
+        number adds 9 000 tokens of deviation to one replica, the lengths 31 000.
         """
-        work = self.work
+        work, context = self.work, self.work.context_tokens
         prompts = min(1.0, self.arrival_rps * work.prompt_s) * work.prompt_context_tokens
-        mean = self.mean * work.context_tokens + prompts
-        variance = self.variance * work.context_tokens**2 + self.mean * work.context_variance
-        deviation = math.sqrt(variance / pooled)
+        mean = self.mean * context + prompts
+        of_number, of_lengths = self.variance * context**2 / pooled, self.mean * work.context_variance
         skew = (1.0 + self.growth) / math.sqrt(max(self.mean * (1.0 - self.growth), _LEAST))
-        return mean + _above(deviation, skew / math.sqrt(pooled), percentile)
+        third = skew * self.variance**1.5 * context**3 / (pooled * pooled)
+        third += of_lengths * (3.0 * context / pooled + 2.0 * work.context_variance / context)
+        deviation = math.sqrt(max(of_number + of_lengths, _LEAST))
+        return mean + _above(deviation, third / deviation**3, percentile)
 
     def iteration_s(self, sequences: float) -> float:
         """Return tau(n), with the share that prompts take."""
