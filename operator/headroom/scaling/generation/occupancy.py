@@ -64,7 +64,10 @@ class Occupancy:
         work, context = self.work, self.work.context_tokens
         prompts = min(1.0, self.arrival_rps * work.prompt_s) * work.prompt_context_tokens
         mean = self.mean * context + prompts
-        of_number, of_lengths = self.variance * context**2 / pooled, self.mean * work.context_variance
+        of_number, of_lengths = (
+            self.variance * context**2 / pooled,
+            self.mean * work.context_variance,
+        )
         skew = (1.0 + self.growth) / math.sqrt(max(self.mean * (1.0 - self.growth), _LEAST))
         third = skew * self.variance**1.5 * context**3 / (pooled * pooled)
         third += of_lengths * (3.0 * context / pooled + 2.0 * work.context_variance / context)
