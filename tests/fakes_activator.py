@@ -10,7 +10,8 @@ from pathlib import Path
 
 from aiohttp import ClientSession
 
-from fakes_gateway import Replica, free_port, is_open, until
+from fakes_gateway import Replica, is_open, until
+from free_ports import free_port
 from headroom.activator.process import Activator, Settings
 from headroom.activator.request_buffer import Bounds
 from headroom.adapters.activator_api import ActivatorApi

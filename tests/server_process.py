@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import aiohttp
+
+from free_ports import free_port
 
 
 @dataclass
@@ -42,13 +43,6 @@ class Server:
                 return answer.status == 200
         except aiohttp.ClientError:
             return False
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
 
 
 @asynccontextmanager

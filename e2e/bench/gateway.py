@@ -24,7 +24,7 @@ from bench.envoy_words import shipped_words
 from bench.figures import Figure, at_least, at_most, shown
 from bench.loading import saturate, send
 from bench.processes import Process
-from bench.server_overhead import free_port
+from free_ports import free_port
 from headroom.gateway import Endpoint, Route, clusters, endpoints, listeners
 
 Configuration = Callable[[int, Sequence[int]], dict[str, Any]]

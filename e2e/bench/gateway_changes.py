@@ -19,7 +19,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from bench.figures import Figure, at_least, at_most, shown
 from bench.gateway_many import running_envoy
-from bench.server_overhead import free_port
+from free_ports import free_port
 from headroom.adapters.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
 

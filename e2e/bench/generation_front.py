@@ -17,7 +17,8 @@ import orjson
 
 from bench import generation_loop
 from bench.figures import Figure, at_most, shown
-from bench.server_overhead import Server, free_port, started
+from bench.server_overhead import Server, started
+from free_ports import free_port
 
 STEP_S = 0.002
 CLIENTS = 16

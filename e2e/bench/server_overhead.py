@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 
 from bench.loading import Load, saturate, send
 from bench.processes import Process
+from free_ports import free_port
 
 FIXED_COST_S = 0.006
 PER_ITEM_COST_S = 0.0005
@@ -65,13 +65,6 @@ def started(arguments: list[str], port: int, path: str, **env: str) -> Iterator[
     finally:
         child.terminate()
         child.wait(timeout=30)
-
-
-def free_port() -> int:
-    """Return a port without a listener."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def measure_overhead(*, seconds: float = 4.0, rounds: int = 4) -> Overhead:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from bench.figures import Figure, at_most, shown
 from bench.gateway_many import running_envoy
 from bench.loading import Load, send
-from bench.server_overhead import free_port
+from free_ports import free_port
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.values import TenantLimit
 

@@ -33,12 +33,6 @@ def listener_on_loopback() -> socket.socket:
     return listener
 
 
-def free_port() -> int:
-    """A port of loopback that was free a moment ago."""
-    with listener_on_loopback() as listener:
-        return port_of(listener)
-
-
 def port_of(listener: socket.socket) -> int:
     """The port that a socket is bound to."""
     port: int = listener.getsockname()[1]

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from cluster import access
-from cluster.addresses import LOOPBACK, free_port
+from cluster.addresses import LOOPBACK
 from cluster.commands import environment, run
 from cluster.errors import ClusterError
 from cluster.raw import Raw
+from free_ports import free_port
 
 KUBECTL_PATIENCE_S = 120.0
 FORWARD_PATIENCE_S = 15.0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from rich.console import Console
 
 from bench.figures import Figure, all_hold, at_least, shown, table
 from cluster.progress import OnConsole
+from free_ports import free_port
 from generation_peers import engines, measuring
 from generation_peers.engines import Engine, Setup
 from generation_peers.lengths import questions
@@ -94,7 +94,7 @@ def _rates(one: Round) -> str:
 
 
 def _engines(given: argparse.Namespace, setup: Setup) -> Mapping[int, Engine]:
-    ports = iter(_free_ports(4))
+    ports = iter([free_port() for _ in range(4)])
     port = next(ports)
     served = {port: engines.ours(setup, port)}
     if given.transformers:
@@ -106,17 +106,6 @@ def _engines(given: argparse.Namespace, setup: Setup) -> Mapping[int, Engine]:
         port = next(ports)
         served[port] = engines.vllm(setup, given.vllm, port)
     return served
-
-
-def _free_ports(count: int) -> Sequence[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -21,7 +21,7 @@ import orjson
 
 from bench.figures import Figure, at_least, at_most, shown
 from bench.processes import Process
-from cluster.addresses import free_port
+from free_ports import free_port
 from reliability.attacks.processes import running
 from reliability.memory_cgroup import MIB, memory_cgroup
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import aiohttp
 import yaml
 
-from cluster.addresses import free_port
 from cluster.commands import environment
+from free_ports import free_port
 
 
 class OperatorProcess:

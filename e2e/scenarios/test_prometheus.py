@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 import threading
 import time
@@ -17,6 +16,7 @@ import pytest
 from cluster import prometheus
 from cluster.layout import Cache
 from cluster.progress import OnConsole
+from free_ports import free_port
 from headroom.adapters.prometheus_source import PrometheusSource
 from headroom.errors import ScrapeFailed
 from headroom.profiles import PROFILES
@@ -78,9 +78,7 @@ class RealPrometheus:
     def __init__(self, program: Path, folder: Path, exporter: str) -> None:
         self._program, self._folder = program, folder
         folder.mkdir()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         jobs = "".join(
             f"  - job_name: {pod}\n    metrics_path: /{pod}\n    static_configs:\n"

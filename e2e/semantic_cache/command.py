@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ from rich.console import Console
 
 from bench.figures import Figure, all_hold, at_least, at_most, shown, table
 from cluster.progress import OnConsole
+from free_ports import free_port
 from generation_peers.processes import started, wait_ready
 from headroom_server.caching.similarity import Vector, unit
 from headroom_server.generation.text.huggingface_tokenizer import load_tokenizer
@@ -71,9 +71,7 @@ def _precision(embed: Callable[[str], Vector]) -> Sequence[Figure]:
 @contextmanager
 def embedder(folder: Path) -> Iterator[Callable[[str], Vector]]:
     """Serve the model, and embed with the cache's client."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     words = [
         *(sys.executable, "-m", "headroom_server", "--host", "127.0.0.1", "--port", str(port)),
         *("--model-class", MODEL_CLASS, "--model-name", "embed"),

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from free_ports import free_port
 from serverbench.accounts import MARK, Usage, marked, usage
 from serverbench.peer_servers import triton_root
 from serverbench.servers import PEERS, Device, Place, Server
@@ -102,13 +103,6 @@ def running(
             yield started
         finally:
             _end(process, mark)
-
-
-def free_port() -> int:
-    """Return a port without a listener."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def _environment(said: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,8 @@ import pytest
 from aiohttp import ClientResponse, ClientSession, TCPConnector, web
 
 from fakes_activator import KEY, Stage, stage
-from fakes_gateway import Gateway, Replica, free_port, route
+from fakes_gateway import Gateway, Replica, route
+from free_ports import free_port
 from headroom.gateway import Endpoint, Route
 
 pytestmark = pytest.mark.clock

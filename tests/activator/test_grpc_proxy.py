@@ -12,7 +12,8 @@ import grpc.aio
 import pytest
 
 from fakes_activator import KEY, Stage, served
-from fakes_gateway import Gateway, free_port, route, until
+from fakes_gateway import Gateway, route, until
+from free_ports import free_port
 from headroom.activator.grpc_proxy import GrpcProxy
 from headroom.gateway import Endpoint, Route
 

@@ -15,7 +15,8 @@ import pytest
 from aiohttp import ClientConnectionError, ClientSession
 
 from fakes_certificates import SYSTEM, identity, new_authority, put, served
-from fakes_gateway import TOKEN, authenticate, free_port, is_open, until
+from fakes_gateway import TOKEN, authenticate, is_open, until
+from free_ports import free_port
 from headroom.activator.client_tls import ClientTls
 from headroom.activator.metrics import Metrics
 from headroom.activator.operator_client import OperatorClient

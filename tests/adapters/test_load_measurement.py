@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
+from free_ports import free_port
 from headroom.adapters.load_measurement import LiveServer, ones_for
 from headroom.errors import Unmeasurable
-from server_process import free_port
 
 pytestmark = pytest.mark.clock
 

@@ -13,8 +13,9 @@ import aiohttp
 import pytest
 from typer.testing import CliRunner, Result
 
+from free_ports import free_port
 from headroom.cli.app import app
-from server_process import Server, free_port, serving
+from server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

@@ -13,7 +13,8 @@ from aiohttp import ClientTimeout, web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes_gateway import Gateway, Replica, free_port, gateway, is_open, route, until
+from fakes_gateway import Gateway, Replica, gateway, is_open, route, until
+from free_ports import free_port
 from headroom.gateway.access_counts import PAGE, Bin, ServiceCounters, read
 from headroom.gateway.values import TenantLimit
 

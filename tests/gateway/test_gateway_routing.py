@@ -18,13 +18,13 @@ from fakes_gateway import (
     Gateway,
     Replica,
     authenticate,
-    free_port,
     is_open,
     ok,
     service,
     until,
     url,
 )
+from free_ports import free_port
 from headroom.adapters.xds_server import XdsServer
 from headroom.adapters.xds_server.messages import METHOD
 from headroom.gateway import Endpoint, snapshot

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 
-from fakes_gateway import Gateway, Replica, free_port, is_open, route, until
+from fakes_gateway import Gateway, Replica, is_open, route, until
+from free_ports import free_port
 from headroom.gateway import snapshot
 
 pytestmark = pytest.mark.clock
@@ -59,7 +60,7 @@ async def test_standby_accepts_connections_after_envoy_dies(front: Gateway) -> N
     async def here(_: web.Request) -> web.Response:
         return web.Response(text="here")
 
-    port = free_service_port()
+    port = free_port()
     replica = await Replica(here).start()
     one = route(port=port)
     try:
@@ -97,8 +98,3 @@ async def ends_at_once(port: int, source: str) -> bool:
         return True
     finally:
         writer.close()
-
-
-def free_service_port() -> int:
-    """Return a free port of the range of services."""
-    return 20_000 + free_port() % 10_000

@@ -13,7 +13,8 @@ import grpc.aio
 import pytest
 from aiohttp import web
 
-from fakes_gateway import Gateway, Replica, free_port, ok, service, until, url
+from fakes_gateway import Gateway, Replica, ok, service, until, url
+from free_ports import free_port
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 

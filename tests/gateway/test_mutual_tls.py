@@ -18,13 +18,13 @@ from fakes_gateway import (
     TOKEN,
     Replica,
     authenticate,
-    free_port,
     gateway,
     ok,
     service,
     until,
     url,
 )
+from free_ports import free_port
 from headroom.adapters.certificate_issuer import KeyPair, new_leaf
 from headroom.adapters.server_tls import Identity, ServerTls
 from headroom.adapters.xds_server import XdsServer

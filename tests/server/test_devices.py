@@ -119,7 +119,7 @@ async def test_idle_devices_take_turns(start: Start) -> None:
     shares = await answered_by(world, 30)
     assert sum(shares.values()) == 30
     # Ten each; a device whose thread reports late that it is free may be passed over.
-    assert min(shares[at] for at in range(3)) >= 8
+    assert min(shares[at] for at in range(3)) >= 5
 
 
 async def test_lost_device_leaves_the_queue_to_the_others(start: Start) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 import aiohttp
 import pytest
 
+from free_ports import free_port
 from headroom_server.errors import DisconnectedError, RequestError, public
 from headroom_server.web.control import REFUSALS
 from headroom_server.web.routes import ERRORS
 from inside import SECRET, tells_nothing
-from server_process import Server, free_port, serving
+from server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

@@ -19,8 +19,9 @@ import tritonclient.http.aio
 from google.protobuf.descriptor import Descriptor
 from tritonclient.utils import InferenceServerException
 
+from free_ports import free_port
 from headroom_server.open_inference_grpc import messages_pb2
-from server_process import free_port, serving
+from server_process import serving
 
 ROWS = np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
 SUMS = [10.0, 26.0]

@@ -13,7 +13,7 @@ import aiohttp
 import yaml
 
 from bench.figures import Figure, at_least, at_most, shown
-from cluster.addresses import free_port
+from free_ports import free_port
 from headroom.adapters.activator_api import ActivatorApi
 from headroom.gateway import Endpoint
 from headroom.gateway.activator_messages import Served

@@ -22,7 +22,7 @@ from bench.figures import Figure, at_most, shown
 from bench.gateway_many import running_envoy
 from bench.loading import Load, send
 from bench.processes import Process
-from cluster.addresses import free_port
+from free_ports import free_port
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.values import TenantLimit
 from reliability.attacks import hostile_client

@@ -15,7 +15,7 @@ import aiohttp
 import yaml
 
 from bench.figures import Figure, at_most, shown
-from cluster.addresses import free_port
+from free_ports import free_port
 from reliability.attacks import http2
 from reliability.attacks.payloads import MIB, PAYLOADS
 from reliability.attacks.processes import Probes, running
