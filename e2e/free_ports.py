@@ -20,7 +20,7 @@ BLOCK = 100
 
 
 def free_port() -> int:
-    """Return a port of loopback that this process alone hands out, and that nobody listens on."""
+    """Return a port of loopback without a listener, which this process alone hands out."""
     ports = _claimed(os.getpid())
     return next(port for port in ports if _is_free(port))
 
