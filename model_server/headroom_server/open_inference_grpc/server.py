@@ -19,6 +19,9 @@ MAX_CALLS = 1024
 """Open calls: each holds at most `WINDOW_BYTES` until its message is read, 16 MiB in all."""
 WINDOW_BYTES = 16 * 1024
 """What a client may send of a call that is not read yet. The rest follows at once when it is."""
+READ_BYTES = 64 * 1024
+"""Of a connection's read buffer. gRPC's own estimate keeps a megabyte for each connection that has
+sent large messages, until it is closed."""
 MAX_STREAMS = 256
 """Open calls of one connection."""
 
@@ -68,6 +71,7 @@ class GrpcServer:
             ("grpc.max_allowed_incoming_connections", bounds.max_connections),
             ("grpc.http2.lookahead_bytes", WINDOW_BYTES),
             ("grpc.http2.bdp_probe", 0),
+            ("grpc.experimental.tcp_max_read_buffer_size", READ_BYTES),
             ("grpc.so_reuseport", 0),
         )
         self._server = aio.server(options=options, interceptors=interceptors)

@@ -249,7 +249,8 @@ class Service:
             except RequestError as error:
                 if isinstance(error, InvalidRequestError) and not error.blamed:
                     self._models.ledger.reject(error.reason)
-                refused = error
+                # its frames hold the message, and this frame holds it: a cycle, until collected
+                refused = error.with_traceback(None)
             except Exception:
                 log.exception("a call failed")
                 refused = RequestError("internal error; see the server's log")

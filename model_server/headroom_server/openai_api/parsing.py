@@ -29,16 +29,19 @@ from headroom_server.openai_api.schemas import (
     Message,
     SamplingFields,
 )
+from headroom_server.protocols.body_bounds import without_strings
 
 F = TypeVar("F", bound=BaseModel)
 
 UNCHECKED_BYTES = 64 * 1024
 """Smaller bodies are parsed as they are: they cost at most 8 MiB."""
-OTHER_PARTS = 64 * 1024
-"""Commas, brackets and colons of everything that is not a prompt of token numbers."""
+OTHER_COMMAS = 64 * 1024
+"""Of everything that is not a prompt of token numbers."""
+MAX_PARTS = 64 * 1024
+"""Lists, objects and fields: 100 ms and 64 MiB if none of them is a known one."""
+MAX_STRINGS = 64 * 1024
 COMPLETION_TOKENS = 16
 """OpenAI's default of max_tokens for completions."""
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def check_parts(body: bytes, context_tokens: int) -> None:
@@ -51,13 +54,17 @@ def check_parts(body: bytes, context_tokens: int) -> None:
     """
     if len(body) <= UNCHECKED_BYTES:
         return
-    most = OTHER_PARTS + 2 * context_tokens
-    if _parts(body) > most and _parts(_STRING.sub(b"", body)) > most:
-        raise TooLargeError(f"the body must have at most {most} values; got more")
+    most = OTHER_COMMAS + 2 * context_tokens
+    if not _fits(body, most) and not _fits(without_strings(body, MAX_STRINGS), most):
+        raise TooLargeError(
+            f"the body must have at most {most} values and {MAX_PARTS} lists, objects and fields; "
+            "got more"
+        )
 
 
-def _parts(body: bytes) -> int:
-    return sum(body.count(mark) for mark in (b",", b"[", b"{", b":"))
+def _fits(body: bytes, commas: int) -> bool:
+    parts = sum(body.count(mark) for mark in (b"[", b"{", b":"))
+    return parts <= MAX_PARTS and body.count(b",") <= commas
 
 
 def parse_completion(body: bytes) -> CompletionCall:
@@ -242,14 +249,14 @@ def _sampling(fields: SamplingFields, logprobs: int | None) -> Sampling:
     )
 
 
-def _logit_bias(given: Mapping[str, float] | None) -> Mapping[int, float]:
+def _logit_bias(given: Mapping[str, Any] | None) -> Mapping[int, float]:
     biases: dict[int, float] = {}
     for name, bias in (given or {}).items():
         if not name.isdecimal() or len(name) > 10:
             raise InvalidFieldError(
                 "logit_bias", f"logit_bias must have token numbers as keys; got {name!r:.40}"
             )
-        if not -100 <= bias <= 100:
+        if not isinstance(bias, int | float) or not -100 <= bias <= 100:
             raise InvalidFieldError(
                 "logit_bias", f"logit_bias must be between -100 and 100; got {bias!r:.40}"
             )
