@@ -29,7 +29,7 @@ from headroom_server.generation.values import (
     SampledToken,
     SequenceView,
 )
-from headroom_server.openai_api.application import GenerationApplication
+from headroom_server.openai_api.application import UNREAD_BYTES, GenerationApplication
 from headroom_server.runtime.generator import Generator, GeneratorOptions
 from server_world import until
 
@@ -155,6 +155,7 @@ async def front(
     options: GeneratorOptions | None = None,
     wait: bool = True,
     cache: GenerationCache | None = None,
+    max_unread_bytes: int = UNREAD_BYTES,
 ) -> AsyncIterator[FrontWorld]:
     """A server that is ready unless `wait` is false."""
     executor = executor or ScriptedExecutor()
@@ -164,6 +165,7 @@ async def front(
         generator,
         text or ModelText(tokenizer=ByteTokenizer(), chat=PlainChat()),
         max_body_bytes=1 << 20,
+        max_unread_bytes=max_unread_bytes,
     )
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:

@@ -255,7 +255,8 @@ class GenerationSettings(Group):
     vllm_args: str = Field("", max_length=8192)
     """Arguments of `vllm serve` for the engine vllm, as on a command line."""
     max_unread_bytes: int = Field(64 << 20, ge=1024, le=1 << 40)
-    """Maximum bytes of streams that their clients do not read; beyond it such a stream ends."""
+    """Maximum bytes of answers that wait in memory: of streams whose clients do not read, beyond it
+    such a stream ends; of whole answers until their last token, beyond it they get 429."""
     unread_timeout_s: Seconds = 30.0
     """Maximum time that a stream may stay unread."""
 

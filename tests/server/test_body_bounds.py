@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -68,6 +69,20 @@ def test_largest_request_of_a_model_is_within_its_bounds(signature: Signature, b
 def test_body_of_many_values_is_refused(signature: Signature, body: bytes) -> None:
     with pytest.raises(TooLargeError, match="must have at most"):
         BodyBounds(signature, ITEMS).check(body)
+
+
+@pytest.mark.parametrize("signature", [IMAGE, WORDS, ROWS], ids=["image", "text", "rows"])
+def test_counting_what_is_outside_of_strings_costs_no_more_than_the_body(
+    signature: Signature,
+) -> None:
+    body = b"{" + b'"":1,' * 500_000 + b'"":1}'
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError):
+            BodyBounds(signature, ITEMS).check(body)
+        assert tracemalloc.get_traced_memory()[1] < len(body)
+    finally:
+        tracemalloc.stop()
 
 
 def test_bytes_after_the_json_are_no_values() -> None:

@@ -22,7 +22,9 @@ CLIENTS = 100
     ("model", "attacks"),
     [
         ("sample", ("v1 lists", "v2 objects", "head", "pipeline", "unread pages")),
+        ("sample", ("gRPC fields", "gRPC filler")),
         ("images", ("v1 numbers", "v2 binary", "unfinished", "chunks")),
+        ("images", ("v2 keys", "v2 empty keys")),
     ],
 )
 async def test_server_survives_attacks_at_the_limit_of_the_sample(

@@ -115,6 +115,10 @@ PAYLOADS: dict[str, Callable[[int, int], Payload]] = {
     "v2 keys": lambda _, __: Payload(
         post(INFER, b"{" + b",".join(b'"%d":1' % one for one in range(700_000)) + b"}")
     ),
+    "v2 empty keys": lambda _, __: Payload(post(INFER, b"{" + b'"":1,' * 1_500_000 + b'"":1}')),
+    "v1 lists of 64 KiB": lambda _, __: Payload(
+        post(PREDICT, b'{"instances":[' + b"[]," * 21_000 + b"[]]}")
+    ),
     "v2 many numbers": lambda _, __: Payload(post(INFER, _tensor(b"1.5," * 2_000_000 + b"1]}]}"))),
     "v1 spaces": lambda _, __: Payload(post(PREDICT, b" " * (MAX_BODY_BYTES - 1) + b"x")),
     "unfinished": lambda _, __: Payload(

@@ -34,6 +34,7 @@ from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ServedModel
 from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
 from headroom_server.scheduling.retry_headers import RETRY_HEADERS
+from headroom_server.web.parsing_turns import ParsingTurns
 
 log = logging.getLogger("headroom_server")
 
@@ -78,6 +79,7 @@ class Service:
     def __init__(self, models: Models, reads: MessageReads, control: Control | None = None) -> None:
         self._models = models
         self._reads = reads
+        self._turns = ParsingTurns()
         self._control = control
         self._inferences: set[asyncio.Task[Outputs]] = set()
 
@@ -164,6 +166,7 @@ class Service:
     async def _received(self, client: str, context: Any) -> ReceivedCall:
         """Read and parse a request; its numbers wait without the message."""
         async with self._reads.message(client, context) as raw:
+            await self._turns.wait(len(raw))
             self._check(raw)
             request = _parsed(pb.ModelInferRequest, raw)
             served = self._models.find(request.model_name, request.model_version or None)

@@ -7,7 +7,13 @@ import secrets
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from headroom_server.errors import AbandonedError, ExpiredError, FailedError, RequestError
+from headroom_server.errors import (
+    AbandonedError,
+    ExpiredError,
+    FailedError,
+    QueueFullError,
+    RequestError,
+)
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tool_calls import Call, ToolCalls, calls_of, parser_of
 from headroom_server.generation.values import (
@@ -19,6 +25,23 @@ from headroom_server.generation.values import (
 from headroom_server.openai_api.answers import AnswerText
 from headroom_server.openai_api.encoding import Form, Part, Usage
 from headroom_server.openai_api.parameters import ChatCall, CompletionCall, ToolUse
+from headroom_server.web.receiving import Receipt
+
+CHARACTER_BYTES = 4
+PART_BYTES = 256
+TOKEN_BYTES, ALTERNATIVE_BYTES = 320, 128
+"""Memory of a token with its probability that waits to be sent, and of each alternative to it."""
+MOST_PARTS = 64
+COUNTED_BYTES = 16 * 1024
+"""What is collected is counted in steps of this size: counting every token would take 0.5 us."""
+
+
+def held_bytes(part: Part) -> int:
+    """Return the memory of a part that waits."""
+    tokens = part.tokens
+    alternatives = len(tokens[0].alternatives) if tokens else 0
+    each = TOKEN_BYTES + ALTERNATIVE_BYTES * alternatives
+    return CHARACTER_BYTES * len(part.text) + each * len(tokens)
 
 
 class StopChoice(Protocol):
@@ -137,10 +160,14 @@ def _demanded_calls(text: str, forced: str | None) -> tuple[str, list[Call]]:
 
 
 class CollectedAnswer:
-    """Collects all choices for one body."""
+    """Collects all choices for one body; `unread` counts what waits for the last token."""
 
-    def __init__(self, context: AnswerContext) -> None:
+    def __init__(self, context: AnswerContext, unread: Receipt) -> None:
         self._context = context
+        self._unread = unread
+        self._uncounted = 0
+        self.probabilities = 0
+        """That the body reports: tokens and their alternatives."""
         self._choices = [ChoiceParts(context, index) for index in range(len(context.requests))]
         self._parts: list[list[Part]] = [[] for _ in self._choices]
         self._left = len(self._choices)
@@ -155,13 +182,36 @@ class CollectedAnswer:
             if not self.done.done():
                 self.done.set_exception(error)
             return
-        if part is None:
+        if part is None or self.done.done():
             return
-        self._parts[index].append(part)
+        parts = self._parts[index]
+        parts.append(part)
+        if len(parts) >= MOST_PARTS and not part.tokens:  # one string instead of many objects
+            self._parts[index] = [merged(parts)]
+        self._uncounted += held_bytes(part)
+        if part.tokens:
+            self.probabilities += len(part.tokens) * (1 + len(part.tokens[0].alternatives))
+        if self._uncounted > COUNTED_BYTES and not self._count():
+            return
         if choice.done:
             self._left -= 1
             if not self._left and not self.done.done():
                 self.done.set_result(None)
+
+    def _count(self) -> bool:
+        try:
+            self._unread.grow(self._uncounted)
+        except QueueFullError:
+            self.done.set_exception(
+                QueueFullError("answers that are incomplete are too large; retry", retry_after_s=1)
+            )
+            return False
+        self._uncounted = 0
+        return True
+
+    def close(self) -> None:
+        """Count nothing any more."""
+        self._unread.close()
 
     def body(self) -> bytes:
         """Return the body."""

@@ -167,7 +167,9 @@ class ChatForm(_Encoder):
         content = []
         for one in tokens:
             others = [self._named(other.token, other.logprob) for other in one.alternatives]
-            content.append(self._named(one.token, one.logprob) | {"top_logprobs": others})
+            named = self._named(one.token, one.logprob) | {"top_logprobs": others}
+            # as bytes, which take a tenth of the objects' memory
+            content.append(orjson.Fragment(orjson.dumps(named)))
         return {"content": content, "refusal": None}
 
     def _named(self, token: int, logprob: float | None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from headroom_server.generation.values import (
     Sampling,
     TokenGrammar,
 )
+from headroom_server.openai_api import schemas
 from headroom_server.openai_api.errors import ContextLengthError, InvalidFieldError
 from headroom_server.openai_api.parameters import (
     ChatCall,
@@ -71,6 +72,7 @@ def encode_call(
             for one in call.prompts
         ]
     _check_tokens(call.choices, limits)
+    _check_reported(call.choices, len(prompts))
     for prompt in prompts:
         _check_prompt(prompt, call.choices, limits, field)
     constraint = _constraint(call)
@@ -96,7 +98,7 @@ def build_requests(
     requests = []
     grammars = iter(encoded.grammars)
     for prompt in encoded.prompts:
-        most = choices.max_tokens or context_of(limits) - len(prompt)
+        most = choices.max_tokens or _usual_tokens(choices, context_of(limits) - len(prompt))
         for number in range(choices.n):
             grammar = next(grammars)
             if choices.min_tokens and stop_tokens:
@@ -120,6 +122,20 @@ def build_requests(
                 )
             )
     return requests
+
+
+def _usual_tokens(choices: Choices, free: int) -> int:
+    """Return the bound of a chat without `max_tokens`: the context, or what may be reported."""
+    most = _most_reported(choices)
+    return free if most is None else max(1, min(free, most))
+
+
+def _most_reported(choices: Choices) -> int | None:
+    """Return the most tokens of a choice whose probabilities wait in memory; None: any number."""
+    logprobs = choices.sampling.logprobs
+    if logprobs is None or choices.stream:
+        return None
+    return schemas.MAX_PROBABILITIES // (choices.n * (1 + logprobs))
 
 
 def _due(arrived_s: float, seconds: float | None) -> float | None:
@@ -177,6 +193,17 @@ def _check_prompt(
     if highest >= limits.vocabulary:
         raise InvalidFieldError(
             field, f"{field} must have tokens below {limits.vocabulary}; got {highest}"
+        )
+
+
+def _check_reported(choices: Choices, prompts: int) -> None:
+    most = _most_reported(choices)
+    if most is not None and prompts * (choices.max_tokens or 1) > most:
+        raise InvalidFieldError(
+            "logprobs",
+            f"logprobs must be of at most {schemas.MAX_PROBABILITIES} tokens and alternatives "
+            f"unless stream is true; got {prompts} prompts with {choices.n} choices of "
+            f"{choices.max_tokens or 1} tokens",
         )
 
 

@@ -18,6 +18,7 @@ from headroom_server.errors import (
     EncodingError,
     InvalidRequestError,
     NotJsonError,
+    QueueFullError,
     RefusedError,
     UnknownModelError,
 )
@@ -53,6 +54,7 @@ from headroom_server.telemetry.accounting import Outcome
 from headroom_server.tracing.current import TRACE
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.inference import head_of, read_body
+from headroom_server.web.parsing_turns import ParsingTurns
 from headroom_server.web.receiving import Receipt, Shares
 from headroom_server.web.response_stream import AsgiStream, ResponseStream
 
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 
 SHORT_BODY_BYTES = 16 * 1024
 """Longer prompts are tokenized on a thread: 16 KiB take about 2 ms."""
+FEW_PROBABILITIES = 4096
+"""Answers with more are written as JSON on a thread: 4096 take about 10 ms."""
 EVENT_STREAM: Headers = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
@@ -96,10 +100,17 @@ class GenerationService:
         self._unread_timeout_s = unread_timeout_s
         self._identity = identity
         self._closing = ClosePolicy(generator)
+        self._turns = ParsingTurns()
         # one: a queue of long prompts waits in the order of arrival and takes one core
         self._encoder = ThreadPoolExecutor(1, "tokenizer")
+        self._renderer = ThreadPoolExecutor(1, "renderer")
         # unique, not secret: a system call per request would give up the interpreter's lock
         self._ids, self._answers = secrets.token_hex(12), itertools.count()
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes of answers that their clients have not read, or cannot read yet."""
+        return self._unread.held
 
     async def serve(
         self, parse: Parse, make_form: MakeForm, scope: Scope, receive: Receive, send: Send
@@ -140,6 +151,7 @@ class GenerationService:
         headers, limits = dict(scope["headers"]), generator.limits
         most = most_body_bytes(limits, self._max_body_bytes)
         body = await read_body(headers, receive, most, receipt)
+        await self._turns.wait(len(body))
         check_parts(body, limits.context_tokens)
         try:
             call = parse(body)
@@ -211,17 +223,26 @@ class GenerationService:
         send: Send,
         looked: Looked | None,
     ) -> None:
-        answer = CollectedAnswer(context)
+        answer = CollectedAnswer(context, Receipt(self._unread, connection.client))
 
         def leave() -> None:
             run.cancel()
             if not answer.done.done():
                 answer.done.set_exception(DisconnectedError())
 
-        recording = self._submit(run, context, answer.receive, connection, leave, looked)
-        await answer.done
-        _keep(run, recording, looked)
-        body, close = answer.body(), self._closing.due(connection)
+        try:
+            recording = self._submit(run, context, answer.receive, connection, leave, looked)
+            try:
+                await answer.done
+            except QueueFullError as error:
+                self.generator.refused(error)
+                run.cancel(Outcome.REFUSED)
+                raise
+            _keep(run, recording, looked)
+            body = await self._rendered(answer)
+        finally:
+            answer.close()
+        close = self._closing.due(connection)
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         headers += _cache_headers(looked)
         if connection.answer is not None and connection.answer(head_of(200, headers), body, close):
@@ -230,6 +251,11 @@ class GenerationService:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    async def _rendered(self, answer: CollectedAnswer) -> bytes:
+        if answer.probabilities <= FEW_PROBABILITIES:
+            return answer.body()
+        return await asyncio.get_running_loop().run_in_executor(self._renderer, answer.body)
 
     async def _stream(
         self,

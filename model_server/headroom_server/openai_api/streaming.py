@@ -11,17 +11,19 @@ from collections.abc import Callable
 
 from headroom_server.errors import QueueFullError, RequestError
 from headroom_server.generation.values import Delivery
-from headroom_server.openai_api.collecting import AnswerContext, ChoiceParts, merged, usage_of
+from headroom_server.openai_api.collecting import (
+    MOST_PARTS,
+    PART_BYTES,
+    AnswerContext,
+    ChoiceParts,
+    held_bytes,
+    merged,
+    usage_of,
+)
 from headroom_server.openai_api.encoding import Part, error_event
 from headroom_server.openai_api.errors import fields_of
 from headroom_server.web.receiving import Receipt
 from headroom_server.web.response_stream import ResponseStream
-
-TOKEN_BYTES = 512
-"""Memory of a token that waits with its probabilities."""
-CHARACTER_BYTES = 4
-PART_BYTES = 256
-MOST_PARTS = 64
 
 
 class StreamedAnswer:
@@ -128,7 +130,7 @@ class StreamedAnswer:
     # ---- a client that does not read
 
     def _hold(self, stream: ResponseStream, index: int, part: Part) -> None:
-        size = CHARACTER_BYTES * len(part.text) + TOKEN_BYTES * len(part.tokens)
+        size = held_bytes(part)
         if not self._holds:
             self._holds = True
             size += stream.unsent_bytes + PART_BYTES * MOST_PARTS

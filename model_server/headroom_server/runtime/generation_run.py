@@ -138,15 +138,15 @@ class GenerationRun:
             self.generator.engine.cancel(key)
             choice.end(FinishReason.STOP)
 
-    def cancel(self) -> None:
-        """The client left, or another choice failed: end everything."""
+    def cancel(self, outcome: Outcome = Outcome.CANCELLED) -> None:
+        """The client left, another choice failed, or the answer is too large: end everything."""
         if self._over:
             return
         for choice in self._choices.values():
             self.generator.generation.finished[FinishReason.CANCELLED] += 1
             self.generator.engine.cancel(choice.request.key)
         self._choices.clear()
-        self.close(Outcome.CANCELLED if self._worst is Outcome.OK else self._worst)
+        self.close(outcome if self._worst is Outcome.OK else self._worst)
 
     def close(self, outcome: Outcome) -> None:
         """Record the outcome, once."""

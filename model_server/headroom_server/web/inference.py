@@ -26,6 +26,7 @@ from headroom_server.protocols import open_inference
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ModelCodecs, ServedModel
 from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
+from headroom_server.web.parsing_turns import ParsingTurns
 from headroom_server.web.receiving import Receipt, Shares
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ class Inference:
         self._models = models
         self.max_body_bytes = max_body_bytes
         self.receiving = receiving
+        self._turns = ParsingTurns()
 
     def find(self, path: str) -> Target | None:
         """Return a path's target; None if the path is not for inference.
@@ -173,6 +175,7 @@ class Inference:
         try:
             limit = target.ready().bounds.limit(self.max_body_bytes)
             body = await read_body(headers, receive, limit, receipt)
+            await self._turns.wait(len(body))
             parsed = target.read(headers, body)
             del body  # its numbers wait without it
         except InvalidRequestError as error:

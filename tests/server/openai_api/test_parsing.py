@@ -7,12 +7,14 @@ from typing import Any
 import orjson
 import pytest
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from fuzzing import fuzz
 from headroom_server.errors import InvalidRequestError, NotJsonError, TooLargeError
 from headroom_server.openai_api.errors import InvalidFieldError
 from headroom_server.openai_api.parameters import Constraint, ConstraintKind
 from headroom_server.openai_api.parsing import check_parts, parse_chat, parse_completion
+from headroom_server.openai_api.schemas import CompletionFields
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 COMPLETION = {"model": "m", "prompt": "abc"}
@@ -75,6 +77,7 @@ def test_null_is_the_default() -> None:
         ({"response_format": {"type": "xml"}}, "response_format.type"),
         ({"guided_regex": "a", "guided_choice": ["b"]}, "guided_choice"),
         ({"seed": 2**63}, "seed"),
+        ({"logit_bias": {"1": "x"}}, "logit_bias"),
     ],
 )
 def test_wrong_field_of_completion_is_named(fields: dict[str, object], field: str) -> None:
@@ -168,6 +171,45 @@ def test_body_of_many_small_values_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(TooLargeError, match="values"):
         check_parts(b"[" + b"[]," * 100_000 + b"[]]", 256)
     check_parts(orjson.dumps({"prompt": "[" * 200_000}), 256)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        [1.5] * 50_000,
+        [-1] * 50_000,
+        [1, "a", *[None] * 50_000],
+        [[None] * 50_000],
+        ["a", *[1] * 50_000],
+    ],
+    ids=["floats", "negative", "mixed", "nested", "texts"],
+)
+def test_prompt_of_many_wrong_items_costs_one_error(prompt: object) -> None:
+    with pytest.raises(ValidationError) as raised:
+        CompletionFields.model_validate_json(orjson.dumps(COMPLETION | {"prompt": prompt}))
+    assert raised.value.error_count() == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"stop": [1] * 50_000},
+        {"stop_token_ids": [-1] * 50_000},
+        {"guided_choice": [1] * 50_000},
+        {"logit_bias": {str(one): "x" for one in range(50_000)}},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_field_of_many_wrong_items_costs_few_errors(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError) as raised:
+        CompletionFields.model_validate_json(orjson.dumps(COMPLETION | fields))
+    assert raised.value.error_count() <= 2
+
+
+def test_unknown_fields_are_bounded_before_they_are_parsed() -> None:
+    names = {f"k{number}": 1 for number in range(70_000)}
+    with pytest.raises(TooLargeError, match="at most"):
+        check_parts(orjson.dumps(COMPLETION | names), 1 << 20)
 
 
 JSON = st.recursive(

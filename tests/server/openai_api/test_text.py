@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -135,6 +136,17 @@ def test_stop_string_ends_text_however_it_is_cut(
         sent += matcher.flush()
     assert sent == expected
     assert (stopped is not None) == bool(ends)
+
+
+def test_stop_strings_of_many_choices_take_no_more_than_their_own_size() -> None:
+    stops = [chr(97 + number) * 256 for number in range(16)]
+    tracemalloc.start()
+    try:
+        choices = [StopStrings(stops) for _ in range(128)]
+        assert tracemalloc.get_traced_memory()[0] < 128 * 1024
+    finally:
+        tracemalloc.stop()
+    assert choices[0].push("a" * 255).text == ""
 
 
 def test_text_that_cannot_stop_is_not_held_back() -> None:
