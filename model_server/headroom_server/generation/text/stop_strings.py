@@ -48,8 +48,8 @@ class StopStrings:
     def _beginning(self, text: str) -> int:
         """Return the length of the longest end of `text` that begins a stop string.
 
-        It is searched for each time: a table of all beginnings takes 0.8 MB for 16 stop strings of 256
-        characters, and a request may have 128 choices.
+        It is searched for each time: a table of all beginnings takes 0.8 MB for 16 stop strings of
+        256 characters, and a request may have 128 choices.
         """
         return max((_overlap(text, stop) for stop in self._stops), default=0)
 
