@@ -118,7 +118,7 @@ def test_decision_of_a_rising_load_follows_memory_and_keeps_the_promise() -> Non
         for rule in one.recommendations
         if rule.rule is Reason.LATENCY_MODEL
     ]
-    assert "memory binds: 88% of the KV tokens at p95" in models[-1].detail
+    assert "memory binds: 88% of the KV tokens at p99" in models[-1].detail
 
 
 def test_decision_at_a_steady_load_keeps_its_replicas() -> None:

@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from headroom.planner.ceiling import rounded_up
 from headroom.planner.errors import ImpossiblePlan, positive, require
 from headroom.scaling.generation.capacity import Capacity
-from headroom.scaling.generation.first_token import DEFAULT_ITERATION_TOKENS
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import MEMORY_PERCENTILE, GeneratingReplica
-from headroom.scaling.generation.work import work_of
+from headroom.scaling.generation.work import DEFAULT_ITERATION_TOKENS, work_of
 from headroom.scaling.token_values import (
     Binding,
     EngineLimits,

@@ -77,6 +77,9 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         risked, state, demand.signals, now_s, demand.at_most_rps
     )
     backlogs = learning.backlogs_of(policy, state, tail, ready)
+    hidden = generating.for_surge(
+        policy, state, generation, expected, observation, serving, demand.recommendation
+    )
     rules = evaluate_rules(
         risked,
         expected,
@@ -85,7 +88,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         serving,
         target_s,
         backlogs,
-        hidden=demand.recommendation,
+        hidden=hidden,
         margin=NO_MARGIN if state.obstacles.obstacle else state.margin,
     )
     results = replacing.with_surge(policy, state, rules, left_out)
@@ -93,7 +96,9 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         batches = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
     disturbed = replacing.is_disturbed(state, now_s)
     if generation is not None and generation.fleet is not None:
-        state = generating.correct(state, generation, serving, results, now_s)
+        surging = hidden is not None  # late answers of a surge say nothing about the rest
+        disturbed = disturbed or surging
+        state = generating.correct(state, generation, serving, results, now_s, surging=surging)
     elif not disturbed:
         state = learning.correct(policy, state, signals, batches, serving, results, now_s)
     state = evidence.learn_from_outcomes(
@@ -107,6 +112,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         reachable=tail is None or tail.idle_s <= policy.latency_target_s,
         disturbed=disturbed,
         outcomes=generation.outcomes if generation is not None else None,
+        hour_requests=generation.hour_requests if generation is not None else 0.0,
     )
     state = learning.remember(policy, state, signals, results, now_s)
     limit_input = LimitInput(

@@ -232,6 +232,7 @@ def learn_from_outcomes(
     reachable: bool = True,
     disturbed: bool = False,
     outcomes: Outcomes | None = None,
+    hour_requests: float = 0.0,
 ) -> State:
     """Count this tick's misses; move the margin and the risk level.
 
@@ -263,7 +264,7 @@ def learn_from_outcomes(
     )
     risk = state.risk
     if helps:
-        risk = risk.observe(outcomes, budget, allowed)
+        risk = risk.observe(outcomes, budget, allowed, hour_requests)
     return replace(state, steady_since_s=since_s, budget=budget, margin=margin, risk=risk)
 
 

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
+from headroom.scaling.generation import first_token, surge
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.learned import Inputs
@@ -33,11 +35,14 @@ from headroom.scaling.token_values import (
     TokenMeasurement,
     TokenTargets,
 )
+from headroom.scaling.tuning import HOUR_S
 from headroom.scaling.values import (
     Decision,
     Observation,
     PodState,
     Policy,
+    Reason,
+    Recommendation,
     ReplicaCounts,
     Routing,
     Signals,
@@ -58,6 +63,13 @@ class Generating:
     """None while the cost of an iteration is not known."""
     measured: Mapping[Binding, Measured] = field(default_factory=dict)
     outcomes: Outcomes | None = None
+    """Without the misses that no number of replicas prevents."""
+
+    @property
+    def hour_requests(self) -> float:
+        """Requests of an hour at the present rate: answers are few and expensive."""
+        rate = self.signals.arrival_rps
+        return HOUR_S * rate.value if self.fleet is not None and rate.value else 0.0
 
 
 def observe(
@@ -91,6 +103,10 @@ def observe(
         policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, fleet.capacity.infeasible)
         outcomes = _outcomes(policy, state, kept, now_s)
+        if kept.first_token is not None:
+            share = first_token.late_alone(fleet.capacity.replica.work, kept.first_token.seconds)
+            learned, outcomes = learned.without_late_alone(outcomes, share)
+            state = replace(state, generation=learned)
     shown, judged = _signals(policy, signals, measured, fleet)
     return state, Generating(
         policy=policy,
@@ -102,16 +118,67 @@ def observe(
     )
 
 
+def for_surge(
+    policy: Policy,
+    state: State,
+    generating: Generating | None,
+    expected: Expected | None,
+    observation: Observation,
+    counts: ReplicaCounts,
+    hidden: Recommendation | None,
+) -> Recommendation | None:
+    """N_surge: what carries the arrivals and works off the queue that forms until it is ready.
+
+    It takes the place of the rule for hidden demand: what waiting clients hold back shows in what
+    is in flight, and to assume more has doubled services for nothing.
+    """
+    if generating is None or generating.fleet is None:
+        return hidden
+    fleet, in_flight = generating.fleet, generating.signals.in_flight
+    if expected is None or not in_flight.fresh or in_flight.value is None:
+        return None
+    start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
+    ready = {pod.uid for pod in observation.pods if pod.state is PodState.READY}
+    targets = fleet.capacity.replica.targets
+    found = surge.Surge(
+        arrival_rps=max(expected.later.for_ceiling_rps, expected.burst_rps or 0.0),
+        in_flight=[one.waiting + one.running for one in observation.samples if one.pod in ready],
+        left_s=[
+            max(0.0, start_s - (observation.now_s - pod.started_s))
+            for pod in observation.pods
+            if pod.state is PodState.WARMING
+        ],
+        start_s=start_s,
+        most_rps=fleet.capacity.most_rps,
+        fit=fleet.cost.concurrency,
+        target_s=targets.first_token.seconds if targets.first_token else policy.latency_target_s,
+    )
+    capacity_rps = fleet.capacity_rps(policy.latency_target_s, max(1, observation.current))
+    replicas = found.replicas(capacity_rps, sees_load=policy.routing.sees_load)
+    if not replicas:
+        return None
+    if found.behind:  # a queue that lasts says that replicas take less than they seem to
+        replicas = max(replicas, counts.ready + counts.warming)
+    return Recommendation(
+        rule=Reason.QUEUE_DEPTH,
+        replicas=replicas,
+        detail=f"{found.arrival_rps:.3g}/s over {capacity_rps:.3g}/s per replica, while "
+        f"{found.behind} replicas work off {found.queue:.0f} requests that will have waited",
+    )
+
+
 def correct(
     state: State,
     generating: Generating,
     counts: ReplicaCounts,
     results: RuleResults,
     now_s: float,
+    *,
+    surging: bool,
 ) -> State:
     """Compare measured with modelled tails while the ready replicas have sufficed for a window."""
     fleet, rate = generating.fleet, generating.signals.arrival_rps
-    if fleet is None or counts.ready < max(1, results.sufficient):
+    if fleet is None or surging or counts.ready < max(1, results.sufficient):
         return replace(state, sufficient_since_s=None)
     since_s = now_s if state.sufficient_since_s is None else state.sufficient_since_s
     since_s = max(since_s, state.ready_since_s)

@@ -16,11 +16,10 @@ from __future__ import annotations
 import math
 
 from headroom.scaling.generation.occupancy import Occupancy
+from headroom.scaling.generation.work import DEFAULT_ITERATION_TOKENS, Work
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import CostModel, Routing
 
-DEFAULT_ITERATION_TOKENS = 8192
-"""vLLM's --max-num-batched-tokens on large accelerators; where a server reports none."""
 LARGEST_BATCH = 64
 
 
@@ -41,6 +40,32 @@ def first_token_s(
     waited_s = tail.latency_s(occupancy.arrival_rps * replicas, replicas)
     decoding = -math.expm1(-occupancy.mean)
     return waited_s + decoding * percentile * decode_step_s(occupancy)
+
+
+def late_alone(work: Work, target_s: float) -> float:
+    """Return the share of prompts that take longer than this at an idle replica.
+
+    Lengths are taken as lognormal. Worked: 8300 tokens of cv 1.2 at an L40S, where 36 000 take 3 s:
+    4 % of the first tokens are late whatever the replicas.
+    """
+    left_s = target_s - work.fixed_s - work.experts_s
+    if work.prompt_s <= 0.0 or work.prompt_tokens <= 0.0:
+        return 0.0
+    if left_s <= 0.0:
+        return 1.0
+    # b h + e h^2 / 2 of a mean prompt: prompt_s with both parts; of h times the mean one
+    linear_s, square_s = work.prompt_linear_s, work.prompt_s - work.prompt_linear_s
+    square_s /= 1.0 + work.prompt_cv**2
+    if square_s > 0.0:
+        root = math.sqrt(linear_s * linear_s + 4.0 * square_s * left_s)
+        times = (root - linear_s) / (2.0 * square_s)
+    else:
+        times = left_s / linear_s
+    variance = math.log1p(work.prompt_cv**2)
+    if variance <= 0.0:
+        return float(times < 1.0)
+    deviations = (math.log(times) + variance / 2.0) / math.sqrt(variance)
+    return 0.5 * math.erfc(deviations / math.sqrt(2.0))
 
 
 def decode_step_s(occupancy: Occupancy) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headroom.scaling.generation.capacity import Capacity
-from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_SHARE
+from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, MEMORY_SHARE
 from headroom.scaling.token_values import Binding
 
 _ROUNDING = 1e-9
@@ -102,7 +102,8 @@ class GeneratingFleet:
         """Return what bounds the rate per replica, as text."""
         binding = self.capacity.binding(replicas)
         if binding is Binding.MEMORY:
-            return f"memory binds: {100 * MEMORY_SHARE:.0f}% of the KV tokens at p95"
+            share, percentile = 100 * MEMORY_SHARE, 100 * MEMORY_PERCENTILE
+            return f"memory binds: {share:.0f}% of the KV tokens at p{percentile:g}"
         if binding is Binding.SEATS:
             return f"seats bind: {self.capacity.replica.limits.sequences} sequences at once"
         target = self.capacity.replica.promised.get(binding) if binding is not None else None
@@ -112,7 +113,7 @@ class GeneratingFleet:
         return f"{what} binds: p{100 * target.percentile:g} within {target.seconds:.3g}s"
 
     def memory_share(self, arrival_rps: float, replicas: int) -> float | None:
-        """Return the share of the KV tokens in use at the 95th percentile; None if unknown."""
+        """Return the share of the KV tokens in use at the 99th percentile; None if unknown."""
         replica = self.capacity.replica
         if Binding.MEMORY not in replica.bounds:
             return None

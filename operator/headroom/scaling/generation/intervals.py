@@ -19,7 +19,7 @@ from headroom.scaling.generation.token_counters import (
     Count,
     Increase,
 )
-from headroom.scaling.generation.work import context_tokens
+from headroom.scaling.generation.work import DEFAULT_ITERATION_TOKENS, context_tokens
 from headroom.scaling.token_values import RequestShape
 
 Vector = NDArray[np.float64]
@@ -92,9 +92,15 @@ def intervals_of(increase: Increase, shape: RequestShape) -> tuple[Intervals, st
             sequences=sequences,
             context_tokens=contexts,
             products=prompts * _products_per_token(shape),
+            prompt_share=-np.expm1(-np.maximum(prompts, 0.0) / chunk_tokens(shape)),
         ),
         source,
     )
+
+
+def chunk_tokens(shape: RequestShape) -> float:
+    """Return how many prompt tokens an iteration computes that computes any."""
+    return min(max(1.0, shape.computed_tokens), float(DEFAULT_ITERATION_TOKENS))
 
 
 def _products_per_token(shape: RequestShape) -> float:

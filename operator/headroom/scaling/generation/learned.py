@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headroom.scaling.generation import intervals
+from headroom.scaling.generation.experts import LARGEST_RATIO, Experts
 from headroom.scaling.generation.ledger import LEAST_ITERATIONS, SUMS, Ledger, Ratios
 from headroom.scaling.generation.lengths import WIDTH, Lengths
 from headroom.scaling.generation.promises import Measured, PromiseWindow, nearest_s
 from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
 from headroom.scaling.generation.token_counters import TokenCounters
 from headroom.scaling.generation.work import work_of
+from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.token_values import (
     Binding,
     EngineLimits,
@@ -39,6 +41,8 @@ FULL_WEIGHT_REQUESTS = 200.0
 SMALLEST, LARGEST = 0.6, 4.0
 LEAST_FIT_ITERATIONS = 200.0
 """Fewer iterations are no cost, unless one is stated."""
+MOST_EXPECTED = 20.0
+"""Late requests that may come at once: beyond, it is no chance."""
 VARIED = 1.15
 """Slowest over fastest mean iteration that tells the parts of the cost apart."""
 
@@ -87,6 +91,8 @@ class GenerationState:
     inputs: Inputs | None = None
     fitted_s: float | None = None
     source: str = ""
+    late_alone: float = 0.0
+    """First tokens that are expected late whatever the replicas, and were not yet."""
 
     def observe(
         self,
@@ -113,7 +119,8 @@ class GenerationState:
             ratios, expected = Ratios.of(prior), None if self.inputs is None else self.inputs.cost
             sums = intervals.exact_sums(known)
             if sums is not None:
-                ledger = self.ledger.observe_sums(*sums, ratios, elapsed_s)
+                chunk = intervals.chunk_tokens(shape)
+                ledger = self.ledger.observe_sums(*sums, ratios, elapsed_s, chunk)
                 state = replace(state, ledger=ledger, source=intervals.EXACT_SUMS)
             else:
                 found, source = intervals.intervals_of(known, shape)
@@ -165,6 +172,15 @@ class GenerationState:
             ),
         )
 
+    def without_late_alone(
+        self, outcomes: Outcomes, share: float
+    ) -> tuple[GenerationState, Outcomes]:
+        """Return the outcomes without the share of requests whose own prompts make them late."""
+        expected = min(MOST_EXPECTED, self.late_alone + share * outcomes.ended)
+        taken = min(outcomes.late, expected)
+        known = replace(self, late_alone=expected - taken)
+        return known, Outcomes(ended=outcomes.ended, late=outcomes.late - taken)
+
     def identification(self, prior: IterationCost | None) -> Identification:
         """Return what is known, and what is not."""
         missing = []
@@ -197,15 +213,19 @@ class GenerationState:
         shape = self.lengths.shape()
         if self.ledger.iterations < LEAST_FIT_ITERATIONS and prior is None:
             return self
-        cost = self.ledger.fit(Ratios.of(prior), prior)
+        ratios, ledger = Ratios.of(prior), self.ledger
+        if ratios.experts_per_fixed <= 0.0:
+            ledger = ledger.recognize()
+        state = self if ledger is self.ledger else replace(self, ledger=ledger)
+        cost = ledger.fit(ratios, prior)
         if shape is None or cost is None or not cost.fixed_s + cost.sequence_s > 0.0:
-            return self
+            return state
         if self.highest_load < SEEN_LOAD:
             cost = scaled(cost, DOUBT)
         latest = Inputs(cost=cost, shape=shape, limits=self.limits, factors=self.factors)
         if self.inputs is not None and latest.near(self.inputs):
-            return self
-        return replace(self, inputs=latest)
+            return state
+        return replace(state, inputs=latest)
 
     def to_checkpoint(self) -> list[float]:
         """Return what survives a restart as numbers; empty if nothing was learned."""
@@ -217,6 +237,7 @@ class GenerationState:
             self.factors.output_token,
             self.highest_load,
             self.ledger.iterations,
+            *self.ledger.experts,
             *sums,
             *self.lengths.slow,
         ]
@@ -230,22 +251,30 @@ class GenerationState:
             raise ValueError(
                 f"checkpoint generation must hold {_SAVED} numbers; got {len(numbers)}"
             )
-        first, output, load, iterations = numbers[:4]
+        first, output, load, iterations, per_fixed, share = numbers[:_HEAD]
         if not (SMALLEST <= first <= LARGEST and SMALLEST <= output <= LARGEST and load <= 1.0):
             rule = f"factors in {SMALLEST:g}..{LARGEST:g} and a load <= 1"
             raise ValueError(f"checkpoint generation must hold {rule}; got {list(numbers[:3])}")
-        sums, lengths = tuple(numbers[4 : 4 + SUMS]), tuple(numbers[4 + SUMS :])
+        if per_fixed > LARGEST_RATIO or share >= 1.0:
+            rule = f"experts of at most {LARGEST_RATIO:g} and a share < 1"
+            raise ValueError(f"checkpoint generation must hold {rule}; got {[per_fixed, share]}")
+        sums, lengths = tuple(numbers[_HEAD : _HEAD + SUMS]), tuple(numbers[_HEAD + SUMS :])
         if max(sums) > _MOST or max(lengths) > _MOST or sums[0] < LEAST_ITERATIONS:
             raise ValueError(f"checkpoint generation must hold sums <= {_MOST:g}")
         return cls(
-            ledger=Ledger(bins={(0, 0): sums}, iterations=iterations),
+            ledger=Ledger(
+                bins={(0, 0): sums},
+                iterations=iterations,
+                experts=Experts(per_fixed=per_fixed, share=share),
+            ),
             lengths=Lengths(fast=(0.0,) * WIDTH, slow=lengths),
             factors=TailFactors(first_token=first, output_token=output),
             highest_load=load,
         )
 
 
-_SAVED = 4 + SUMS + WIDTH
+_HEAD = 6
+_SAVED = _HEAD + SUMS + WIDTH
 _MOST = 1e18
 
 

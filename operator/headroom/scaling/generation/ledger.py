@@ -14,16 +14,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.generation import experts
+from headroom.scaling.generation.experts import NO_EXPERTS, Experts
 from headroom.scaling.token_values import IterationCost
 
 Vector = NDArray[np.float64]
-SUMS = 10
-"""Weight, upper triangle of X'X (6) and X'y (3)."""
+SUMS = 12
+"""Iterations, upper triangle of X'X (6), X'y (3), sequences and iterations with prompts."""
 HALF_LIFE_S = 1800.0
 """Of a bin, in time during which it is refreshed."""
 BIN_FACTOR = 1.5
@@ -99,16 +100,24 @@ class Intervals:
     sequences: Vector
     context_tokens: Vector
     products: Vector
+    prompt_share: Vector
+    """Share of the iterations that compute a prompt."""
 
     def columns(self, ratios: Ratios) -> Vector:
-        """Return [intervals, 3]: what a, b and d are multiplied by."""
+        """Return [intervals, 3]: what a, b and d are multiplied by, without experts."""
         fixed = np.ones_like(self.iterations)
-        if ratios.experts_per_fixed > 0.0:
-            touched = 1.0 - (1.0 - ratios.expert_share) ** (self.prompt_tokens + self.sequences)
-            fixed = fixed + ratios.experts_per_fixed * touched
         prompts = self.prompt_tokens + ratios.product_per_prompt * self.products
         sequences = self.sequences + ratios.context_per_sequence * self.context_tokens
         return np.column_stack((fixed, prompts, sequences))
+
+    def expected_s(self, columns: Vector, cost: IterationCost) -> Vector:
+        """Return the seconds of an iteration by this cost."""
+        parts = np.array((cost.fixed_s, cost.prompt_token_s, cost.sequence_s))
+        seconds: Vector = columns @ parts
+        if cost.experts_s > 0.0:
+            read = experts.touched(cost.expert_share, self.sequences, self.prompt_share)
+            seconds = seconds + cost.experts_s * read
+        return seconds
 
 
 Sums = tuple[float, ...]
@@ -124,6 +133,8 @@ class Ledger:
     """Logarithm of measured over expected time, averaged over RECENT_S."""
     iterations: float = 0.0
     """That were ever seen."""
+    experts: Experts = NO_EXPERTS
+    """What the iterations say of a mixture of experts."""
 
     def observe(
         self,
@@ -138,8 +149,8 @@ class Ledger:
         usable &= np.isfinite(columns).all(axis=1) & np.isfinite(intervals.seconds)
         recent, bins = self.recent, self.bins
         if expected is not None and usable.any():
-            parts = (expected.fixed_s, expected.prompt_token_s, expected.sequence_s)
-            ratio = intervals.seconds / np.maximum(columns @ np.array(parts), _LEAST_S)
+            expected_s = intervals.expected_s(columns, expected)
+            ratio = intervals.seconds / np.maximum(expected_s, _LEAST_S)
             usable &= ratio <= OUTLIER_FACTOR
         if not usable.any():
             return self
@@ -155,9 +166,12 @@ class Ledger:
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
         added = _by_bin(columns[usable], intervals, usable)
         bins = {**bins, **{key: _faded(bins.get(key), fade, sums) for key, sums in added.items()}}
-        return Ledger(bins=bins, recent=recent, iterations=self.iterations + float(weights.sum()))
+        iterations = self.iterations + float(weights.sum())
+        return replace(self, bins=bins, recent=recent, iterations=iterations)
 
-    def observe_sums(self, xx: Vector, xy: Vector, ratios: Ratios, elapsed_s: float) -> Ledger:
+    def observe_sums(
+        self, xx: Vector, xy: Vector, ratios: Ratios, elapsed_s: float, prompt_tokens: float
+    ) -> Ledger:
         """Return the ledger with exact sums over iterations, X'X [5, 5] and X'y [5].
 
         The five columns become three by the ratios; the expert term is not among them.
@@ -170,9 +184,12 @@ class Ledger:
         merge[3, 2], merge[4, 1] = ratios.context_per_sequence, ratios.product_per_prompt
         scale = (count / seconds) ** 2
         inner, right = scale * merge.T @ xx @ merge, scale * merge.T @ xy
-        sums = (count, *inner[np.triu_indices(3)].tolist(), *right.tolist())
+        sequences, computed = float(xx[0, 2]) / count, float(xx[0, 1]) / count
+        shares = (sequences, experts.prompt_iterations(computed / max(1.0, prompt_tokens)))
+        also = [scale * count * mean for mean in shares]
+        sums = (count, *inner[np.triu_indices(3)].tolist(), *right.tolist(), *also)
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
-        key = _key(float(xx[0, 2]) / count, float(xx[0, 1]) / count)
+        key = _key(sequences, computed)
         bins = {**self.bins, key: _faded(self.bins.get(key), fade, sums)}
         return replace(self, bins=bins, iterations=self.iterations + count)
 
@@ -183,26 +200,43 @@ class Ledger:
         full one and one that computes prompts. Without it the same points, by the ratios of
         measured engines, count as DOUBT_ITERATIONS: they decide only what the load has not shown.
         """
-        seen = np.array([sum(column) for column in zip(*self.bins.values(), strict=True)])
         if not self.bins:
             return prior
+        if ratios.experts_per_fixed <= 0.0 < self.experts.per_fixed:
+            per_fixed, share = self.experts
+            ratios = replace(ratios, experts_per_fixed=per_fixed, expert_share=share)
         stated = ratios.cost(1.0, ratios.prompt_per_fixed, ratios.sequence_per_fixed)
         weight = DOUBT_ITERATIONS
         if prior is not None:
             stated, weight = prior, PRIOR_ITERATIONS
         parts = np.array((stated.fixed_s, stated.prompt_token_s, stated.sequence_s))
-        inner, right = _matrix(seen[1:7]), seen[7:]
+        table = self._table()
+        inner, right = _with_experts(table, ratios)
         # least squares for one factor on the stated cost
         factor = float(parts @ right) / max(float(parts @ inner @ parts), _LEAST_S)
         if prior is not None:
-            factor = 1.0 + seen[0] / (seen[0] + weight) * (factor - 1.0)
-        for point in _POINTS:
+            seen = float(table[:, 0].sum())
+            factor = 1.0 + seen / (seen + weight) * (factor - 1.0)
+        for sequences, prompt_tokens in _POINTS:
+            read = 1.0 if prompt_tokens else 1.0 - (1.0 - ratios.expert_share) ** sequences
+            point = np.array((1.0 + ratios.experts_per_fixed * read, prompt_tokens, sequences))
             taken_s = factor * float(parts @ point)
             share = weight / (len(_POINTS) * taken_s * taken_s)
             inner = inner + share * np.outer(point, point)
             right = right + share * taken_s * point
-        fixed_s, prompt_s, sequence_s = _non_negative(inner, right)
+        fixed_s, prompt_s, sequence_s = experts.non_negative(inner, right).tolist()
         return ratios.cost(fixed_s, prompt_s, sequence_s)
+
+    def recognize(self) -> Ledger:
+        """Return the ledger with what its bins say of a mixture of experts."""
+        table = self._table()
+        if len(table) < experts.LEAST_BINS:  # after a restart: what was known before
+            return self
+        found = experts.recognized(_matrices(table), table[:, 7:10], table[:, 0], _means(table))
+        return self if found == self.experts else replace(self, experts=found)
+
+    def _table(self) -> Vector:
+        return np.array(list(self.bins.values())).reshape(-1, SUMS)
 
     @property
     def spread(self) -> float:
@@ -213,11 +247,8 @@ class Ledger:
         return max(times) / min(times) if times else 1.0
 
 
-_POINTS = (
-    np.array((1.0, 0.0, 1.0)),
-    np.array((1.0, 0.0, 256.0)),
-    np.array((1.0, 4096.0, 64.0)),
-)
+_POINTS = ((1.0, 0.0), (256.0, 0.0), (64.0, 4096.0))
+"""Sequences and prompt tokens of an idle engine, a full one, and one that computes prompts."""
 _LEAST_S = 1e-12
 
 
@@ -238,7 +269,8 @@ def _by_bin(columns: Vector, intervals: Intervals, usable: NDArray[np.bool_]) ->
     upper = np.triu_indices(3)
     inner = columns[:, upper[0]] * columns[:, upper[1]] * weights[:, np.newaxis]
     right = columns * (weights * seconds)[:, np.newaxis]
-    rows = np.column_stack((counts, inner, right))
+    also = np.column_stack((intervals.sequences[usable], intervals.prompt_share[usable]))
+    rows = np.column_stack((counts, inner, right, also * weights[:, np.newaxis]))
     widths = np.log([BIN_FACTOR, BIN_FACTOR**2])
     numbers = np.column_stack((intervals.sequences[usable], intervals.prompt_tokens[usable]))
     keys = (np.log1p(np.maximum(0.0, numbers)) / widths).astype(int)
@@ -270,7 +302,8 @@ def _rescaled(sums: Sums, factor: float) -> Sums:
     return (
         KEPT * sums[0],
         *(inner * value for value in sums[1:7]),
-        *(right * value for value in sums[7:]),
+        *(right * value for value in sums[7:10]),
+        *(inner * value for value in sums[10:]),
     )
 
 
@@ -282,20 +315,27 @@ def _matrix(upper: Vector) -> Vector:
     return whole
 
 
-def _non_negative(inner: Vector, right: Vector) -> tuple[float, float, float]:
-    """Return the least squares with no part below zero: of all subsets of parts the best."""
-    best, lowest = np.zeros(3), 0.0
-    for size in (3, 2, 1):
-        for chosen in combinations(range(3), size):
-            places = list(chosen)
-            try:
-                found = np.linalg.solve(inner[np.ix_(places, places)], right[places])
-            except np.linalg.LinAlgError:
-                continue
-            error = -float(right[places] @ found)
-            if (found >= 0.0).all() and error < lowest:
-                best, lowest = np.zeros(3), error
-                best[places] = found
-        if size == 3 and lowest < 0.0:
-            break
-    return float(best[0]), float(best[1]), float(best[2])
+def _with_experts(table: Vector, ratios: Ratios) -> tuple[Vector, Vector]:
+    """Return X'X and X'y of all bins, where the fixed part includes the experts that are read."""
+    inner, right = _matrix(table[:, 1:7].sum(axis=0)), table[:, 7:10].sum(axis=0)
+    if ratios.experts_per_fixed <= 0.0:
+        return inner, right
+    each = _matrices(table)
+    read = experts.column(ratios.expert_share, each, _means(table))
+    fixed = ratios.experts_per_fixed * read
+    fixed[:, 0] += 1.0
+    by_bin = np.einsum("bi,bij->bj", fixed, each)
+    inner[0, :] = inner[:, 0] = by_bin.sum(axis=0)
+    inner[0, 0] = (by_bin * fixed).sum()
+    right[0] = (fixed * table[:, 7:10]).sum()
+    return inner, right
+
+
+def _matrices(table: Vector) -> Vector:
+    return np.stack([_matrix(row) for row in table[:, 1:7]])
+
+
+def _means(table: Vector) -> Vector:
+    """Return the mean sequences and share of iterations with prompts, [bins, 2]."""
+    means: Vector = table[:, 10:12] / np.maximum(table[:, 1:2], _LEAST_S)
+    return means

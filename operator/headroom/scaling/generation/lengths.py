@@ -1,8 +1,8 @@
 """Learns the lengths of requests: what arrives now, and what has arrived for a while.
 
-Sums over two time constants. The mean prompt follows what is computed, cached and waiting per
+Sums over three time constants. The mean prompt follows what is computed, cached and waiting per
 arrival, so it shows a change of mix at once; second moments and answers follow the lengths of ended
-requests. The fast value counts where it differs from the slow one by more than chance.
+requests. A faster value counts where it differs from the slower one by more than chance.
 
 Where memory is full, sequences are preempted and their contexts computed again. Those tokens are no
 prompts, so nothing that is computed within `RECOMPUTED_S` after a preemption counts as an arrival;
@@ -22,9 +22,11 @@ from headroom.scaling.generation.token_counters import Count, Grid, Increase
 from headroom.scaling.token_values import RequestShape
 
 Vector = NDArray[np.float64]
-FAST_S, SLOW_S = 60.0, 900.0
+QUICK_S, FAST_S, SLOW_S = 12.0, 60.0, 900.0
 LEAST_REQUESTS = 5.0
 """Fewer requests are no mean."""
+LEAST_QUICK = 40.0
+"""Nor are so few in seconds, because some prompts are many times as long as others."""
 DEVIATIONS = 3.0
 RECOMPUTED_S = 30.0
 """Preempted sequences are the next to be computed."""
@@ -43,6 +45,7 @@ WIDTH = 11
 class Lengths:
     """Faded sums: requests and tokens, with their squares."""
 
+    quick: tuple[float, ...] = (0.0,) * WIDTH
     fast: tuple[float, ...] = (0.0,) * WIDTH
     slow: tuple[float, ...] = (0.0,) * WIDTH
     recomputing_s: float = 0.0
@@ -60,6 +63,7 @@ class Lengths:
         if added[ARRIVED] + added[PROMPTS] + added[OUTPUTS] <= 0.0:
             return replace(self, recomputing_s=left_s)
         return Lengths(
+            quick=_faded(self.quick, added, elapsed_s / QUICK_S),
             fast=_faded(self.fast, added, elapsed_s / FAST_S),
             slow=_faded(self.slow, added, elapsed_s / SLOW_S),
             recomputing_s=left_s,
@@ -91,15 +95,18 @@ class Lengths:
         )
 
     def _mean(self, tokens: int, requests: int, cv: float) -> float | None:
-        count, fast_count = self.slow[requests], self.fast[requests]
+        count = self.slow[requests]
         if count < LEAST_REQUESTS or self.slow[tokens] <= 0.0:
             return None
         mean = self.slow[tokens] / count
-        if fast_count < LEAST_REQUESTS:
-            return mean
-        fast = self.fast[tokens] / fast_count
-        chance = DEVIATIONS * max(_LEAST_CV, cv) * mean / math.sqrt(fast_count)
-        return fast if abs(fast - mean) > chance else mean
+        for sums, least in ((self.fast, LEAST_REQUESTS), (self.quick, LEAST_QUICK)):
+            if sums[requests] < least:
+                break
+            latest = sums[tokens] / sums[requests]
+            chance = DEVIATIONS * max(_LEAST_CV, cv) * mean / math.sqrt(sums[requests])
+            if abs(latest - mean) > chance:
+                mean = latest
+        return mean
 
     def _cv(self, tokens: int, squares: int, requests: int) -> float:
         count, total = self.slow[requests], self.slow[tokens]

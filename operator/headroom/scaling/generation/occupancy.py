@@ -22,7 +22,7 @@ from statistics import NormalDist
 
 from headroom.scaling.generation.work import Work
 
-ROUNDS = 3
+ROUNDS = 5
 """The expert term depends on the occupancy that follows from it."""
 
 
@@ -94,8 +94,8 @@ def occupancy_of(work: Work, arrival_rps: float) -> Occupancy | None:
         return None
     mean, fixed_s = 0.0, work.fixed_s
     for _ in range(ROUNDS if work.experts_s > 0.0 else 1):
-        prompts = arrival_rps * work.prompt_tokens * fixed_s / free
-        fixed_s = work.iteration_fixed_s(1.0 + mean + prompts)
+        prompts = arrival_rps * work.chunks * (fixed_s + work.slope_s * mean) / free
+        fixed_s = work.iteration_fixed_s(1.0 + mean, prompts)
         mean = (fixed_s + work.slope_s) * per_s / (1.0 - growth)
     return Occupancy(work=work, arrival_rps=arrival_rps, fixed_s=fixed_s, mean=mean, growth=growth)
 

@@ -37,12 +37,11 @@ def _all_taken(occupancy: Occupancy, seats: int, load: float) -> float:
     if occupancy.mean <= 0.0:
         return 0.0
     numbers = np.arange(1, seats + 1)
-    shares = occupancy.fixed_s / max(occupancy.work.slope_s, _LEAST_S) + numbers
-    logarithms = np.cumsum(np.log(occupancy.growth * shares / numbers))
+    slope_s = occupancy.work.slope_s
+    per_s = occupancy.mean * (1.0 - occupancy.growth) / (occupancy.fixed_s + slope_s)
+    steps_s = occupancy.fixed_s + slope_s * numbers
+    logarithms = np.cumsum(np.log(per_s * steps_s / numbers))
     highest = max(0.0, float(logarithms.max()))
     below = float(np.exp(logarithms[:-1] - highest).sum()) + math.exp(-highest)
     at_all = float(np.exp(logarithms[-1] - highest)) / (1.0 - load)
     return at_all / (below + at_all)
-
-
-_LEAST_S = 1e-12

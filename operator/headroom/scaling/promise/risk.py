@@ -27,12 +27,19 @@ class Risk:
 
     level: float = 0.0
 
-    def observe(self, outcomes: Outcomes, budget: ErrorBudget, allowed: float) -> Risk:
-        """Return the level after the outcomes of a tick, which the budget contains already."""
+    def observe(
+        self, outcomes: Outcomes, budget: ErrorBudget, allowed: float, hour_requests: float = 0.0
+    ) -> Risk:
+        """Return the level after the outcomes of a tick, which the budget contains already.
+
+        The budget is that of `hour_requests`, if these are more than have ended: in its first
+        minutes a service has an hour's budget to spend.
+        """
         if budget.late_share is None or outcomes.ended <= 0.0:
             return self
-        excess = (outcomes.late - allowed * outcomes.ended) / (allowed * budget.ended)
-        spent = budget.late_share / allowed
+        ended = max(budget.ended, hour_requests)
+        excess = (outcomes.late - allowed * outcomes.ended) / (allowed * ended)
+        spent = budget.late / ended / allowed
         weight = FALL * max(0.0, 1.0 - spent)
         if excess > 0.0:
             weight = min(1.0, max(0.0, 2.0 * spent - 1.0))
