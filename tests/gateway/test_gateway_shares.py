@@ -112,6 +112,40 @@ async def test_tenant_share_limits_in_flight_requests_per_tenant(
     await replica.stop()
 
 
+@pytest.mark.parametrize("header", [{"x-tenant": "flood"}, {}], ids=["named", "unnamed"])
+async def test_tenant_with_a_rate_alone_leaves_half_of_the_places(
+    front: Gateway, header: dict[str, str]
+) -> None:
+    holding = Holding()
+    replica = await Replica(holding.answer).start()
+    limit = TenantLimit(header="x-tenant", rate_rps=1000, burst=1000)
+    one = route(port=free_port(), tenants=limit)
+    await front.tell(one, replicas={one.key: [replica.endpoint]}, bound=BOUND)
+
+    async def ask(headers: dict[str, str]) -> int:
+        async with front.client.post(f"http://127.0.0.1:{one.port}/", headers=headers) as answered:
+            return answered.status
+
+    flood = [asyncio.create_task(ask(header)) for _ in range(40)]
+    tenant = header.get("x-tenant", "")
+
+    async def all_told() -> bool:
+        return sum(task.done() for task in flood) + holding.inside[tenant] == 40
+
+    await until(all_told, "each is refused or inside")
+    assert BOUND // 2 <= holding.inside[tenant] <= BOUND // 2 + 2  # two threads count at once
+    quiet = asyncio.create_task(ask({"x-tenant": "quiet"}))
+
+    async def inside() -> bool:
+        return holding.inside["quiet"] == 1
+
+    await until(inside, "another tenant is served")
+    holding.go.set()
+    assert await quiet == 200
+    assert set(await asyncio.gather(*flood)) == {200, 429}
+    await replica.stop()
+
+
 async def test_grpc_calls_pass_the_gates_with_trailers(front: Gateway) -> None:
     async def echo(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
         context.set_trailing_metadata((("last", "word"),))
@@ -143,10 +177,12 @@ async def test_grpc_calls_pass_the_gates_with_trailers(front: Gateway) -> None:
         (100, 7, None, 7),
         (25, 160, 32, 8),  # what is beyond 32 only waits
         (25, 16, 32, 4),
+        (None, 160, 32, 80),
+        (None, 1, None, 1),
     ],
 )
 def test_share_is_relative_to_the_busy_bound(
-    percent: int, in_flight: int, busy: int | None, share: int
+    percent: int | None, in_flight: int, busy: int | None, share: int
 ) -> None:
     one = route(tenants=TenantLimit(header="x-tenant", in_flight_percent=percent))
     known = {} if busy is None else {one.key: busy}

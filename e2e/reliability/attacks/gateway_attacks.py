@@ -40,6 +40,10 @@ def _announced(number: int) -> str:
     return f"{POST}content-length: {number}{END}"
 
 
+def _of(tenant: str, number: int) -> str:
+    return f"{POST}x-tenant: {tenant}\\r\\ncontent-length: {number}{END}"
+
+
 ATTACKS: Mapping[str, Attack] = {
     "slow uploads of 16 MiB": Attack(
         connections=500, head=_announced(16 * MIB), body_bytes=15 * MIB
@@ -74,6 +78,17 @@ ATTACKS: Mapping[str, Attack] = {
         repeats=True,
         reads=False,
     ),
-    "flood of a tenant": Attack(connections=100, head=_announced(1) + "x", gap_s=0.1, repeats=True),
+    "flood of a tenant": Attack(
+        connections=100, head=_of("loud", 1) + "x", gap_s=0.1, repeats=True
+    ),
+    "flood without a tenant": Attack(
+        connections=100, head=_announced(1) + "x", gap_s=0.1, repeats=True
+    ),
+    "flood of a tenant's large bodies": Attack(
+        connections=100, head=_of("loud", 20_000) + "x" * 20_000, gap_s=0.1, repeats=True
+    ),
+    "slow uploads of a tenant": Attack(
+        connections=500, head=_of("loud", MIB), body_bytes=MIB - 1, segment_bytes=PAST_COPY
+    ),
 }
 QUICK = ("slow uploads of 16 MiB", "idle connections", "upgrades")

@@ -60,22 +60,22 @@ class BoundedListener:
                     _log.warning("a connection could not be accepted: %s", error)
                     await asyncio.sleep(ACCEPT_AGAIN_S)
                     continue
-                owner = _owner(str(address[0]))
-                if not self._share.fits(owner, 1):
+                client = owner(str(address[0]))
+                if not self._share.fits(client, 1):
                     one.close()
                     continue
-                self._share.take(owner, 1)
+                self._share.take(client, 1)
                 task = loop.create_task(_hold(one, factory, context))
                 self._connections.add(task)
-                task.add_done_callback(lambda task, owner=owner: self._gone(task, owner))  # type: ignore[misc]
+                task.add_done_callback(lambda task, client=client: self._gone(task, client))  # type: ignore[misc]
         finally:
             opened.close()
             for task in self._connections:
                 task.cancel()
 
-    def _gone(self, task: asyncio.Task[None], owner: str) -> None:
+    def _gone(self, task: asyncio.Task[None], client: str) -> None:
         self._connections.discard(task)
-        self._share.give_back(owner, 1)
+        self._share.give_back(client, 1)
 
 
 async def _hold(one: socket.socket, factory: Factory, context: ssl.SSLContext | None) -> None:
@@ -93,7 +93,7 @@ async def _hold(one: socket.socket, factory: Factory, context: ssl.SSLContext | 
         await asyncio.sleep(CLOSED_SEEN_AFTER_S)
 
 
-def _owner(address: str) -> str:
+def owner(address: str) -> str:
     """Return the address of a client; a socket for both families shows ::ffff:10.0.0.1."""
     seen = ipaddress.ip_address(address.partition("%")[0])
     mapped = seen.ipv4_mapped if isinstance(seen, ipaddress.IPv6Address) else None

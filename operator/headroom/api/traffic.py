@@ -47,7 +47,7 @@ class Tenants(Value):
     in_flight_percent: Annotated[int, Field(ge=1, le=100)] | None = None
     """Maximum share of in-flight requests that one tenant may use, in percent. 100 % is twice the
     number of requests that the replicas can process at once, or maxInFlight if that is lower.
-    Requests beyond the share get 429."""
+    Requests beyond the share get 429. Default: half of maxInFlight."""
 
     rules = (
         Rule(

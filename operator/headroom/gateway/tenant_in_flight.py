@@ -19,6 +19,9 @@ from headroom.gateway.clusters import IN_FLIGHT, UNBOUNDED
 from headroom.gateway.type_urls import CLUSTER, Json, any_of, seconds
 from headroom.gateway.values import Route
 
+USUAL_PERCENT = 50
+"""Of all requests in flight, what a tenant may have where no share is set: whatever one tenant
+sends, half of the places are left to the others."""
 GATES = 32
 """Gates per service with shares; two tenants share a gate with probability 1 / GATES."""
 OVERFLOW = "too many requests in flight for this tenant"
@@ -33,7 +36,7 @@ def inside(route: Route) -> str:
 
 def apply(route: Route) -> bool:
     """Whether the service has in-flight shares per tenant."""
-    return route.tenants is not None and route.tenants.in_flight_percent is not None
+    return route.tenants is not None
 
 
 def clusters(route: Route) -> list[Json]:
@@ -46,11 +49,11 @@ def bounds(
 ) -> dict[str, int]:
     """Return the bound of each gate of the services whose bound is known.
 
-    Requests above `busy`, which is when all replicas are busy, only wait: a share of those would
-    only make other tenants wait.
+    Requests above `busy`, which is when all replicas are busy, only wait: a share that was asked
+    for is of those below, or it would only make other tenants wait.
     """
     return {
-        gate: _share(route, min(in_flight[route.key], busy.get(route.key, in_flight[route.key])))
+        gate: _share(route, in_flight[route.key], busy.get(route.key, in_flight[route.key]))
         for route in routes
         if route.key in in_flight
         for gate in _gates(route)
@@ -62,7 +65,11 @@ def front(route: Route, header: str) -> Json:
     gates = [{"name": name, "weight": 1} for name in _gates(route)]
     action: Json = {
         "weighted_clusters": {"clusters": gates, "use_hash_policy": True},
-        "hash_policy": [{"header": {"header_name": header}}],
+        # a request without a tenant counts as its hop's: a random gate would be no limit
+        "hash_policy": [
+            {"header": {"header_name": header}, "terminal": True},
+            {"connection_properties": {"source_ip": True}},
+        ],
         "timeout": "0s",  # the internal listener enforces deadlines
     }
     if route.max_upgrades:
@@ -89,12 +96,13 @@ def _gates(route: Route) -> Iterator[str]:
         yield from (f"{route.key}/gate/{number}" for number in range(GATES))
 
 
-def _share(route: Route, of: int) -> int:
+def _share(route: Route, in_flight: int, busy: int) -> int:
     """Return a tenant's in-flight limit, at least one. Example: 25 % of 62 is 15.5, so 16."""
     limit = route.tenants
     assert limit is not None
-    assert limit.in_flight_percent is not None
-    return max(1, math.ceil(of * limit.in_flight_percent / 100))
+    if limit.in_flight_percent is None:
+        return max(1, math.ceil(in_flight * USUAL_PERCENT / 100))
+    return max(1, math.ceil(min(in_flight, busy) * limit.in_flight_percent / 100))
 
 
 def _gate(route: Route, name: str) -> Json:
@@ -104,7 +112,7 @@ def _gate(route: Route, name: str) -> Json:
     threshold = {
         "max_connections": UNBOUNDED,
         "max_pending_requests": UNBOUNDED,
-        "max_requests": _share(route, IN_FLIGHT),
+        "max_requests": _share(route, IN_FLIGHT, IN_FLIGHT),
     }
     return {
         "@type": CLUSTER,

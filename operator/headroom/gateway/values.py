@@ -33,7 +33,7 @@ class TenantLimit:
     burst: int = 0
     """Burst size of the rate limit."""
     in_flight_percent: int | None = None
-    """Share of the service's in-flight limit."""
+    """Share of the service's in-flight limit; None: half."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

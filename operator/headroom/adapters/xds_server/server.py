@@ -16,6 +16,8 @@ import grpc
 import grpc.aio
 import orjson
 
+from headroom.adapters.bounded_listener import listening
+from headroom.adapters.relay import LOOPBACK, Relay
 from headroom.adapters.xds_server import messages
 from headroom.adapters.xds_server.stream_state import Delta, StreamState
 from headroom.gateway.snapshot import SEND_ORDER, Resource, Snapshot
@@ -29,7 +31,8 @@ AT_ONCE = 32
 """Resources per message, so that neither side is busy with one message for long."""
 MAX_REQUEST_BYTES = 4 << 20
 MAX_CONNECTIONS = 64
-"""With those whose handshake is unfinished: 50 KiB each, 3 MiB in all. A gateway has one."""
+"""With those whose handshake is unfinished: 50 KiB each, 3 MiB in all. A gateway has one, and an
+address may have as many as are free."""
 OPTIONS = (
     # Without this, a second operator on the same port would receive half of the streams.
     ("grpc.so_reuseport", 0),
@@ -70,6 +73,7 @@ class XdsServer:
         self._authenticate = authenticate
         self._tls = tls
         self._peer = peer
+        self._relay = Relay(MAX_CONNECTIONS)
         self._snapshot: Snapshot | None = None
         self._streams: set[asyncio.Event] = set()
         self._encoded: dict[tuple[str, str], tuple[str, bytes]] = {}
@@ -91,25 +95,24 @@ class XdsServer:
         self._snapshot = None
         self._wake()
 
-    async def serve(self, port: int, host: str = "[::]") -> None:
+    async def serve(self, port: int, host: str | None = None) -> None:
         """Serve until cancelled, from the first certificate on. Raises OSError for a taken port."""
         if self._tls is not None:
             await self._tls.wait()
+        opened = listening(port, host)
         server = grpc.aio.server(options=OPTIONS)
         handler = grpc.stream_stream_rpc_method_handler(self._stream)
         service, _, method = messages.METHOD.removeprefix("/").partition("/")
         handlers = grpc.method_handlers_generic_handler(service, {method: handler})
         server.add_generic_rpc_handlers((handlers,))
-        try:
-            if self._tls is None:
-                server.add_insecure_port(f"{host}:{port}")
-            else:
-                server.add_secure_port(f"{host}:{port}", self._tls.grpc_credentials())
-        except RuntimeError as error:
-            raise OSError(f"port {port} is taken: {error}") from error
+        within = f"{LOOPBACK}:0"
+        if self._tls is None:
+            passed_on = server.add_insecure_port(within)
+        else:
+            passed_on = server.add_secure_port(within, self._tls.grpc_credentials())
         await server.start()
         try:
-            await asyncio.Event().wait()
+            await self._relay.serve(opened, passed_on)
         finally:
             await server.stop(grace=None)
 
@@ -129,7 +132,7 @@ class XdsServer:
                 )
         header = dict(context.invocation_metadata()).get("authorization", "")
         scheme, _, token = str(header).partition(" ")
-        peer = _address(context.peer())
+        peer = self._address(context.peer())
         if scheme != "Bearer" or not await self._authenticate(token, peer):
             await context.abort(
                 grpc.StatusCode.UNAUTHENTICATED, "the gateway's ServiceAccount token is required"
@@ -157,6 +160,11 @@ class XdsServer:
         error = receiving.exception()
         if error is not None:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+
+    def _address(self, peer: str) -> str:
+        """Return the client's address; `peer` is gRPC's text, such as ipv4:127.0.0.1:4000."""
+        port = peer.rpartition(":")[2]
+        return (self._relay.client(int(port)) if port.isdecimal() else None) or peer
 
     async def _responses(self, state: StreamState) -> AsyncIterator[bytes]:
         """Yield the messages that a gateway needs, a few resources each."""
@@ -204,11 +212,6 @@ async def _receive(requests: AsyncIterator[bytes], state: StreamState, news: asy
             news.set()
     finally:
         news.set()
-
-
-def _address(peer: str) -> str:
-    """Return the address of gRPC's peer, such as ipv4:10.0.0.1:4000; the text may be anything."""
-    return peer.partition(":")[2].rpartition(":")[0]
 
 
 def _parts(delta: Delta) -> Iterator[Delta]:

@@ -1,0 +1,92 @@
+"""Bytes pass the relay in both directions, from the address that the server is told."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from headroom.adapters.bounded_listener import listening
+from headroom.adapters.relay import LOOPBACK, Relay
+
+MIB = 1 << 20
+
+
+@asynccontextmanager
+async def relayed(handle: object, most: int = 4) -> AsyncIterator[tuple[Relay, int]]:
+    server = await asyncio.start_server(handle, LOOPBACK, 0)  # type: ignore[arg-type]
+    opened = listening(0, LOOPBACK)
+    relay = Relay(most)
+    passed_on = server.sockets[0].getsockname()[1]
+    serving = asyncio.create_task(relay.serve(opened, passed_on))
+    async with server:
+        try:
+            yield relay, opened.getsockname()[1]
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+
+async def connected(port: int, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection(LOOPBACK, port, local_addr=(address, 0))
+
+
+async def test_bytes_pass_in_both_directions_and_the_client_is_known() -> None:
+    told: list[str | None] = []
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        told.append(relay.client(writer.get_extra_info("peername")[1]))
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async with relayed(echo) as (relay, port), asyncio.timeout(30.0):
+        for address in ("127.0.0.2", "127.0.0.3"):
+            reader, writer = await connected(port, address)
+            sent = bytes(range(256)) * (MIB // 256)
+            writer.write(sent)
+            assert await reader.readexactly(len(sent)) == sent
+            writer.close()
+            assert await reader.read() == b""
+    assert told == ["127.0.0.2", "127.0.0.3"]
+
+
+async def test_client_that_does_not_read_holds_the_server_back() -> None:
+    written = 0
+
+    async def pour(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal written
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        for _ in range(64):
+            writer.write(bytes(MIB))
+            await writer.drain()
+            written += MIB
+
+    async with relayed(pour) as (_, port):
+        plain = socket.socket()
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        plain.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(plain, (LOOPBACK, port))
+        before = -1
+        while before != written:
+            before = written
+            await asyncio.sleep(0.3)
+        plain.close()
+    # the kernel's buffers on the way, which grow, are most of it
+    assert written < 32 * MIB
+
+
+async def test_server_that_is_gone_closes_the_client() -> None:
+    async def leave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"bye")
+        writer.close()
+
+    async with relayed(leave) as (relay, port), asyncio.timeout(10.0):
+        for _ in range(6):  # more than there are places: each is given back
+            reader, writer = await connected(port, "127.0.0.1")
+            assert await reader.read() == b"bye"
+            writer.close()
+            while relay.listener.held:  # noqa: ASYNC110  (a connection tells nobody)
+                await asyncio.sleep(0.05)
