@@ -2,6 +2,10 @@
 
 Every page, every model's metadata and every warm-up answer is at its bound. What a pod does follows
 from its address. The pods of the victims, in another range of addresses, answer as they should.
+
+All answers are built before the first request: building a page takes as long as parsing it, so that
+the attackers would take the CPU which the operator is measured on. The pages of a kind are so many
+that the operator has forgotten a page's layout when the page comes again.
 """
 
 from __future__ import annotations
@@ -10,7 +14,8 @@ import asyncio
 import itertools
 import json
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from reliability.exporter import page
 
@@ -20,6 +25,8 @@ ANSWER_BYTES = (1 << 23) - 1
 VICTIMS = "127.9."
 """Start of the addresses of well-behaved pods."""
 VICTIM_MODEL = "victim"
+PAGES_EACH = 24
+"""Of one kind: 6 MiB, where the operator remembers layouts of 4 MiB."""
 _new = itertools.count()
 """Makes every page one that was never seen."""
 
@@ -57,6 +64,11 @@ PAGES: tuple[Callable[[], bytes], ...] = (
 )
 
 
+def built() -> list[bytes]:
+    """Return all pages, those of each kind at equal distances."""
+    return [make() for _ in range(PAGES_EACH) for make in PAGES]
+
+
 def metadata() -> bytes:
     """Return the metadata of a model with as many inputs, elements and bytes as are read."""
     inputs = [
@@ -66,11 +78,16 @@ def metadata() -> bytes:
     return json.dumps({"name": "m", "inputs": inputs}).encode()[:METADATA_BYTES]
 
 
+METADATA, ANSWER = metadata(), b"x" * ANSWER_BYTES
+
+
 class Connection(asyncio.Protocol):
     """One connection of the operator."""
 
-    def __init__(self, served: list[int]) -> None:
+    def __init__(self, served: list[int], pages: Sequence[bytes], turns: Counter[int]) -> None:
         self._served = served
+        self._pages = pages
+        self._turns = turns
         self._data = b""
         self._left = 0
         """Bytes of a request's body that are to come."""
@@ -104,25 +121,31 @@ class Connection(asyncio.Protocol):
             self._served[0] += 1
             self._write(page(VICTIM_MODEL, served=self._served[0]).encode())
         elif b"/metrics" in asked:
-            self._write(PAGES[number % len(PAGES)]())
+            kind = number % len(PAGES)
+            self._turns[kind] += 1
+            turn = self._turns[kind] % PAGES_EACH
+            self._write(self._pages[turn * len(PAGES) + kind])
         elif asked.startswith(b"GET"):
-            self._write(metadata())
+            self._write(METADATA)
         elif number % 3 == 0:
-            self._write(b"x" * ANSWER_BYTES)
+            self._write(ANSWER)
         elif number % 3 == 1:
-            self._write(b"x" * ANSWER_BYTES, b"500 x")
+            self._write(ANSWER, b"500 x")
         # others are silent
 
     def _write(self, body: bytes, status: bytes = b"200 OK") -> None:
         kind = b"Content-Type: text/plain; version=0.0.4"
         head = b"HTTP/1.1 %s\r\n%s\r\nContent-Length: %d\r\n\r\n" % (status, kind, len(body))
-        self._transport.write(head + body)
+        self._transport.writelines((head, body))
 
 
 async def main() -> None:
     """Answer until killed."""
-    served, loop = [0], asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(served), "0.0.0.0", 0, backlog=4096)
+    served, pages, loop = [0], built(), asyncio.get_running_loop()
+    turns = Counter[int]()
+    server = await loop.create_server(
+        lambda: Connection(served, pages, turns), "0.0.0.0", 0, backlog=4096
+    )
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

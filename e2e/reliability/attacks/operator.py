@@ -16,6 +16,7 @@ import aiohttp
 import yaml
 
 from bench.figures import Figure, at_least, at_most, shown
+from bench.processes import Process
 from reliability.admin import Object
 from reliability.attacks.hostile_pods import VICTIM_MODEL, VICTIMS
 from reliability.attacks.processes import running
@@ -56,6 +57,9 @@ class Outcome:
     """Looks at its metrics that failed."""
     kills: int = 0
     peak_bytes: int = 0
+    operator_cores: float = 0.0
+    attackers_cores: float = 0.0
+    """CPU of the process that is all hostile pods."""
 
     def late_at(self, share: float) -> float:
         """Return what this share of the decisions was late by at most."""
@@ -128,7 +132,7 @@ async def survive(on: SharedCluster, seconds: float, pods_each: int) -> Outcome:
     victims = f"victims-{mark}"
     namespaces = [f"hostile-{number}-{mark}" for number in range(NAMESPACES)]
     with memory_cgroup(limit_bytes()) as cgroup:
-        async with _pods() as port, _running(on, cgroup, victims) as (operator, kubelet):
+        async with _pods() as (port, pods), _running(on, cgroup, victims) as (operator, kubelet):
             for one in (victims, *namespaces):
                 metadata = {"name": one, "labels": BOUND_BY_HAND}
                 await on.admin.create("/api/v1/namespaces", {"metadata": metadata})
@@ -140,16 +144,18 @@ async def survive(on: SharedCluster, seconds: float, pods_each: int) -> Outcome:
                 body = hostile(f"h{number}", namespace, port, pods_each, warmed=number % 2 == 0)
                 await on.admin.create(SERVICES.format(namespace), body)
             await _until_ready(kubelet, operator, NAMESPACES * SERVICES_EACH * pods_each)
-            found = await _watched(operator, cgroup, victims, seconds)
+            found = await _watched(operator, pods, cgroup, victims, seconds)
         for one in (victims, *namespaces):
             await on.admin.delete(f"/api/v1/namespaces/{one}")
     return found
 
 
 async def _watched(
-    operator: OperatorProcess, cgroup: MemoryCgroup, victims: str, seconds: float
+    operator: OperatorProcess, pods: Process, cgroup: MemoryCgroup, victims: str, seconds: float
 ) -> Outcome:
     found, last = Outcome(), dict[str, float]()
+    watched, begun_s = (Process(operator.pid), pods), time.monotonic()
+    before_s = [one.cpu_s for one in watched]
     until_s = time.monotonic() + seconds
     timeout = aiohttp.ClientTimeout(total=10.0)
     url = f"http://127.0.0.1:{operator.port}/metrics"
@@ -170,6 +176,10 @@ async def _watched(
     found.kills = max(cgroup.kills, int(operator.ended))
     if not operator.ended:
         found.peak_bytes = cgroup.peak_bytes(operator.pid)
+        took_s = time.monotonic() - begun_s
+        found.operator_cores, found.attackers_cores = (
+            (one.cpu_s - spent_s) / took_s for one, spent_s in zip(watched, before_s, strict=True)
+        )
     return found
 
 
@@ -194,10 +204,10 @@ async def _running(
 
 
 @contextlib.asynccontextmanager
-async def _pods() -> AsyncIterator[int]:
+async def _pods() -> AsyncIterator[tuple[int, Process]]:
     async with running("reliability.attacks.hostile_pods", read=True) as process:
         assert process.stdout is not None
-        yield int(await process.stdout.readline())
+        yield int(await process.stdout.readline()), Process(process.pid)
 
 
 async def _accounts(on: SharedCluster, namespaces: Sequence[str]) -> None:
@@ -227,4 +237,6 @@ async def measure(on: SharedCluster, seconds: float, pods_each: int, say: Say) -
         at_most("decisions of others late by, p99", found.late_at(0.99), LATE_S, " s", 2),
         shown("the same, most", f"{found.late_at(1.0):.2f} s"),
         shown("looks at its metrics without an answer", f"{found.unanswered}"),
+        shown("CPU of the operator", f"{found.operator_cores:.2f} cores"),
+        shown("CPU of the attackers", f"{found.attackers_cores:.2f} cores"),
     )
