@@ -56,10 +56,11 @@ async def test_bytes_pass_in_both_directions_and_the_client_is_known() -> None:
 async def test_client_that_does_not_read_holds_the_server_back() -> None:
     written = 0
 
-    async def pour(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal written
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
         for _ in range(64):
+            assert not reader.at_eof()
             writer.write(bytes(MIB))
             await writer.drain()
             written += MIB
@@ -79,7 +80,8 @@ async def test_client_that_does_not_read_holds_the_server_back() -> None:
 
 
 async def test_server_that_is_gone_closes_the_client() -> None:
-    async def leave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert not reader.at_eof()
         writer.write(b"bye")
         writer.close()
 

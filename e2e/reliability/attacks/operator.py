@@ -34,8 +34,8 @@ VICTIM_PODS = 2
 TICK_S, LATE_S = 2.0, 1.0
 LOOK_EVERY_S = 0.25
 READY_WITHIN_S = 300.0
-ANNOTATIONS = {f"example.com/a{number}": "x" * 4000 for number in range(62)}
-"""As large as an object may have them."""
+ANNOTATIONS = {f"example.com/a{number}": "x" * 4000 for number in range(32)}
+"""Just below the admission policy's bound on the texts of a service."""
 BOUND_BY_HAND = {"headroom.dev/pod-template": "unrestricted"}
 """Pods name their node, so that no scheduler is waited for; the admission policy refuses that."""
 Say = Callable[[str], None]
