@@ -1,4 +1,4 @@
-"""Bytes pass the relay in both directions, from the address that the server is told."""
+"""Bytes pass the relay in both directions; the server knows the address of the client."""
 
 from __future__ import annotations
 
