@@ -1,0 +1,98 @@
+"""Constraints that would end or stop the process that compiles them are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from headroom_server.errors import QueueFullError
+from headroom_server.generation.text import grammar
+from headroom_server.generation.text.constraint_trial import ConstraintTrial
+from headroom_server.generation.text.grammar import GuidanceGrammars
+
+EOS = 256
+
+
+def tokenizer_json() -> str:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {character: number for number, character in enumerate(alphabet)}
+    library = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    library.decoder = decoders.ByteLevel()
+    library.add_special_tokens(["<eos>"])
+    return str(library.to_str())
+
+
+JSON = tokenizer_json()
+
+
+@pytest.fixture(scope="module")
+def trial() -> Iterator[ConstraintTrial]:
+    one = ConstraintTrial(JSON, {EOS})
+    yield one
+    one.close()
+
+
+def chain_of_references(length: int) -> str:
+    named = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(length)}
+    named[f"d{length}"] = {"type": "string"}
+    return orjson.dumps({"$defs": named, "$ref": "#/$defs/d0"}).decode()
+
+
+def chain_of_rules(length: int) -> str:
+    rules = [f"r{number}: r{number + 1}" for number in range(length)]
+    return "\n".join(["start: r0", *rules, f'r{length}: "b"'])
+
+
+def patterns_that_must_all_match(count: int) -> str:
+    return "start: A\nA: " + " & ".join(f"/.*a.{{{number}}}b.*/" for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        pytest.param("json_schema", chain_of_references(6000), id="stack, schema"),
+        pytest.param("grammar", chain_of_rules(5000), id="stack, grammar"),
+        pytest.param("grammar", patterns_that_must_all_match(20), id="time and memory"),
+        pytest.param("regex", "(", id="invalid"),
+    ],
+)
+def test_constraint_that_harms_its_process_is_refused_and_the_next_is_compiled(
+    trial: ConstraintTrial, kind: str, text: str
+) -> None:
+    grammars = GuidanceGrammars(JSON, {EOS}, trial)
+    with pytest.raises(ValueError, match=r"."):
+        grammars.compile(kind, text)
+    assert grammars.compile("regex", "ab").allowed()
+    assert grammars.compile("json_schema", chain_of_references(50)).allowed()
+
+
+def test_process_that_ended_is_replaced(trial: ConstraintTrial) -> None:
+    assert trial.cost_bytes("regex", "ab") >= 0
+    trial.close()
+    assert trial.cost_bytes("regex", "ab") >= 0
+
+
+class Costs:
+    """Every constraint takes as many MiB as its text has characters."""
+
+    def cost_bytes(self, kind: str, text: str) -> int:
+        assert kind == "regex"
+        return len(text) << 20
+
+
+def test_constraints_in_use_are_bounded_by_their_memory() -> None:
+    grammars = GuidanceGrammars(JSON, {EOS}, Costs())
+    running = [grammars.compile("regex", letter * 50) for letter in "abc"]
+    assert grammars.in_use_bytes == 150 << 20
+    with pytest.raises(QueueFullError):
+        grammars.compile("regex", "d" * 50)
+    again = [grammars.compile("regex", "a" * 50) for _ in range(128)]
+    assert grammars.in_use_bytes == 150 << 20
+    running.clear()
+    again.clear()
+    grammars.compile("regex", "d" * 50)
+    assert grammars.in_use_bytes <= grammar.KEPT_BYTES
