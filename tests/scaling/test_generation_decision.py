@@ -150,6 +150,23 @@ def test_decision_of_longer_prompts_at_the_same_rate_adds_replicas_before_latenc
     assert first.generation.first_token.measured_s < 2.0
 
 
+def test_decision_of_a_surge_lets_new_replicas_carry_it_alone() -> None:
+    """The first token is in time at every replica that was added, from its first request on."""
+    found = loop(QWEN_32B, fixed_lengths(4000, 300), lambda t: 5.0 + 6.0 * (t > 200), 2)
+    before = found.run(200.0)
+    old = tuple(found.plant.engines)
+    found.run(320.0)
+    assert before.replicas == 2
+    added = [one for one in found.plant.engines if one not in old]
+    late = [value > 2.0 for engine in added for value in engine.first.values]
+    assert len(late) > 300
+    assert sum(late) < 0.05 * len(late)
+    most = max(one.replicas for one in found.decisions)
+    assert 5 <= most <= 9
+    queued = [one.replicas for one in found.decisions if one.time_s > 210.0]
+    assert queued == sorted(queued)
+
+
 def test_decision_with_a_promise_below_the_floor_names_it_and_does_not_chase_it() -> None:
     impossible = replace(TARGETS, output_token=Target(percentile=0.95, seconds=0.010))
     found = loop(QWEN_32B, fixed_lengths(2000, 200), lambda t: 2.0, 2, targets=impossible)

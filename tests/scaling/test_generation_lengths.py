@@ -57,6 +57,13 @@ def test_lengths_of_prompts_that_grow_follow_within_a_minute() -> None:
     assert prompt_of(observed(usual, counted(10, 50_000), 30)) > 2500
 
 
+def test_lengths_of_a_busy_service_show_a_new_mix_within_ticks() -> None:
+    usual = observed(Lengths(), counted(100, 100_000), 60)
+    assert prompt_of(observed(usual, counted(100, 300_000), 6)) > 2000
+    few = observed(Lengths(), counted(5, 5_000), 60)
+    assert prompt_of(observed(few, counted(5, 15_000), 3)) < 1400
+
+
 def test_lengths_of_prompts_that_only_wait_count_at_once() -> None:
     usual = observed(Lengths(), counted(10, 10_000), 60)
     queued = observed(usual, counted(10, 0.0, waiting=50_000), 30)

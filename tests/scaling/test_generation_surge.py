@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.generation.surge import Surge
+from headroom.scaling.generation.surge import Surge, surely_rps
 
 CAPACITY_RPS = 84.0
 
@@ -57,6 +57,13 @@ def test_surge_keeps_its_replicas_until_the_queues_are_worked_off() -> None:
 def test_surge_that_hardly_exceeds_the_replicas_drains_its_queue_instead() -> None:
     """One request a second too many leaves 100, which one more replica works off in seconds."""
     assert surge(361.0).replicas(CAPACITY_RPS, sees_load=True) == 5
+
+
+@pytest.mark.parametrize(
+    ("requests", "surely"), [(0.0, 0.0), (1.0, 0.0), (15.0, 1.81), (1500.0, 355.6)]
+)
+def test_surge_counts_a_burst_only_beyond_chance(requests: float, surely: float) -> None:
+    assert surely_rps(requests / 4.0, 4.0) == pytest.approx(surely, abs=0.05)
 
 
 @given(

@@ -78,7 +78,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     )
     backlogs = learning.backlogs_of(policy, state, tail, ready)
     hidden = generating.for_surge(
-        policy, state, generation, expected, observation, serving, demand.recommendation
+        policy, state, generation, expected, observation, serving, ready, demand.recommendation
     )
     rules = evaluate_rules(
         risked,

@@ -125,6 +125,7 @@ def for_surge(
     expected: Expected | None,
     observation: Observation,
     counts: ReplicaCounts,
+    ready: Collection[str],
     hidden: Recommendation | None,
 ) -> Recommendation | None:
     """N_surge: what carries the arrivals and works off the queue that forms until it is ready.
@@ -138,11 +139,13 @@ def for_surge(
     if expected is None or not in_flight.fresh or in_flight.value is None:
         return None
     start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
-    ready = {pod.uid for pod in observation.pods if pod.state is PodState.READY}
-    targets = fleet.capacity.replica.targets
+    targets, uids = fleet.capacity.replica.targets, frozenset(ready)
+    window_s = min(policy.burst_windows_s, default=policy.tick_s)
     found = surge.Surge(
-        arrival_rps=max(expected.later.for_ceiling_rps, expected.burst_rps or 0.0),
-        in_flight=[one.waiting + one.running for one in observation.samples if one.pod in ready],
+        arrival_rps=max(
+            expected.later.for_ceiling_rps, surge.surely_rps(expected.burst_rps or 0.0, window_s)
+        ),
+        in_flight=[one.waiting + one.running for one in observation.samples if one.pod in uids],
         left_s=[
             max(0.0, start_s - (observation.now_s - pod.started_s))
             for pod in observation.pods

@@ -25,7 +25,7 @@ Vector = NDArray[np.float64]
 QUICK_S, FAST_S, SLOW_S = 12.0, 60.0, 900.0
 LEAST_REQUESTS = 5.0
 """Fewer requests are no mean."""
-LEAST_QUICK = 40.0
+LEAST_QUICK = 200.0
 """Nor are so few in seconds, because some prompts are many times as long as others."""
 DEVIATIONS = 3.0
 RECOMPUTED_S = 30.0
