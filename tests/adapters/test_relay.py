@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -92,3 +93,17 @@ async def test_server_that_is_gone_closes_the_client() -> None:
             writer.close()
             while relay.listener.held:  # noqa: ASYNC110  (a connection tells nobody)
                 await asyncio.sleep(0.05)
+
+
+async def test_end_of_the_relay_ends_the_connections_that_it_holds() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with asyncio.timeout(30.0):
+        async with relayed(silent) as (_, port):
+            held = [await connected(port, f"127.0.0.{2 + number}") for number in range(3)]
+        for reader, writer in held:
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            writer.close()

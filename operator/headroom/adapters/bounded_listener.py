@@ -60,18 +60,25 @@ class BoundedListener:
                     _log.warning("a connection could not be accepted: %s", error)
                     await asyncio.sleep(ACCEPT_AGAIN_S)
                     continue
-                client = owner(str(address[0]))
-                if not self._share.fits(client, 1):
-                    one.close()
-                    continue
-                self._share.take(client, 1)
-                task = loop.create_task(_hold(one, factory, context))
-                self._connections.add(task)
-                task.add_done_callback(lambda task, client=client: self._gone(task, client))  # type: ignore[misc]
+                self._take(one, owner(str(address[0])), factory, context)
+                await asyncio.sleep(0)  # accepting what already waits does not yield
         finally:
             opened.close()
-            for task in self._connections:
+            ending = list(self._connections)
+            for task in ending:
                 task.cancel()
+            await asyncio.gather(*ending, return_exceptions=True)
+
+    def _take(
+        self, one: socket.socket, client: str, factory: Factory, context: ssl.SSLContext | None
+    ) -> None:
+        if not self._share.fits(client, 1):
+            one.close()
+            return
+        self._share.take(client, 1)
+        task = asyncio.get_running_loop().create_task(_hold(one, factory, context))
+        self._connections.add(task)
+        task.add_done_callback(lambda task: self._gone(task, client))
 
     def _gone(self, task: asyncio.Task[None], client: str) -> None:
         self._connections.discard(task)
@@ -79,7 +86,7 @@ class BoundedListener:
 
 
 async def _hold(one: socket.socket, factory: Factory, context: ssl.SSLContext | None) -> None:
-    """Return when the connection is closed, or its handshake failed."""
+    """Return when the connection is closed, or its handshake failed; close it if cancelled."""
     loop = asyncio.get_running_loop()
     within = None if context is None else HANDSHAKE_S
     try:
@@ -89,8 +96,12 @@ async def _hold(one: socket.socket, factory: Factory, context: ssl.SSLContext | 
     except (OSError, TimeoutError):  # without a certificate, or too slow
         one.close()
         return
-    while not transport.is_closing():  # noqa: ASYNC110  (a protocol tells nobody else)
-        await asyncio.sleep(CLOSED_SEEN_AFTER_S)
+    try:
+        while not transport.is_closing():  # noqa: ASYNC110  (a protocol tells nobody else)
+            await asyncio.sleep(CLOSED_SEEN_AFTER_S)
+    except asyncio.CancelledError:
+        transport.abort()
+        raise
 
 
 def owner(address: str) -> str:

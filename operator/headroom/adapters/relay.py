@@ -102,7 +102,11 @@ class _Client(_End):
             loop = asyncio.get_running_loop()
             await loop.sock_connect(plain, (LOOPBACK, self._port))
             there, end = await loop.create_connection(_End, sock=plain)
-        except (OSError, asyncio.CancelledError):
+        except OSError:  # the server in this process has stopped
+            plain.close()
+            self.transport.abort()
+            return
+        except asyncio.CancelledError:
             plain.close()
             self.transport.abort()
             raise
