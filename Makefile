@@ -17,7 +17,7 @@ help:            ## list the verbs
 
 ##@ Develop
 
-.PHONY: setup fmt lint types contracts check crd chart reference docs proto lock cluster demo clean
+.PHONY: setup fmt lint types contracts check crd chart reference docs proto lock cluster demo demo-generation clean
 setup: $(STAMP)  ## create the virtual environment from the lock file
 
 $(STAMP): requirements.lock pyproject.toml
@@ -86,6 +86,9 @@ cluster: setup   ## start a local cluster where there is no Docker; see `.venv/b
 
 demo: setup      ## the whole path, live, on this machine or the cluster of KUBECONFIG (KEEP=1 keeps it)
 	@$(RUN) demo $(if $(KEEP),--keep)
+
+demo-generation: setup ## the same for generated text: TTFT, TPOT, tokens per second, KV use, what binds
+	@$(RUN) demo_generation $(if $(KEEP),--keep)
 
 clean:           ## remove the virtual environment and all caches of the checkout
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from demo.recording import Change, Recording, changes, decisions, longest_unanswered_s
+from demo.recording import Change, Recording, Run, changes, decisions, longest_unanswered_s
 from load.messages import Summary
 from load.outcomes import Outcome
 from load.statistics import Tally, merged
@@ -48,18 +48,19 @@ def evaluate(recording: Recording, required: Requirements) -> list[Check]:
             )
         ]
     return [
-        *_scaling(recording, required),
+        *scaling(recording, required.full_length),
         *_requests(recording, summary, required),
         *_promise(recording, summary, required),
-        *_cluster(recording, required),
+        *cluster(recording, required.gpus),
     ]
 
 
-def _scaling(recording: Recording, required: Requirements) -> Iterator[Check]:
-    moved = changes(recording.looks)
+def scaling(run: Run, full_length: bool) -> Iterator[Check]:
+    """Hold the changes of replicas to decisions, up and, in a whole run, down."""
+    moved = changes(run.looks)
     up, down = ([c for c in moved if (c.after > c.before) is way] for way in (True, False))
     yield _moves("the operator scaled up", up)
-    if required.full_length:
+    if full_length:
         yield _moves("the operator scaled down", down)
     foreign = [c for c in moved if not c.by_operator or c.decision is None]
     yield Check(
@@ -167,24 +168,25 @@ def _ceiling(recording: Recording) -> Check:
     )
 
 
-def _cluster(recording: Recording, required: Requirements) -> Iterator[Check]:
-    held = max(look.gpus_held for look in recording.looks)
-    homeless = max(look.service.unschedulable for look in recording.looks)
+def cluster(run: Run, gpus: int) -> Iterator[Check]:
+    """Hold the cluster to its GPUs, and replicas and operator to staying whole."""
+    held = max(look.gpus_held for look in run.looks)
+    homeless = max(look.service.unschedulable for look in run.looks)
     yield Check(
         name="GPUs in use at once",
         measured=f"at most {held}, {homeless} unschedulable pods",
-        required=f"at most {required.gpus}, 0 unschedulable",
-        held=held <= required.gpus and homeless == 0,
+        required=f"at most {gpus}, 0 unschedulable",
+        held=held <= gpus and homeless == 0,
     )
-    broken = max(look.service.broken for look in recording.looks)
+    broken = max(look.service.broken for look in run.looks)
     yield Check(
         name="no replica broke", measured=f"{broken} broken", required="0", held=broken == 0
     )
     yield Check(
         name="the operator did not restart",
-        measured=f"{recording.operator_restarts} restarts",
+        measured=f"{run.operator_restarts} restarts",
         required="0",
-        held=recording.operator_restarts == 0,
+        held=run.operator_restarts == 0,
     )
 
 

@@ -4,61 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from demo.recording import Change, Look, Recording, changes
+from demo.panels import (
+    BEYOND_TARGET,
+    BOUND,
+    CAPACITY,
+    INK,
+    LOAD,
+    MISSED,
+    ROOM_FOR_LEGEND,
+    annotate,
+    finished,
+    replicas,
+    stacked,
+)
+from demo.recording import Look, Recording, changes
 from headroom.scaling import DemandKnown
 from load.messages import Window
-
-INK, SOFT, GRID = "#22303c", "#6b7a88", "#e3e8ec"
-LOAD, CAPACITY, READY, WARMING, BOUND, MISSED = (
-    "#2563a8",
-    "#2f9e63",
-    "#2f9e63",
-    "#f0b429",
-    "#c0392b",
-    "#c0392b",
-)
-ROOM_FOR_LEGEND = 1.18
-BEYOND_TARGET = 3.0
-"""What lies above so many targets is drawn there."""
-
-
-def draw(recording: Recording, path: Path, *, title: str, subtitle: str) -> None:
-    """Write the picture as PNG. Needs at least one look and the generator's start."""
-    figure = drawn(recording, title=title, subtitle=subtitle)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
 
 
 def drawn(recording: Recording, *, title: str, subtitle: str) -> Figure:
     """Return the picture."""
     assert recording.started is not None
-    figure = Figure(figsize=(11, 10), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
-    grid = figure.subplots(4, 1, sharex=True, gridspec_kw={"height_ratios": [3, 3, 1.6, 2.4]})
+    figure, grid = stacked((3, 3, 1.6, 2.4))
     looks = recording.during()
     times = [recording.since_start_s(look.time_s) for look in looks]
     moved = [c for c in changes(recording.looks) if c.time_s >= recording.start_s]
     _load(grid[0], recording, looks, times)
-    _replicas(grid[1], looks, times)
-    _annotate(grid[1], recording, moved)
+    replicas(grid[1], looks, times)
+    annotate(grid[1], recording, moved)
     _waiting(grid[2], looks, times)
     _tail(grid[3], recording, looks[-1].service.target_s, looks[-1].service.percentile)
-    for axes in grid:
-        _dress(axes)
-        for change in moved:
-            axes.axvline(recording.since_start_s(change.time_s), color=SOFT, lw=0.7, ls=":")
-    grid[-1].set_xlabel("seconds of the replay", color=INK)
-    grid[-1].set_xlim(0.0, recording.started.duration_s)
-    figure.suptitle(title, x=0.01, ha="left", color=INK, fontsize=14, fontweight="bold")
-    grid[0].set_title(subtitle, loc="left", color=SOFT, fontsize=9)
-    return figure
+    return finished(figure, grid, recording, moved, title, subtitle)
 
 
 def _load(axes: Axes, recording: Recording, looks: Sequence[Look], times: Sequence[float]) -> None:
@@ -106,37 +86,6 @@ def _bounds(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
         axes.plot(at, rates, color=LOAD, marker=marker, ms=5, mfc="none", ls="", label=text)
 
 
-def _replicas(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
-    ready = [look.service.ready for look in looks]
-    on_the_way = [look.service.ready + look.service.warming for look in looks]
-    axes.fill_between(times, ready, step="post", color=READY, alpha=0.75, lw=0, label="ready")
-    axes.fill_between(
-        times, ready, on_the_way, step="post", color=WARMING, alpha=0.9, lw=0, label="warming"
-    )
-    held = [look.gpus_held for look in looks]
-    axes.step(times, held, where="post", color=SOFT, lw=1.0, label="GPUs held")
-    wanted = [look.workload.replicas for look in looks]
-    axes.step(times, wanted, where="post", color=INK, lw=1.6, ls="--", label="desired")
-    axes.set_ylabel("replicas", color=INK)
-    axes.set_ylim(0, max([*wanted, *on_the_way, *held]) + 1.6)
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=4)
-
-
-def _annotate(axes: Axes, recording: Recording, moved: Sequence[Change]) -> None:
-    for change in moved:
-        reason = change.decision.reason if change.decision else "without a decision"
-        axes.annotate(
-            f"{change.before}→{change.after} {reason}",
-            (recording.since_start_s(change.time_s), max(change.before, change.after)),
-            xytext=(2, 4),
-            textcoords="offset points",
-            fontsize=7.5,
-            color=INK,
-            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.8},
-        )
-
-
 def _waiting(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
     known = [(at, look) for at, look in zip(times, looks, strict=True) if look.waiting is not None]
     waiting = [look.waiting or 0 for _, look in known]
@@ -169,13 +118,3 @@ def _tail(axes: Axes, recording: Recording, target_s: float, percentile: int) ->
 def _shown(window: Window, share: float, longest_s: float) -> float:
     tail_s = window.tally.quantile_s(share)
     return math.nan if tail_s is None else min(tail_s, longest_s)
-
-
-def _dress(axes: Axes) -> None:
-    axes.grid(axis="y", color=GRID, lw=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=SOFT, labelsize=8)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(GRID)

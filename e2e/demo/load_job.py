@@ -1,10 +1,12 @@
-"""The load generator as a Job, and its trace as a ConfigMap."""
+"""A load as a Job, and the trace that it replays as a ConfigMap."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cluster import Cluster
 from load.arrivals import Replay
 
 TRACE_KEY = "trace.csv.gz"
@@ -24,10 +26,15 @@ def config_map(name: str, trace: bytes) -> dict[str, Any]:
     }
 
 
-def job(
+def put(target: Cluster, namespace: str, manifest: Mapping[str, Any]) -> None:
+    """Apply one of the manifests in the namespace."""
+    target.apply({**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}})
+
+
+def replaying(
     name: str, *, image: str, url: str, model: str, target_s: float, replay: Replay
 ) -> dict[str, Any]:
-    """Return the Job: one try, bounded in time, without permissions."""
+    """Return the Job that replays the trace of the ConfigMap of the same name."""
     arguments = {
         "url": url,
         "model": model,
@@ -39,10 +46,31 @@ def job(
         "seed": replay.seed,
         "max-requests": replay.max_requests,
     }
-    container = {
+    made = job(name, image=image, arguments=arguments, seconds=replay.duration_s)
+    pod = made["spec"]["template"]["spec"]
+    pod["volumes"] = [{"name": "trace", "configMap": {"name": name}}]
+    mount = {"name": "trace", "mountPath": TRACE_FOLDER, "readOnly": True}
+    pod["containers"][0]["volumeMounts"] = [mount]
+    return made
+
+
+def job(
+    name: str,
+    *,
+    image: str,
+    arguments: Mapping[str, object],
+    seconds: float,
+    command: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the Job: one try, bounded in time, without permissions.
+
+    `command` replaces the image's own.
+    """
+    container: dict[str, Any] = {
         "name": "load",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
+        **({"command": list(command)} if command else {}),
         "args": [f"--{key}={value}" for key, value in arguments.items()],
         "resources": {
             "requests": {"cpu": "200m", "memory": "64Mi"},
@@ -53,7 +81,6 @@ def job(
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        "volumeMounts": [{"name": "trace", "mountPath": TRACE_FOLDER, "readOnly": True}],
     }
     return {
         "apiVersion": "batch/v1",
@@ -61,7 +88,7 @@ def job(
         "metadata": {"name": name},
         "spec": {
             "backoffLimit": 0,
-            "activeDeadlineSeconds": int(replay.duration_s + ENDS_WITHIN_S),
+            "activeDeadlineSeconds": int(seconds + ENDS_WITHIN_S),
             "template": {
                 "spec": {
                     "restartPolicy": "Never",
@@ -74,7 +101,6 @@ def job(
                         "seccompProfile": {"type": "RuntimeDefault"},
                     },
                     "containers": [container],
-                    "volumes": [{"name": "trace", "configMap": {"name": name}}],
                 }
             },
         },

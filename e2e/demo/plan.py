@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from demo.scene import Scene
 from load.arrivals import Replay
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -62,6 +63,17 @@ class Plan:
 
     duration_s: float = DURATION_S
     keep: bool = False
+
+    @property
+    def scene(self) -> Scene:
+        """Where it plays."""
+        return Scene(
+            cluster="demo",
+            namespace=NAMESPACE,
+            sample=SAMPLE,
+            duration_s=self.duration_s,
+            keep=self.keep,
+        )
 
     @property
     def replay(self) -> Replay:

@@ -20,7 +20,6 @@ from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.resources.names import selector_text
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.headroom_page import METRICS_PATH, read_sample
-from load.messages import Message, read_all
 
 DEADLINE_S = 10.0
 LOG_OVERLAP_S = 6
@@ -69,18 +68,18 @@ class Reader:
         bodies = self._pods(f"app.kubernetes.io/name={operator}", namespace)
         return sum(views.restarts(body) for body in bodies) + max(0, len(bodies) - 1)
 
-    def said(self, job: str, *, everything: bool = False) -> list[Message]:
-        """Return the generator's recent messages, or all; none before its pod has started."""
+    def log(self, job: str, *, everything: bool = False) -> str:
+        """Return the recent log of the Job's pod, or all; nothing before it has started."""
         bodies = self._pods(f"batch.kubernetes.io/job-name={job}")
         if not bodies:
-            return []
+            return ""
         name = bodies[0]["metadata"]["name"]
         path = f"/api/v1/namespaces/{self._namespace}/pods/{name}/log"
         query = {} if everything else {"sinceSeconds": str(LOG_OVERLAP_S)}
         try:
-            return read_all(self._text(path, query))
+            return self._text(path, query)
         except UnreadableError:
-            return []
+            return ""
 
     def job_ended(self, job: str) -> bool:
         """Return whether the Job is complete or has failed."""

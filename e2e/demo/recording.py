@@ -1,4 +1,4 @@
-"""The record of a run: each look at the cluster, and the load generator's messages.
+"""The record of a run: each look at the cluster, and what the load said.
 
 Times are wall-clock seconds, as Kubernetes writes them; `since_start_s` gives the replay's.
 """
@@ -6,12 +6,13 @@ Times are wall-clock seconds, as Kubernetes writes them; `since_start_s` gives t
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from demo.views import DecisionView, PodView, ServiceView, WorkloadView
-from load.messages import Message, Progress, Started, Summary, Window
+from load.messages import Message, Progress, Started, Summary, Window, read_all
 from load.statistics import Tally, merged
 
 RECENT_S = 10
@@ -35,15 +36,63 @@ class Look:
 
 
 @dataclass(slots=True)
-class Recording:
-    """One run, as it grows."""
+class Run(ABC):
+    """One run of any load, as it grows."""
 
     looks: list[Look] = field(default_factory=list)
+    operator_restarts: int = 0
+
+    @abstractmethod
+    def hear_log(self, text: str) -> None:
+        """Add what the load's log says; the same text again changes nothing."""
+
+    @property
+    @abstractmethod
+    def start_s(self) -> float:
+        """When the first request was due; +Inf before the load began."""
+
+    @property
+    @abstractmethod
+    def duration_s(self) -> float:
+        """Seconds in which requests are due; 0 before the load began."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Return whether the load has begun."""
+        return self.start_s < math.inf
+
+    @property
+    def end_s(self) -> float:
+        """Return when the last request was due."""
+        return self.start_s + self.duration_s
+
+    def since_start_s(self, time_s: float) -> float:
+        """Seconds of the load."""
+        return time_s - self.start_s
+
+    def share_done(self, look: Look) -> float:
+        """Return the share of the load that has passed."""
+        if not self.has_begun:
+            return 0.0
+        return min(1.0, max(0.0, self.since_start_s(look.time_s) / self.duration_s))
+
+    def during(self) -> list[Look]:
+        """The looks from the load's start to its end."""
+        return [look for look in self.looks if self.start_s <= look.time_s <= self.end_s]
+
+
+@dataclass(slots=True)
+class Recording(Run):
+    """One replay of a recorded workload."""
+
     started: Started | None = None
     seconds: list[Progress] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     summary: Summary | None = None
-    operator_restarts: int = 0
+
+    def hear_log(self, text: str) -> None:
+        """Add the generator's messages."""
+        self.hear(read_all(text))
 
     def hear(self, messages: Sequence[Message]) -> None:
         """Add the generator's messages; a message that was added before changes nothing."""
@@ -66,17 +115,9 @@ class Recording:
         return self.started.unix_s if self.started else math.inf
 
     @property
-    def end_s(self) -> float:
-        """Return when the last request of the replay was due."""
-        return self.start_s + (self.started.duration_s if self.started else 0.0)
-
-    def since_start_s(self, time_s: float) -> float:
-        """Seconds of the replay."""
-        return time_s - self.start_s
-
-    def during(self) -> list[Look]:
-        """The looks from the replay's start to its end."""
-        return [look for look in self.looks if self.start_s <= look.time_s <= self.end_s]
+    def duration_s(self) -> float:
+        """Return the replay's length."""
+        return self.started.duration_s if self.started else 0.0
 
 
 def recent(seconds: Sequence[Progress], of_s: int = RECENT_S) -> Tally:

@@ -1,116 +1,78 @@
-"""The replay: starts the load generator as a Job, looks every second, shows what it sees."""
+"""The demo of requests: a recorded workload, replayed on a service that batches."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from pathlib import Path
 
-from rich.console import Console
-from rich.live import Live
+from rich.console import Console, RenderableType
 
-from cluster import Cluster, ClusterError
-from demo import load_job, plan, table
+from cluster import Cluster
+from demo import checks, figure, layout, load_job, panels, plan, report, table
 from demo.plan import Plan
-from demo.reader import Reader, UnreadableError
+from demo.reader import Reader
 from demo.recording import Look, Recording
+from demo.scene import Show
 from load import arrivals, traces
-
-LOOK_EVERY_S = 1.0
-LINE_EVERY_S = 10.0
-START_PATIENCE_S = 60.0
-BLIND_LOOKS = 15
-"""So many looks may fail in a row before the demo gives up."""
+from load.messages import Message, write
 
 
-def start_load(target: Cluster, reading: Reader, name: str, wanted: Plan) -> None:
-    """Put trace and generator into the cluster."""
-    service = reading.service()
-    arrivals.arrivals(traces.load(plan.TRACE), wanted.replay)  # a bad window fails here, not there
-    job = load_job.job(
-        plan.LOAD_JOB,
-        image=plan.LOAD_IMAGE,
-        url=reading.address(),
-        model=name,
-        target_s=service.target_s,
-        replay=wanted.replay,
-    )
-    scope = {"namespace": plan.NAMESPACE}
-    for manifest in (load_job.config_map(plan.LOAD_JOB, plan.TRACE.read_bytes()), job):
-        target.apply({**manifest, "metadata": {**manifest["metadata"], **scope}})
+class Replay(Show):
+    """Replays a window of the recording."""
 
+    def __init__(self, wanted: Plan) -> None:
+        self._wanted, self.scene = wanted, wanted.scene
+        self.run: Recording = Recording()
 
-def watch(reading: Reader, name: str, wanted: Plan, console: Console) -> Recording:
-    """Look until the generator's Job has ended.
-
-    Raises:
-        ClusterError: the generator did not start, did not end in time, or nothing can be read.
-    """
-    recording, title = Recording(), _title(name, wanted)
-    if not console.is_terminal:
-        console.print(title)
-        _look_until_ended(reading, name, wanted, recording, _Lines(console, recording))
-        return recording
-    with Live(console=console, refresh_per_second=2, transient=True) as live:
-        _look_until_ended(
-            reading,
-            name,
-            wanted,
-            recording,
-            lambda look: live.update(table.view(look, recording, title)),
+    def title(self, name: str) -> str:
+        """Name the workload."""
+        return (
+            f"{name}: {self._wanted.duration_s:g} s of a recorded workload in real time, open-loop "
+            f"({plan.TRACE_TITLE}, times {plan.SCALE:g})"
         )
-    return recording
 
+    def start_load(self, target: Cluster, reading: Reader, name: str) -> None:
+        """Put trace and generator into the cluster."""
+        service, replay = reading.service(), self._wanted.replay
+        arrivals.arrivals(traces.load(plan.TRACE), replay)  # a bad window fails here, not there
+        job = load_job.replaying(
+            plan.LOAD_JOB,
+            image=plan.LOAD_IMAGE,
+            url=reading.address(),
+            model=name,
+            target_s=service.target_s,
+            replay=replay,
+        )
+        trace = load_job.config_map(plan.LOAD_JOB, plan.TRACE.read_bytes())
+        for manifest in (trace, job):
+            load_job.put(target, self.scene.namespace, manifest)
 
-class _Lines:
-    """Prints a line now and then, where there is no terminal to draw on."""
+    def view(self, look: Look, title: str) -> RenderableType:
+        """Lay out the last look and the generator's last seconds."""
+        return layout.view(table.rows(look, self.run), look, self.run, title)
 
-    def __init__(self, console: Console, recording: Recording) -> None:
-        self._console, self._recording = console, recording
-        self._next_s = 0.0
+    def line(self, look: Look) -> str:
+        """Say the same in one line."""
+        return layout.line(table.rows(look, self.run), look, self.run)
 
-    def __call__(self, look: Look) -> None:
-        if look.time_s >= self._next_s:
-            self._next_s = look.time_s + LINE_EVERY_S
-            self._console.print(table.line(look, self._recording), soft_wrap=True, highlight=False)
-
-
-def _look_until_ended(
-    reading: Reader,
-    name: str,
-    wanted: Plan,
-    recording: Recording,
-    show: Callable[[Look], None],
-) -> None:
-    began_s, blind = time.monotonic(), 0
-    while True:
-        due_s = time.monotonic() + LOOK_EVERY_S
-        try:
-            recording.looks.append(reading.look(name))
-            recording.hear(reading.said(plan.LOAD_JOB))
-            show(recording.looks[-1])
-            ended, blind = reading.job_ended(plan.LOAD_JOB), 0
-        except UnreadableError as error:
-            ended, blind = False, blind + 1
-            if blind >= BLIND_LOOKS:
-                raise ClusterError(f"the cluster could not be read: {error}") from error
-        if ended:
-            break
-        _check_time(recording, wanted, time.monotonic() - began_s)
-        time.sleep(max(0.0, due_s - time.monotonic()))
-    recording.hear(reading.said(plan.LOAD_JOB, everything=True))
-    recording.looks.append(reading.look(name))
-    recording.operator_restarts = reading.operator_restarts(plan.OPERATOR_NAMESPACE, plan.OPERATOR)
-
-
-def _check_time(recording: Recording, wanted: Plan, passed_s: float) -> None:
-    if recording.started is None and passed_s > START_PATIENCE_S:
-        raise ClusterError(f"the load generator did not start within {START_PATIENCE_S:g} s.")
-    if passed_s > START_PATIENCE_S + wanted.duration_s + load_job.ENDS_WITHIN_S:
-        raise ClusterError("the load generator did not end in time.")
-
-
-def _title(name: str, wanted: Plan) -> str:
-    return (
-        f"{name}: {wanted.duration_s:g} s of a recorded workload in real time, open-loop "
-        f"({plan.TRACE_TITLE}, times {plan.SCALE:g})"
-    )
+    def conclude(self, name: str, folder: Path, console: Console) -> bool:
+        """Print and write report, messages and picture; return whether every check held."""
+        recording = self.run
+        found = checks.evaluate(
+            recording,
+            checks.Requirements(
+                gpus=plan.GPUS,
+                least_attainment=plan.LEAST_ATTAINMENT,
+                last_stretch_s=plan.LAST_STRETCH_S,
+                latest_send_s=plan.LATEST_SEND_S,
+                longest_unanswered_s=plan.LONGEST_UNANSWERED_S,
+                full_length=self._wanted.duration_s >= plan.DURATION_S,
+            ),
+        )
+        report.write(report.render(recording, found), folder, console)
+        heard: list[Message] = [*recording.seconds, *recording.windows]
+        (folder / "load.jsonl").write_text("".join(f"{write(message)}\n" for message in heard))
+        if recording.started is not None and recording.during():
+            title = f"{name}: p95 below {recording.started.target_s:g} s with the fewest GPUs"
+            drawn = figure.drawn(recording, title=title, subtitle=plan.TRACE_TITLE)
+            panels.save(drawn, folder / "run.png", console)
+        return all(check.held for check in found)

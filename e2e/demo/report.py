@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from statistics import median
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from demo.checks import Check, percent, seconds_text
 from demo.occupancy import cold_starts_s, gpu_seconds, occupancies
-from demo.recording import Recording, changes
+from demo.recording import Recording, Run, changes
 from load.outcomes import Outcome
 from load.statistics import Tally, merged
 
@@ -20,10 +21,22 @@ MINUTE_S = 60.0
 
 def render(recording: Recording, checks: Sequence[Check]) -> RenderableType:
     """Lay out the whole report."""
-    parts: list[RenderableType] = []
-    if recording.summary is not None and recording.looks:
-        parts += [_figures(recording), _decisions(recording)]
-    return Group(*parts, _checks(checks))
+    if recording.summary is None or not recording.looks:
+        return _checks(checks)
+    missed = [("missed", f"{count} x {what}") for what, count in recording.summary.failures]
+    return laid_out([*figures(recording), *missed], recording, checks)
+
+
+def laid_out(rows: Sequence[tuple[str, str]], run: Run, checks: Sequence[Check]) -> RenderableType:
+    """Lay out the figures of any run with its decisions and checks."""
+    return Group(_figures(rows), _decisions(run), _checks(checks))
+
+
+def write(shown: RenderableType, folder: Path, console: Console) -> None:
+    """Print the report, and write it into the folder."""
+    console.print(shown)
+    with (folder / "report.txt").open("w") as file:
+        Console(file=file, width=160).print(shown)
 
 
 def figures(recording: Recording) -> Iterator[tuple[str, str]]:
@@ -47,27 +60,28 @@ def figures(recording: Recording) -> Iterator[tuple[str, str]]:
         "minutes within the SLO",
         f"{kept} of {len(minutes)}: " + ", ".join(percent(minute.attainment) for minute in minutes),
     )
-    yield from _cost(recording)
-    cold = cold_starts_s(recording.looks, recording.start_s)
-    if cold:
-        yield (
-            "cold start",
-            f"{median(cold):g} s median, {cold[-1]:g} s longest, of {len(cold)} pods",
-        )
+    yield from cost(recording)
     yield (
         "connections",
         f"{summary.connections} opened, {summary.retried} requests retried on a fresh one",
     )
 
 
-def _cost(recording: Recording) -> Iterator[tuple[str, str]]:
-    holds = occupancies(recording.looks, recording.start_s, recording.end_s)
+def cost(run: Run) -> Iterator[tuple[str, str]]:
+    """What the replicas cost, and how long they took to start."""
+    holds = occupancies(run.looks, run.start_s, run.end_s)
     spent = gpu_seconds(holds)
-    peak = max((look.gpus_held for look in recording.during()), default=0)
-    static = peak * (recording.end_s - recording.start_s)
+    peak = max((look.gpus_held for look in run.during()), default=0)
+    static = peak * run.duration_s
     saved = 1.0 - spent / static if static else 0.0
     yield "GPU-seconds", f"{spent:.0f}, held by {len(holds)} pods"
     yield "compared with the peak", f"{peak} GPUs throughout: {static:.0f} ({percent(saved)} saved)"
+    cold = cold_starts_s(run.looks, run.start_s)
+    if cold:
+        yield (
+            "cold start",
+            f"{median(cold):g} s median, {cold[-1]:g} s longest, of {len(cold)} pods",
+        )
 
 
 def by_minute(recording: Recording) -> Iterator[Tally]:
@@ -87,24 +101,21 @@ def _outcomes(tally: Tally) -> str:
     )
 
 
-def _figures(recording: Recording) -> Table:
+def _figures(rows: Sequence[tuple[str, str]]) -> Table:
     table = Table(title="\nThe run", title_justify="left", show_header=False, box=None)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
-    for name, value in figures(recording):
+    for name, value in rows:
         table.add_row(name, value)
-    assert recording.summary is not None
-    for what, count in recording.summary.failures:
-        table.add_row("missed", f"{count} x {what}")
     return table
 
 
-def _decisions(recording: Recording) -> Table:
+def _decisions(run: Run) -> Table:
     table = Table(title="\nDecisions", title_justify="left", box=None)
     for heading in ("at", "replicas", "reason", "message"):
         table.add_column(heading, no_wrap=heading != "message")
-    for change in changes(recording.looks):
-        at_s = recording.since_start_s(change.time_s)
+    for change in changes(run.looks):
+        at_s = run.since_start_s(change.time_s)
         decision = change.decision
         table.add_row(
             f"{at_s:.0f} s" if at_s >= 0 else "before",

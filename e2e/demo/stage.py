@@ -11,11 +11,10 @@ from cluster.layout import Cache
 from cluster.progress import Progress
 from cluster.shipped import Shipped
 from demo import plan
-from demo.plan import Plan
 from demo.reader import Reader, UnreadableError
+from demo.scene import Scene
 from headroom.api.kind import GROUP, PLURAL
 
-CLUSTER_NAME = "demo"
 LOAD = Shipped(plan.LOAD_IMAGE, plan.LOAD_DOCKERFILE)
 OPERATOR_PATIENCE = "120s"
 READY_PATIENCE_S = 120.0
@@ -25,20 +24,20 @@ CRD = f"crd/{RESOURCE}"
 
 
 @contextlib.contextmanager
-def cluster(wanted: Plan, progress: Progress) -> Iterator[Cluster]:
+def cluster(scene: Scene, progress: Progress) -> Iterator[Cluster]:
     """Return the cluster that `KUBECONFIG` names, or a local node that ends with the block."""
     if os.environ.get("KUBECONFIG"):
-        with ExternalCluster() as external, _left_as_found(external, wanted, progress):
+        with ExternalCluster() as external, _left_as_found(external, scene, progress):
             yield external
         return
     cache = Cache.of_this_user()
     provision.ensure_node(cache, progress)
     built = shipped.build(cache, (*shipped.SMALL, LOAD), progress)
     node = Node(
-        CLUSTER_NAME,
+        scene.cluster,
         gpus=plan.GPUS,
         preload=[archive.image for archive in built],
-        persistent=wanted.keep,
+        persistent=scene.keep,
         progress=progress,
     )
     with contextlib.ExitStack() as stack:
@@ -63,28 +62,30 @@ def install(target: Cluster, progress: Progress) -> None:
         )
 
 
-def serve(target: Cluster, progress: Progress) -> str:
+def serve(target: Cluster, scene: Scene, progress: Progress) -> str:
     """Apply the sample, wait until it is ready, and return its name."""
-    scope = ("--namespace", plan.NAMESPACE)
-    with progress.step("Applying deploy/samples/demo.yaml and waiting until the service is warm"):
+    scope = ("--namespace", scene.namespace)
+    with progress.step(
+        f"Applying deploy/samples/{scene.sample.name} and waiting until the service is warm"
+    ):
         target.apply(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": plan.NAMESPACE}}
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}}
         )
-        target.kubectl("apply", "-f", plan.SAMPLE, *scope)
+        target.kubectl("apply", "-f", scene.sample, *scope)
         items = target.get(RESOURCE, *scope)["items"]
         if len(items) != 1:
             raise ClusterError(
-                f"{plan.SAMPLE.name} must hold one InferenceService; got {len(items)}."
+                f"{scene.sample.name} must hold one InferenceService; got {len(items)}."
             )
         name = str(items[0]["metadata"]["name"])
-        with contextlib.closing(reader(target, name)) as reading:
+        with contextlib.closing(reader(target, scene, name)) as reading:
             _wait_until_ready(reading)
     return name
 
 
-def reader(target: Cluster, name: str) -> Reader:
+def reader(target: Cluster, scene: Scene, name: str) -> Reader:
     """Read that service of the demo's namespace."""
-    return Reader(target.kubeconfig, plan.NAMESPACE, name, plan.GPU)
+    return Reader(target.kubeconfig, scene.namespace, name, plan.GPU)
 
 
 def _wait_until_ready(reading: Reader) -> None:
@@ -109,22 +110,22 @@ def _wait_until_ready(reading: Reader) -> None:
 
 
 @contextlib.contextmanager
-def _left_as_found(target: Cluster, wanted: Plan, progress: Progress) -> Iterator[None]:
+def _left_as_found(target: Cluster, scene: Scene, progress: Progress) -> Iterator[None]:
     """Remove what the demo puts into a cluster that is not its own, and nothing that was there."""
     already = target.kubectl("get", "namespaces,crds", "-o", "name", "--ignore-not-found").split()
-    if f"namespace/{plan.NAMESPACE}" in already:
+    if f"namespace/{scene.namespace}" in already:
         raise ClusterError(
-            f"the namespace {plan.NAMESPACE} exists: another demo runs or was kept. "
-            f"Remove it with `kubectl delete namespace {plan.NAMESPACE}`."
+            f"the namespace {scene.namespace} exists: another demo runs or was kept. "
+            f"Remove it with `kubectl delete namespace {scene.namespace}`."
         )
     installed = any(name.endswith(f"/{RESOURCE}") for name in already)
     try:
         yield
     finally:
-        if not wanted.keep:
+        if not scene.keep:
             with progress.step("Removing the demo from the cluster"):
                 target.kubectl(
-                    *("delete", "namespace", plan.NAMESPACE, "--ignore-not-found"), timeout_s=300
+                    *("delete", "namespace", scene.namespace, "--ignore-not-found"), timeout_s=300
                 )
                 if not installed:
                     target.kubectl(

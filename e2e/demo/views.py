@@ -12,9 +12,11 @@ from typing import Any
 
 from headroom.api.demand_status import DemandStatus
 from headroom.api.durations import Duration
+from headroom.api.generation_status import GenerationStatus
 from headroom.api.status import UNBOUNDED, Status
 from headroom.api.timestamps import epoch_s
 from headroom.resources.names import SCALER_FIELD_MANAGER
+from headroom.scaling.token_values import Target, TokenTargets
 from headroom.scaling.values import CostModel, DemandKnown
 
 Body = Mapping[str, Any]
@@ -71,6 +73,9 @@ class ServiceView:
     decision: DecisionView | None
     cost: CostModel | None
     demand: DemandStatus | None
+    generation: GenerationStatus | None
+    """None for a service without promises on tokens."""
+    tokens: TokenTargets
     conditions: Mapping[str, str]
     """Status by type."""
     messages: Mapping[str, str]
@@ -124,7 +129,7 @@ def service(body: Body) -> ServiceView:
     """Read an InferenceService."""
     spec, status = body["spec"], body.get("status", {})
     latency, scaling = spec["slo"]["latency"], spec["scaling"]
-    conditions = status.get("conditions", ())
+    conditions, read = status.get("conditions", ()), Status.read(status)
     return ServiceView(
         target_s=seconds(latency["target"]),
         percentile=latency["percentile"],
@@ -138,7 +143,12 @@ def service(body: Body) -> ServiceView:
         broken=status.get("brokenReplicas", 0),
         decision=_decision(status["decision"]) if "decision" in status else None,
         cost=_cost(status["model"]) if "model" in status else None,
-        demand=Status.read(status).demand,
+        demand=read.demand,
+        generation=read.generation,
+        tokens=TokenTargets(
+            first_token=_target(spec["slo"].get("timeToFirstToken")),
+            output_token=_target(spec["slo"].get("timePerOutputToken")),
+        ),
         conditions={each["type"]: each["status"] for each in conditions},
         messages={
             each["type"]: f"{each.get('reason', '')}: {each.get('message', '')}"
@@ -208,6 +218,12 @@ def _decision(body: Body) -> DecisionView:
             for each in body.get("counterfactuals", ())
         ),
     )
+
+
+def _target(body: Body | None) -> Target | None:
+    if body is None:
+        return None
+    return Target(percentile=body["percentile"] / 100, seconds=seconds(body["target"]))
 
 
 def _cost(body: Body) -> CostModel:

@@ -29,7 +29,7 @@ def test_the_longest_duration_lies_within_the_recording() -> None:
 
 
 def test_job_runs_once_without_permissions_and_with_all_arguments() -> None:
-    job: dict[str, Any] = load_job.job(
+    job: dict[str, Any] = load_job.replaying(
         "load",
         image="i",
         url="http://10.0.0.1:80",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from demo import figure, report, table
+from demo import figure, layout, report, table
 from demo.checks import Requirements, evaluate
 from demo.recording import Look, Recording
 from headroom.api.demand_status import DemandStatus
@@ -86,4 +86,4 @@ def test_table_before_the_first_second_shows_unknown_instead_of_zero(
     seen = look(0, 1, waiting=None)
     rows = {row.name: row.now for row in table.rows(seen, Recording())}
     assert rows["arrivals"] == rows["waiting"] == rows["utilization"] == "?"
-    assert "no decision yet" in table.line(seen, Recording())
+    assert "no decision yet" in layout.line(table.rows(seen, Recording()), seen, Recording())

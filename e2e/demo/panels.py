@@ -1,0 +1,102 @@
+"""The panels of a picture that every demo has: replicas by state, what moved them, the dress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from rich.console import Console
+
+from demo.recording import Change, Look, Run
+
+INK, SOFT, GRID = "#22303c", "#6b7a88", "#e3e8ec"
+LOAD, CAPACITY, READY, WARMING, BOUND, MISSED = (
+    "#2563a8",
+    "#2f9e63",
+    "#2f9e63",
+    "#f0b429",
+    "#c0392b",
+    "#c0392b",
+)
+ROOM_FOR_LEGEND = 1.18
+BEYOND_TARGET = 3.0
+"""What lies above so many targets is drawn there."""
+
+
+def stacked(heights: Sequence[float]) -> tuple[Figure, Sequence[Axes]]:
+    """Return an empty picture of panels on one axis of time."""
+    figure = Figure(figsize=(11, 10), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(
+        len(heights), 1, sharex=True, gridspec_kw={"height_ratios": list(heights)}
+    )
+    return figure, list(grid)
+
+
+def finished(
+    figure: Figure, grid: Sequence[Axes], run: Run, moved: Sequence[Change], title: str, text: str
+) -> Figure:
+    """Dress all panels, mark what moved replicas, and write the titles."""
+    for axes in grid:
+        dress(axes)
+        for change in moved:
+            axes.axvline(run.since_start_s(change.time_s), color=SOFT, lw=0.7, ls=":")
+    grid[-1].set_xlabel("seconds of the load", color=INK)
+    grid[-1].set_xlim(0.0, run.duration_s)
+    figure.suptitle(title, x=0.01, ha="left", color=INK, fontsize=14, fontweight="bold")
+    grid[0].set_title(text, loc="left", color=SOFT, fontsize=9)
+    return figure
+
+
+def save(figure: Figure, path: Path, console: Console) -> None:
+    """Write the picture as PNG, and say where it is."""
+    figure.savefig(path)
+    console.print(f"\nPicture of the run: {path.resolve()}", soft_wrap=True)
+
+
+def replicas(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
+    """Draw the replicas by state."""
+    ready = [look.service.ready for look in looks]
+    on_the_way = [look.service.ready + look.service.warming for look in looks]
+    axes.fill_between(times, ready, step="post", color=READY, alpha=0.75, lw=0, label="ready")
+    axes.fill_between(
+        times, ready, on_the_way, step="post", color=WARMING, alpha=0.9, lw=0, label="warming"
+    )
+    held = [look.gpus_held for look in looks]
+    axes.step(times, held, where="post", color=SOFT, lw=1.0, label="GPUs held")
+    wanted = [look.workload.replicas for look in looks]
+    axes.step(times, wanted, where="post", color=INK, lw=1.6, ls="--", label="desired")
+    axes.set_ylabel("replicas", color=INK)
+    axes.set_ylim(0, max([*wanted, *on_the_way, *held]) + 1.6)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=4)
+
+
+def annotate(axes: Axes, run: Run, moved: Sequence[Change]) -> None:
+    """Say at each change of replicas why."""
+    for change in moved:
+        reason = change.decision.reason if change.decision else "without a decision"
+        axes.annotate(
+            f"{change.before}→{change.after} {reason}",
+            (run.since_start_s(change.time_s), max(change.before, change.after)),
+            xytext=(2, 4),
+            textcoords="offset points",
+            fontsize=7.5,
+            color=INK,
+            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.8},
+        )
+
+
+def dress(axes: Axes) -> None:
+    """Quiet grid, ticks and frame."""
+    axes.grid(axis="y", color=GRID, lw=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=SOFT, labelsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(GRID)
