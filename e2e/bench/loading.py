@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import NormalDist
 
@@ -31,6 +32,8 @@ class Load:
     """Sorted; NEVER_S for each request without the right answer."""
     seconds: float
     """From the first request to the last answer."""
+    failures: Mapping[int, int] = field(default_factory=dict)
+    """Requests without the right answer, by HTTP status or `Status`."""
 
     @classmethod
     def of(cls, answers: Answers) -> Load:
@@ -44,7 +47,12 @@ class Load:
             for due, took in zip(answers.due_s, answers.took_s, strict=True)
             if took is not None
         )
-        return cls(tuple(sorted(took_s)), max(ends_s, default=0.0))
+        failures = Counter(
+            status
+            for took, status in zip(answers.took_s, answers.statuses, strict=True)
+            if took is None or status != OK
+        )
+        return cls(tuple(sorted(took_s)), max(ends_s, default=0.0), failures)
 
     @property
     def requests(self) -> int:

@@ -1,6 +1,7 @@
 """`python -m reliability.attacks.probe HOST PORT PATH...`: a kubelet's probes, until SIGTERM.
 
-It runs in a process of its own, so that the attackers' work does not count as waiting.
+It runs in a process of its own, so that the attackers' work does not count as waiting. It prints
+each probe: its seconds, and why it was not answered with 200, if it was not.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class _Stop(Exception):  # noqa: N818  (a signal)
     """SIGTERM."""
 
 
-def ask_s(host: str, port: int, path: str) -> float:
-    """Return the seconds until a new connection's probe is answered with 200; infinite if not."""
+def ask(host: str, port: int, path: str) -> tuple[float, str]:
+    """Return the seconds until a new connection's probe is answered with 200, or why it is not."""
     begun_s = time.monotonic()
     one = http.client.HTTPConnection(
         host, port, timeout=GIVEN_UP_S, source_address=(OWN_ADDRESS, 0)
@@ -31,11 +32,14 @@ def ask_s(host: str, port: int, path: str) -> float:
     try:
         one.request("GET", path, headers={"Connection": "close"})
         status = one.getresponse().status
-    except (OSError, http.client.HTTPException):
-        return float("inf")
+    except (OSError, http.client.HTTPException) as error:
+        why = f"{path}: {error!r:.100} after {time.monotonic() - begun_s:.1f} s"
+        return float("inf"), why
     finally:
         one.close()
-    return time.monotonic() - begun_s if status == 200 else float("inf")
+    if status != 200:
+        return float("inf"), f"{path}: status {status}"
+    return time.monotonic() - begun_s, ""
 
 
 def main(host: str, port: str, *paths: str) -> int:
@@ -45,13 +49,13 @@ def main(host: str, port: str, *paths: str) -> int:
         raise _Stop
 
     signal.signal(signal.SIGTERM, stop)
-    waited: list[float] = []
+    found: list[tuple[float, str]] = []
     try:
         while True:
-            waited += [ask_s(host, int(port), path) for path in paths]
+            found += [ask(host, int(port), path) for path in paths]
             time.sleep(EVERY_S)
     except _Stop:
-        print(json.dumps(waited))
+        print(json.dumps(found))
     return 0
 
 

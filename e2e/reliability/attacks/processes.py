@@ -44,6 +44,8 @@ class Probes:
     def __init__(self, host: str, port: int, *paths: str) -> None:
         self._words = ("reliability.attacks.probe", host, str(port), *paths)
         self.waited_s: list[float] = []
+        self.failures: list[str] = []
+        """Why probes were not answered."""
 
     @asynccontextmanager
     async def during(self) -> AsyncIterator[None]:
@@ -52,4 +54,6 @@ class Probes:
             yield
             process.send_signal(signal.SIGTERM)
             said, _ = await process.communicate()
-            self.waited_s += json.loads(said or "[]") or [math.inf]
+            found = json.loads(said or "[]") or [[math.inf, "no probe ended"]]
+            self.waited_s += [waited_s for waited_s, _ in found]
+            self.failures += [why for _, why in found if why]

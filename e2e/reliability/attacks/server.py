@@ -44,6 +44,8 @@ class Outcome:
     peak_bytes: int = 0
     waited_s: dict[str, float] = field(default_factory=dict)
     """The slowest probe by attack."""
+    failures: dict[str, list[str]] = field(default_factory=dict)
+    """Why probes were not answered, by attack."""
 
 
 def sample() -> tuple[dict[str, str], int]:
@@ -92,7 +94,9 @@ async def survive(
     with memory_cgroup(limit_bytes) as cgroup:
         async with serving(cgroup, settings, elements) as target:
             for name in names:
-                found.waited_s[name] = await _attacked(target, name, elements, seconds, connections)
+                probes = await _attacked(target, name, elements, seconds, connections)
+                found.waited_s[name] = max(probes.waited_s)
+                found.failures[name] = probes.failures
                 found.kills = cgroup.kills
                 try:
                     found.peak_bytes = cgroup.peak_bytes(target.pid)
@@ -105,14 +109,14 @@ async def survive(
 
 async def _attacked(
     target: Target, name: str, elements: int, seconds: float, connections: int
-) -> float:
-    """Return the slowest probe of one attack."""
+) -> Probes:
+    """Return the probes of one attack."""
     port = target.port if name in PAYLOADS else target.grpc_port
     words = [name, "127.0.0.1", str(port), str(connections), str(elements), str(ITEMS)]
     probes = Probes("127.0.0.1", target.port, LIVE, READY)
     async with probes.during(), running("reliability.attacks.flood", *words):
         await asyncio.sleep(seconds)
-    return max(probes.waited_s)
+    return probes
 
 
 async def measure(seconds: float, only: str, *, quick: bool, say: Say) -> Sequence[Figure]:
@@ -125,7 +129,7 @@ async def measure(seconds: float, only: str, *, quick: bool, say: Say) -> Sequen
         slowest, slowest_s = max(found.waited_s.items(), key=lambda item: item[1], default=("", 0))
         for name, waited_s in found.waited_s.items():
             if waited_s > PROBE_WITHIN_S:
-                say(f"{model}, {name}: a probe waited {waited_s:.1f} s")
+                say(f"{model}, {name}: a probe waited {waited_s:.1f} s {found.failures[name]}")
         figures += [
             shown(f"{model}: attacks of {seconds:g} s", f"{len(found.waited_s)}"),
             at_most(f"{model}: kills for memory", found.kills, 0, "", 0),

@@ -166,7 +166,7 @@ class Service:
     async def _received(self, client: str, context: Any) -> ReceivedCall:
         """Read and parse a request; its numbers wait without the message."""
         async with self._reads.message(client, context) as raw:
-            await self._turns.wait(len(raw))
+            await self._turns.wait(len(raw), client)
             self._check(raw)
             request = _parsed(pb.ModelInferRequest, raw)
             served = self._models.find(request.model_name, request.model_version or None)

@@ -170,6 +170,8 @@ class CollectedAnswer:
         """That the body reports: tokens and their alternatives."""
         self._choices = [ChoiceParts(context, index) for index in range(len(context.requests))]
         self._parts: list[list[Part]] = [[] for _ in self._choices]
+        self._counted = [0] * len(self._choices)
+        """Parts of each choice that count as objects, not only as text."""
         self._left = len(self._choices)
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -189,6 +191,9 @@ class CollectedAnswer:
         if len(parts) >= MOST_PARTS and not part.tokens:  # one string instead of many objects
             self._parts[index] = [merged(parts)]
         self._uncounted += held_bytes(part)
+        if self._counted[index] < MOST_PARTS:
+            self._counted[index] += 1
+            self._uncounted += PART_BYTES
         if part.tokens:
             self.probabilities += len(part.tokens) * (1 + len(part.tokens[0].alternatives))
         if self._uncounted > COUNTED_BYTES and not self._count():

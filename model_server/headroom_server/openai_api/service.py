@@ -33,6 +33,7 @@ from headroom_server.openai_api.cached import (
 )
 from headroom_server.openai_api.collecting import AnswerContext, CollectedAnswer
 from headroom_server.openai_api.encoding import ChatForm, CompletionForm, Form, Head
+from headroom_server.openai_api.encoding_turns import EncodingTurns
 from headroom_server.openai_api.generate_extension import GenerateForm, parse_generate
 from headroom_server.openai_api.parameters import ChatCall, CompletionCall
 from headroom_server.openai_api.parsing import check_parts, parse_chat, parse_completion
@@ -101,8 +102,7 @@ class GenerationService:
         self._identity = identity
         self._closing = ClosePolicy(generator)
         self._turns = ParsingTurns()
-        # one: a queue of long prompts waits in the order of arrival and takes one core
-        self._encoder = ThreadPoolExecutor(1, "tokenizer")
+        self._encoder = EncodingTurns()
         self._renderer = ThreadPoolExecutor(1, "renderer")
         # unique, not secret: a system call per request would give up the interpreter's lock
         self._ids, self._answers = secrets.token_hex(12), itertools.count()
@@ -127,7 +127,9 @@ class GenerationService:
         connection = connection_of(scope)
         receipt = Receipt(self._receiving, connection.client)
         try:
-            call, options, encoded = await self._read(parse, scope, receive, receipt)
+            call, options, encoded = await self._read(parse, scope, receive, receipt, connection)
+        except DisconnectedError:
+            return
         except InvalidRequestError as error:
             generator.ledger.reject(error.reason)
             error.blamed = True
@@ -145,13 +147,18 @@ class GenerationService:
             run.cancel()
 
     async def _read(
-        self, parse: Parse, scope: Scope, receive: Receive, receipt: Receipt
+        self,
+        parse: Parse,
+        scope: Scope,
+        receive: Receive,
+        receipt: Receipt,
+        connection: Connection,
     ) -> tuple[Call, RequestOptions, EncodedCall]:
         generator = self.generator
         headers, limits = dict(scope["headers"]), generator.limits
         most = most_body_bytes(limits, self._max_body_bytes)
         body = await read_body(headers, receive, most, receipt)
-        await self._turns.wait(len(body))
+        await self._turns.wait(len(body), connection.client)
         check_parts(body, limits.context_tokens)
         try:
             call = parse(body)
@@ -166,9 +173,9 @@ class GenerationService:
         options = parse_request_options(headers, generator.options.classes)
         if len(body) <= SHORT_BODY_BYTES and call.choices.constraint is None:
             return call, options, encode_call(call, self.text, limits)
-        loop = asyncio.get_running_loop()
         encode = partial(encode_call, call, self.text, limits)
-        return call, options, await loop.run_in_executor(self._encoder, encode)
+        del body  # it waits as a call, without its text
+        return call, options, await self._encoder.run(connection, options.tenant, encode)
 
     async def _generate(
         self,

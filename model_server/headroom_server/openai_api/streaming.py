@@ -49,6 +49,8 @@ class StreamedAnswer:
         self._choices = [ChoiceParts(context, index) for index in range(len(context.requests))]
         self._opened = [False] * len(self._choices)
         self._held: list[list[Part]] = [[] for _ in self._choices]
+        self._counted = [0] * len(self._choices)
+        """Held parts of each choice that count as objects, not only as text."""
         self._holds = self._ended = False
         self._left = len(self._choices)
         self._stream: ResponseStream | None = None
@@ -131,9 +133,12 @@ class StreamedAnswer:
 
     def _hold(self, stream: ResponseStream, index: int, part: Part) -> None:
         size = held_bytes(part)
+        if self._counted[index] < MOST_PARTS:
+            self._counted[index] += 1
+            size += PART_BYTES
         if not self._holds:
             self._holds = True
-            size += stream.unsent_bytes + PART_BYTES * MOST_PARTS
+            size += stream.unsent_bytes
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._unread_timeout_s, self._give_up)
         self._held[index].append(part)
@@ -152,6 +157,7 @@ class StreamedAnswer:
         self._stop_timer()
         self._unread.close()
         held, self._held = self._held, [[] for _ in self._choices]
+        self._counted = [0] * len(self._choices)
         data = b"".join(
             self._encoded(index, merged(parts)) for index, parts in enumerate(held) if parts
         )

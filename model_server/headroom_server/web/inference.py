@@ -175,7 +175,7 @@ class Inference:
         try:
             limit = target.ready().bounds.limit(self.max_body_bytes)
             body = await read_body(headers, receive, limit, receipt)
-            await self._turns.wait(len(body))
+            await self._turns.wait(len(body), connection.client)
             parsed = target.read(headers, body)
             del body  # its numbers wait without it
         except InvalidRequestError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import orjson
@@ -11,6 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from headroom_server.errors import QueueFullError
 from headroom_server.generation.text import grammar
 from headroom_server.generation.text.constraint_trial import ConstraintTrial
+from headroom_server.generation.text.constraint_work import MOST_S, PER_TOKEN_S, ConstraintWork
 from headroom_server.generation.text.grammar import GuidanceGrammars
 
 EOS = 256
@@ -80,8 +82,7 @@ class Costs:
     """Every constraint takes as many MiB as its text has characters."""
 
     def cost_bytes(self, kind: str, text: str) -> int:
-        assert kind == "regex"
-        return len(text) << 20
+        return len(text) << 20 if kind == "regex" else 0
 
 
 def test_constraints_in_use_are_bounded_by_their_memory() -> None:
@@ -96,3 +97,49 @@ def test_constraints_in_use_are_bounded_by_their_memory() -> None:
     again.clear()
     grammars.compile("regex", "d" * 50)
     assert grammars.in_use_bytes <= grammar.KEPT_BYTES
+
+
+A, B = 64, 65
+"""Bytes `a` and `b` in the alphabet of the tokenizer."""
+AMBIGUOUS = (
+    "start: r*\nr: "
+    + " | ".join(f"r{number}" for number in range(400))
+    + "\n"
+    + "\n".join(f'r{number}: "a" s{number}\ns{number}: "" | "b{number}"' for number in range(400))
+)
+"""Every token adds 1600 items, 12.6 KiB, and 2 ms."""
+
+
+def test_answer_whose_grammar_takes_too_much_work_is_ended() -> None:
+    grammars = GuidanceGrammars(JSON, {EOS}, Costs())
+    endless = grammars.compile("grammar", AMBIGUOUS)
+    taken = 0
+    while endless.allowed() and endless.accept(A):
+        taken += 1
+    assert taken < 2000
+    usual = grammars.compile("regex", "a*")
+    assert all(usual.allowed() and usual.accept(A) for _ in range(2000))
+
+
+def test_constraint_whose_states_are_exhausted_is_compiled_again_for_the_next_answer() -> None:
+    grammars, chance = GuidanceGrammars(JSON, {EOS}, Costs()), random.Random(1)
+    constraint = "regex", "(a|b)*a(a|b){30}"
+    answers = [grammars.compile(*constraint) for _ in range(16)]
+    while all(one.allowed() and one.accept(chance.choice((A, B))) for one in answers):
+        pass
+    answers.clear()
+    following = grammars.compile(*constraint)
+    assert all(following.allowed() and following.accept(A) for _ in range(100))
+
+
+def test_answers_together_may_work_for_as_long_as_one_and_the_greatest_ends_first() -> None:
+    everything = ConstraintWork()
+    small, greatest = everything.begun(), everything.begun()
+    small.spend(0.1)
+    for _ in range(int(MOST_S / PER_TOKEN_S)):
+        greatest.step()
+    greatest.spend(MOST_S / 2)
+    assert small.step()
+    assert not greatest.step()
+    greatest.close()
+    assert everything.spent_s == pytest.approx(0.1)

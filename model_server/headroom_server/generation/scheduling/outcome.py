@@ -19,6 +19,8 @@ from headroom_server.generation.values import (
 
 _new = tuple.__new__
 
+UNFOLLOWED = "the grammar does not allow the sampled token, or takes too much work"
+
 
 class Outcome:
     """The deliveries of one iteration, and which sequences ended or got their first token."""
@@ -96,7 +98,7 @@ def _apply_any(
         state.context_tokens += len(taken)
     else:
         state.begin_decode(sequence)
-    error = "the grammar does not allow the sampled token" if reason is FinishReason.FAILED else ""
+    error = UNFOLLOWED if reason is FinishReason.FAILED else ""
     key = sequence.request.key
     outcome.deliveries.append(Delivery(key, tuple(taken), reason, cached, error, started_s))
     if reason is not None:

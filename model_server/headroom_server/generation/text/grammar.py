@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 import orjson
-from llguidance import LLMatcher, LLTokenizer
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from headroom_server.errors import QueueFullError
+from headroom_server.generation.text.constraint_work import ConstraintWork, Work
 
 JSON_OPTIONS: Any = {"whitespace_pattern": r"[ \n\t]{0,8}"}
 """Without a bound, a model may write spaces until its answer is cut."""
@@ -20,6 +22,14 @@ KEPT_BYTES = 64 << 20
 """Constraints kept compiled: clients repeat the same schema."""
 IN_USE_BYTES = 192 << 20
 """Of different constraints together, kept or of requests that wait or run."""
+LIMITS = LLParserLimits(
+    # states are made while answers are generated: 1.1 KiB each at most, so 18 MiB of a constraint
+    max_lexer_states=16_384,
+    # of one mask: milliseconds
+    step_lexer_fuel=50_000,
+    step_max_items=5_000,
+    verbose_errors=False,
+)
 
 
 class Trial(Protocol):
@@ -36,32 +46,58 @@ class Trial(Protocol):
 class _Compiled:
     """A compiled constraint, and the memory that it takes."""
 
-    __slots__ = ("__weakref__", "cost_bytes", "matcher")
+    __slots__ = ("__weakref__", "cost_bytes", "exhausted", "matcher")
 
     def __init__(self, matcher: LLMatcher, cost_bytes: int) -> None:
         self.matcher = matcher
         self.cost_bytes = cost_bytes
+        self.exhausted = False
+        """Its answers have made as many states as it may have: a further answer would end at
+        once."""
 
 
 class GuidanceGrammar:
-    """One answer's grammar; see `TokenGrammar`."""
+    """One answer's grammar; see `TokenGrammar`. One that takes too much work allows no token."""
 
-    def __init__(self, of: _Compiled) -> None:
+    def __init__(self, of: _Compiled, work: ConstraintWork) -> None:
         self._of = of  # counts as in use
         self._matcher = of.matcher.deep_copy()
+        self._work = work.begun()
+        finalize(self, self._work.close).atexit = False
 
     def allowed(self) -> memoryview:
         """Return the mask of the next token."""
-        return memoryview(self._matcher.compute_bitmask())
+        with _Timed(self._work):
+            return memoryview(self._matcher.compute_bitmask())
 
     def accept(self, token: int) -> bool:
         """Advance by one token."""
-        return bool(self._matcher.consume_token(token))
+        with _Timed(self._work):
+            accepted = bool(self._matcher.consume_token(token))
+        if self._matcher.is_error():
+            self._of.exhausted = True
+            return False
+        return accepted and self._work.step()
 
     @property
     def finished(self) -> bool:
         """Whether nothing but the end may follow."""
         return bool(self._matcher.is_stopped())
+
+
+class _Timed:
+    """Counts the processor time of its block, without that of other threads."""
+
+    __slots__ = ("_begun_s", "_work")
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __enter__(self) -> None:
+        self._begun_s = time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        self._work.spend(time.thread_time() - self._begun_s)
 
 
 class GuidanceGrammars:
@@ -75,6 +111,7 @@ class GuidanceGrammars:
         self._kept: OrderedDict[tuple[str, str], _Compiled] = OrderedDict()
         self._in_use: WeakValueDictionary[tuple[str, str], _Compiled] = WeakValueDictionary()
         self._lock = threading.Lock()
+        self._work = ConstraintWork()
 
     def compile(self, kind: str, text: str) -> GuidanceGrammar:
         """Return a new grammar.
@@ -84,9 +121,11 @@ class GuidanceGrammars:
             QueueFullError: those in use take too much memory.
         """
         with self._lock:
-            found = self._in_use.get((kind, text)) or self._new(kind, text)
+            found = self._in_use.get((kind, text))
+            if found is None or found.exhausted:
+                found = self._new(kind, text)
             self._keep((kind, text), found)
-            return GuidanceGrammar(found)
+            return GuidanceGrammar(found, self._work)
 
     @property
     def in_use_bytes(self) -> int:
@@ -124,7 +163,8 @@ def compiled(tokenizer: LLTokenizer, kind: str, text: str) -> LLMatcher:
     Raises:
         ValueError: it is invalid.
     """
-    matcher = LLMatcher(tokenizer, _grammar(kind, text))
+    # silent: it would write a line to the server's log for each answer that it ends
+    matcher = LLMatcher(tokenizer, _grammar(kind, text), log_level=0, limits=LIMITS)
     if matcher.is_error():
         raise ValueError(matcher.get_error().split("\n", 1)[0])
     return matcher

@@ -1,0 +1,70 @@
+"""The thread that tokenizes: clients take turns, what waits is bounded, who left is left out."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from headroom_server.connection import Connection
+from headroom_server.errors import DisconnectedError, QueueFullError
+from headroom_server.openai_api.encoding_turns import EncodingTurns
+
+
+class Held:
+    """Work that stays on the thread until it is released."""
+
+    def __init__(self) -> None:
+        self.free = threading.Event()
+
+    def __call__(self) -> str:
+        assert self.free.wait(timeout=10)
+        return "held"
+
+
+async def test_client_with_one_prompt_waits_for_one_of_each_other_client() -> None:
+    turns, held, order = EncodingTurns(), Held(), list[str]()
+
+    async def ask(client: str) -> None:
+        order.append(await turns.run(Connection(client=client), "", lambda: client))
+
+    first = asyncio.create_task(turns.run(Connection(client="flood"), "", held))
+    await asyncio.sleep(0)
+    others = [asyncio.create_task(ask(client)) for client in ["flood"] * 20 + ["a"]]
+    await asyncio.sleep(0)
+    held.free.set()
+    await asyncio.gather(first, *others)
+    assert order.index("a") <= 1
+    assert turns.waiting == 0
+
+
+async def test_client_may_wait_with_as_many_prompts_as_are_free() -> None:
+    turns, held = EncodingTurns(most_waiting=8), Held()
+    flood = Connection(client="flood")
+    waiting = [asyncio.create_task(turns.run(flood, "", held)) for _ in range(8)]
+    await asyncio.sleep(0)
+    assert turns.waiting == 4
+    with pytest.raises(QueueFullError):
+        await turns.run(flood, "", held)
+    another = asyncio.create_task(turns.run(Connection(client="a"), "", lambda: "done"))
+    held.free.set()
+    assert await another == "done"
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    assert sum(one == "held" for one in found) == 4
+    assert turns.waiting == 0
+
+
+async def test_nothing_is_done_for_clients_that_have_left() -> None:
+    turns, held = EncodingTurns(), Held()
+    first = asyncio.create_task(turns.run(Connection(client="a"), "", held))
+    await asyncio.sleep(0)
+    leaver, done = Connection(client="b"), list[str]()
+    left = asyncio.create_task(turns.run(leaver, "", lambda: done.append("for nobody")))
+    await asyncio.sleep(0)
+    leaver.lost()
+    held.free.set()
+    assert await first == "held"
+    with pytest.raises(DisconnectedError):
+        await left
+    assert not done
