@@ -1,7 +1,7 @@
 """`python -m reliability.attacks.probe HOST PORT PATH...`: a kubelet's probes, until SIGTERM.
 
-It runs in a process of its own, so that the attackers' work does not count as waiting. It prints
-each probe: its seconds, and why it was not answered with 200, if it was not.
+It runs in a process of its own, so that the attackers' work does not count as waiting. It prints a
+line when it begins, and at the end each probe: its seconds, and why it was not answered with 200.
 """
 
 from __future__ import annotations
@@ -50,11 +50,18 @@ def main(host: str, port: str, *paths: str) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     found: list[tuple[float, str]] = []
+    begun_s = None
+    print("begun", flush=True)
     try:
         while True:
-            found += [ask(host, int(port), path) for path in paths]
+            for path in paths:
+                begun_s = time.monotonic()
+                found.append(ask(host, int(port), path))
+                begun_s = None
             time.sleep(EVERY_S)
     except _Stop:
+        if begun_s is not None:  # it waits for at least as long
+            found.append((time.monotonic() - begun_s, ""))
         print(json.dumps(found))
     return 0
 

@@ -51,6 +51,8 @@ class Probes:
     async def during(self) -> AsyncIterator[None]:
         """Probe during the block; `waited_s` has every wait afterwards."""
         async with running(*self._words, read=True) as process:
+            assert process.stdout is not None
+            await process.stdout.readline()  # a busy machine takes seconds to start it
             yield
             process.send_signal(signal.SIGTERM)
             said, _ = await process.communicate()
