@@ -10,6 +10,7 @@ from headroom.cli.commands.doctor import (
     routing_checks,
     service_checks,
     telemetry_checks,
+    token_checks,
 )
 from headroom.cli.commands.doctor.condition_checks import conditions_need_attention
 from headroom.cli.commands.doctor.facts import Facts
@@ -35,6 +36,8 @@ CHECKS: tuple[Check, ...] = (
     routing_checks.policy_means_what_it_says,
     telemetry_checks.prometheus_answers,
     telemetry_checks.pods_expose_metrics,
+    token_checks.promises_are_feasible,
+    token_checks.tokens_are_identified,
 )
 
 
