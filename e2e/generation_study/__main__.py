@@ -9,7 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from generation_study import cells, figures, looks, records, report, running, settings, speed
+from generation_study import (
+    causes,
+    cells,
+    figures,
+    looks,
+    records,
+    report,
+    running,
+    settings,
+    speed,
+)
+from headroom.simulator.generation.autoscalers.catalogue import KINDS
 
 FOLDER = Path(__file__).parents[2] / ".generation_study"
 ENGINES = ("llama-8b-h100", "qwen3-32b-tp2-h100", "llama-70b-tp4-h100")
@@ -18,12 +29,18 @@ ENGINES = ("llama-8b-h100", "qwen3-32b-tp2-h100", "llama-70b-tp4-h100")
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="generation_study", description=__doc__)
     parser.add_argument(
-        "command", nargs="?", choices=("study", "stages", "speed", "compile"), default="study"
+        "command",
+        nargs="?",
+        choices=("study", "stages", "speed", "compile", "causes"),
+        default="study",
     )
     parser.add_argument("--quick", action="store_true", help="fewer cells; peers at defaults")
     parser.add_argument("--split", choices=("develop", "judge"), default="develop")
     parser.add_argument("--why", default="", help="why judge is looked at")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--only", nargs="+", choices=tuple(KINDS), default=(), help="run these autoscalers alone"
+    )
     parser.add_argument("--report", action="store_true", help="run nothing")
     return parser.parse_args(arguments)
 
@@ -39,22 +56,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     wanted = _cells(asked)
     chosen = settings.all_settings(grids=not asked.quick)
+    if asked.only:
+        chosen = tuple(each for each in chosen if each.kind in asked.only)
     if asked.split == "judge" and not asked.report and asked.command == "study":
         looks.record(len(wanted), asked.why)
-    path, version = FOLDER / "runs.jsonl", records.digest()
-    known = records.load(path, version)
+    path = FOLDER / "runs.jsonl"
+    for setting in chosen:  # of the sources that run, not of those that are edited meanwhile
+        records.digest(setting.kind)
+    known = records.load(path)
+    if asked.command == "causes":
+        console.print(causes.table(wanted, known, asked.jobs, console))
+        return 0
     missing = {
         cell: rest
         for cell in wanted
         if (rest := [each for each in chosen if (cell, each) not in known])
     }
     if missing and not asked.report:
-        running.carry_out(
-            missing, asked.jobs, console, lambda one: records.append(path, one, version)
-        )
+        running.carry_out(missing, asked.jobs, console, lambda one: records.append(path, one))
     runs = {
         key: one
-        for key, one in records.load(path, version).items()
+        for key, one in records.load(path).items()
         if key[0] in set(wanted) and key[1] in set(chosen)
     }
     return _report(runs, console)

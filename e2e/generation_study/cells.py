@@ -7,6 +7,7 @@ Rates are scaled so that a cell needs a few replicas whatever the model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -46,6 +47,7 @@ _MEMBER_S = 5400.0
 _RATE_BIN_S = 10.0
 _FULL_USE = 0.6
 """Share of a replica that the scaling assumes."""
+_FIRST_S = 60.0
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
@@ -119,8 +121,22 @@ def service_of(cell: Cell) -> TokenService:
         routing=TokenRouting.PREFIX_AFFINITY if mooncake else TokenRouting.LEAST_IN_FLIGHT,
         start_s=cell.start_s,
         max_replicas=40,
-        initial_replicas=max(1, round(MEAN_REPLICAS)),
     )
+
+
+def begun(cell: Cell) -> TokenService:
+    """Return the service with the replicas that its first minute needs.
+
+    It has run before: otherwise a first minute at twice the mean would miss for one start, which is
+    more than the run's 5 % if a start takes 300 s, and no autoscaler could help.
+    """
+    service = service_of(cell)
+    if cell.workload == LLMD:
+        return service
+    requests = requests_of(cell)
+    first = requests.taken(requests.arrival_s < _FIRST_S)
+    needed = _work_s(service.engine, first, service) / _FIRST_S / _FULL_USE
+    return replace(service, initial_replicas=max(1, min(service.max_replicas, math.ceil(needed))))
 
 
 @lru_cache(maxsize=16)
@@ -143,10 +159,14 @@ def requests_of(cell: Cell) -> Requests:
 
 
 def _replicas(engine: Engine, requests: Requests, service: TokenService) -> float:
+    return _work_s(engine, requests, service) / requests.duration_s / _FULL_USE
+
+
+def _work_s(engine: Engine, requests: Requests, service: TokenService) -> float:
     output = service.targets.output_token
     assert output is not None
     shares = work_shares(engine, requests.bounded(engine.context_tokens), output.seconds)
-    return float(shares.sum()) / requests.duration_s / _FULL_USE
+    return float(shares.sum())
 
 
 def _member(seed: int, service: TokenService) -> Requests:

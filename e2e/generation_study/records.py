@@ -6,12 +6,13 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from generation_study.cells import Cell
-from generation_study.settings import Setting
+from generation_study.settings import HEADROOM, Setting
 from headroom.simulator.generation.outcome import TokenScore
 
 
@@ -24,22 +25,28 @@ class Record:
     score: TokenScore
 
 
-def digest() -> str:
-    """Return the digest of the sources that a run depends on: others are not current."""
+@cache
+def digest(kind: str) -> str:
+    """Return the digest of the sources that a run depends on: others are not current.
+
+    Bounds and peers do not call the decision, so their runs outlive a change of it.
+    """
     root = Path(__file__).parents[2] / "operator" / "headroom"
+    scaling = root / "scaling"
+    values = [scaling / "values.py", scaling / "token_values.py", scaling / "latency_counts.py"]
     files = [
         *sorted((root / "simulator" / "generation").rglob("*.py")),
-        *sorted((root / "scaling").rglob("*.py")),
+        *(sorted(scaling.rglob("*.py")) if kind == HEADROOM.kind else values),
         Path(__file__).parent / "cells.py",
     ]
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
-def append(path: Path, record: Record, version: str) -> None:
+def append(path: Path, record: Record) -> None:
     """Add a run to the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     line = {
-        "version": version,
+        "version": digest(record.setting.kind),
         "cell": asdict(record.cell),
         "setting": {"kind": record.setting.kind, "knobs": record.setting.knobs},
         "score": asdict(record.score),
@@ -48,7 +55,7 @@ def append(path: Path, record: Record, version: str) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def load(path: Path, version: str) -> dict[tuple[Cell, Setting], Record]:
+def load(path: Path) -> dict[tuple[Cell, Setting], Record]:
     """Return the current runs of the file; a torn last line is left out."""
     found: dict[tuple[Cell, Setting], Record] = {}
     for line in _lines(path):
@@ -57,7 +64,7 @@ def load(path: Path, version: str) -> dict[tuple[Cell, Setting], Record]:
         except ValueError:
             print("a line of the file of runs is torn: left out", file=sys.stderr)
             continue
-        if each["version"] != version:
+        if each["version"] != digest(each["setting"]["kind"]):
             continue
         knobs = tuple((knob, value) for knob, value in each["setting"]["knobs"])
         setting = Setting(kind=each["setting"]["kind"], knobs=knobs)

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from generation_study.cells import Cell, requests_of, service_of
+from generation_study.cells import Cell, begun, requests_of
 from generation_study.records import Record
 from generation_study.settings import Setting
 from headroom.simulator.generation.autoscalers.catalogue import autoscaler
@@ -20,7 +20,7 @@ SEED = 1
 def perform(cell: Cell, setting: Setting) -> Record:
     """Perform one run."""
     make = autoscaler(setting.kind, **dict(setting.knobs))
-    outcome = simulate_tokens(service_of(cell), requests_of(cell), make, SEED)
+    outcome = simulate_tokens(begun(cell), requests_of(cell), make, SEED)
     return Record(cell=cell, setting=setting, score=outcome.score)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from generation_study import cells, figures, looks, records, settings
+from generation_study import causes, cells, figures, looks, records, settings
 from generation_study.cells import Cell
 from generation_study.records import Record
 from generation_study.settings import HEADROOM, Setting
@@ -76,13 +77,36 @@ def test_mix_doubles_its_prompts_half_way_at_the_same_rate() -> None:
 def test_kept_runs_of_another_version_and_torn_lines_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     record = Record(cell=CELL, setting=CLAIRVOYANT, score=SCORE)
-    records.append(path, record, "now")
-    records.append(path, record, "before")
-    with path.open("a") as file:
-        file.write('{"version": "now", "ce')
+    records.append(path, record)
+    written = path.read_text(encoding="ascii")
+    earlier = written.replace(records.digest(CLAIRVOYANT.kind), "earlier")
+    path.write_text(f'{earlier}{written}{{"version": "', encoding="ascii")
 
-    assert records.load(path, "now") == {(CELL, CLAIRVOYANT): record}
-    assert not records.load(path, "later")
+    assert records.load(path) == {(CELL, CLAIRVOYANT): record}
+    path.write_text(earlier, encoding="ascii")
+    assert not records.load(path)
+
+
+def test_runs_of_peers_outlive_a_change_of_the_decision() -> None:
+    assert records.digest(PEER.kind) == records.digest(CLAIRVOYANT.kind)
+    assert records.digest(PEER.kind) != records.digest(HEADROOM.kind)
+
+
+@pytest.mark.parametrize(
+    ("rates", "ready", "waits"),
+    [
+        ([4.0] * 60, [5] * 60, False),
+        ([6.0] * 60, [5] * 60, True),
+        ([6.0] * 12 + [1.0] * 48, [5] * 60, False),
+    ],
+    ids=["enough", "too few", "worked off"],
+)
+def test_requests_wait_from_a_shortage_until_it_is_worked_off(
+    rates: list[float], ready: list[float], waits: bool
+) -> None:
+    queue = causes.waiting(np.array(rates), np.array(ready, dtype=float))
+
+    assert (queue[-10:].max() > 0.0) == waits
 
 
 def test_peer_that_keeps_with_fewer_gpu_hours_beats() -> None:

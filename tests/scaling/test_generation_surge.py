@@ -16,6 +16,7 @@ def surge(
     in_flight: tuple[float, ...] = (200.0,) * 4,
     left_s: tuple[float, ...] = (),
     start_s: float = 100.0,
+    saturated_rps: float = 90.0,
 ) -> Surge:
     """Four replicas that take 90 requests a second and hold 256 each."""
     return Surge(
@@ -24,6 +25,7 @@ def surge(
         left_s=left_s,
         start_s=start_s,
         most_rps=90.0,
+        saturated_rps=saturated_rps,
         fit=256.0,
         target_s=1.0,
     )
@@ -52,6 +54,15 @@ def test_surge_keeps_its_replicas_until_the_queues_are_worked_off() -> None:
     behind = surge(528.0, (4000.0,) * 4 + (80.0,) * 7)
     assert behind.replicas(CAPACITY_RPS, sees_load=True) == 11
     assert surge(528.0, (200.0,) * 11).replicas(CAPACITY_RPS, sees_load=True) == 0
+
+
+def test_replica_with_a_queue_serves_what_a_full_memory_allows() -> None:
+    """340/s at four of 90/s: no queue is to come, unless they are full and serve 60/s each."""
+    assert surge(340.0, saturated_rps=60.0).replicas(CAPACITY_RPS, sees_load=True) == 0
+    full = surge(340.0, (300.0,) * 4, saturated_rps=60.0)
+    assert full.queue == pytest.approx(4 * 44 + (340 - 240) * 100)
+    assert full.behind == 4
+    assert full.replicas(CAPACITY_RPS, sees_load=True) == 8
 
 
 def test_surge_that_hardly_exceeds_the_replicas_drains_its_queue_instead() -> None:

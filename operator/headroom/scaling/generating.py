@@ -141,10 +141,10 @@ def for_surge(
     start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
     targets, uids = fleet.capacity.replica.targets, frozenset(ready)
     window_s = min(policy.burst_windows_s, default=policy.tick_s)
+    # what only a forecast expects has formed no queue: the other rules have replicas for it in time
+    present_rps = min(expected.later.for_ceiling_rps, generating.signals.arrival_rps.value or 0.0)
     found = surge.Surge(
-        arrival_rps=max(
-            expected.later.for_ceiling_rps, surge.surely_rps(expected.burst_rps or 0.0, window_s)
-        ),
+        arrival_rps=max(present_rps, surge.surely_rps(expected.burst_rps or 0.0, window_s)),
         in_flight=[one.waiting + one.running for one in observation.samples if one.pod in uids],
         left_s=[
             max(0.0, start_s - (observation.now_s - pod.started_s))
@@ -153,6 +153,7 @@ def for_surge(
         ],
         start_s=start_s,
         most_rps=fleet.capacity.most_rps,
+        saturated_rps=fleet.capacity.saturated_rps,
         fit=fleet.cost.concurrency,
         target_s=targets.first_token.seconds if targets.first_token else policy.latency_target_s,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,27 +27,20 @@ class Capacity:
 
     replica: GeneratingReplica
 
-    @cached_property
+    @property
     def full_rps(self) -> float:
         """1 / w: the rate at which the engine has no time left for the fixed part."""
-        return 1.0 / max(self.replica.work.request_s, _LEAST_S)
+        return self.replica.rates.full_rps
 
-    @cached_property
+    @property
     def most_rps(self) -> float:
-        """The rate without any promise, memory and seats full on average.
+        """The rate without any promise, memory and seats full on average."""
+        return self.replica.rates.most_rps
 
-        lambda_kv = K / (steps ctx a + K w), lambda_seat = S / (steps a + S w).
-        """
-        work, limits = self.replica.work, self.replica.limits
-        held = work.steps * work.iteration_fixed_s(math.inf)
-        rates_rps = [self.full_rps]
-        if limits.kv_tokens is not None:
-            tokens = limits.kv_tokens
-            rates_rps.append(tokens / (held * work.context_tokens + tokens * work.request_s))
-        if limits.sequences is not None:
-            seats = limits.sequences
-            rates_rps.append(seats / (held + seats * work.request_s))
-        return min(rates_rps)
+    @property
+    def saturated_rps(self) -> float:
+        """The rate of a replica whose memory is full and stays so while requests wait."""
+        return self.replica.rates.saturated_rps
 
     @cached_property
     def floors_s(self) -> dict[Binding, float]:
@@ -129,6 +121,3 @@ class Capacity:
     @cached_property
     def _bounds(self) -> dict[int, dict[Binding, float]]:
         return {}
-
-
-_LEAST_S = 1e-9

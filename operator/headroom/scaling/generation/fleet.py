@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headroom.scaling.generation.capacity import Capacity
+from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, MEMORY_SHARE
 from headroom.scaling.token_values import Binding
 
@@ -115,10 +116,13 @@ class GeneratingFleet:
     def memory_share(self, arrival_rps: float, replicas: int) -> float | None:
         """Return the share of the KV tokens in use at the 99th percentile; None if unknown."""
         replica = self.capacity.replica
-        if Binding.MEMORY not in replica.bounds:
+        tokens = replica.limits.kv_tokens
+        if Binding.MEMORY not in replica.bounds or tokens is None:
             return None
-        used = replica.use(Binding.MEMORY, arrival_rps / max(1, replicas), replicas)
-        return used * replica.memory_share
+        occupancy = occupancy_of(replica.work, arrival_rps / max(1, replicas))
+        if occupancy is None:
+            return math.inf
+        return replica.memory_tokens(occupancy, replicas) / tokens
 
     def _worst(self, arrival_rps: float, replicas: int) -> float:
         capacity = self.capacity

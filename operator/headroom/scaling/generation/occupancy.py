@@ -83,6 +83,7 @@ class Occupancy:
 _LEAST = 1e-3
 
 
+@lru_cache(maxsize=512)
 def occupancy_of(work: Work, arrival_rps: float) -> Occupancy | None:
     """Return the occupancy at this rate; None where the engine cannot keep up."""
     free = 1.0 - arrival_rps * work.prompt_s

@@ -13,10 +13,11 @@ suffices for a short one. Routing that does not see load needs the latter.
 A replica is behind with more in flight than fits and than its target lets it work off. Before that
 shows, all ready replicas will be if the queue until warming, or further, replicas are ready is:
 
-    Q(T) = n - k r + rate T - mu (r T + sum_w (T - left_w))
+    Q(T) = n - k r + rate T - sum_r mu_r T - mu sum_w (T - left_w)
 
-n requests in flight, k that fit at each of r ready replicas, mu what one takes at most, left_w the
-rest of the start of a warming one. Worked: 4 replicas of 90/s, 528/s arrive, start 100 s: 16 800
+n requests in flight, k that fit at each of r ready replicas, left_w the rest of the start of a
+warming one, mu what one takes at most; of a replica with a queue, mu_r is what it serves while its
+memory is full (`rates`). Worked: 4 replicas of 90/s, 528/s arrive, start 100 s: 16 800
 will wait. 4 + 6 replicas end the misses with the start; 6 alone would after three further minutes.
 """
 
@@ -53,6 +54,8 @@ class Surge:
     start_s: float
     most_rps: float
     """What one replica takes at most."""
+    saturated_rps: float
+    """What one with a queue takes."""
     fit: float
     """Requests that may be in flight at one within its promises."""
     target_s: float
@@ -67,18 +70,18 @@ class Surge:
     def behind(self) -> int:
         """Ready replicas that have a queue, or will have when others are ready."""
         ready = len(self.in_flight)
-        late = self.most_rps * self.target_s
-        if self.queue > ready * late:
-            waits = max(self._queue_at(0.0), 0.0)
-            if waits <= ready * late:  # not yet
-                return ready
+        late = self.saturated_rps * self.target_s
+        if self.queue > ready * late and self._queue_at(0.0) <= ready * late:  # not yet
+            return ready
         return sum(count - self.fit > late for count in self.in_flight)
 
     def _queue_at(self, time_s: float) -> float:
-        ready = len(self.in_flight)
+        full = sum(count > self.fit for count in self.in_flight)
         waiting = sum(max(0.0, count - self.fit) for count in self.in_flight)
-        busy_s = ready * time_s + sum(max(0.0, time_s - left) for left in self.left_s)
-        return max(0.0, waiting + self.arrival_rps * time_s - self.most_rps * busy_s)
+        free_s = (len(self.in_flight) - full) * time_s
+        free_s += sum(max(0.0, time_s - left) for left in self.left_s)
+        served = self.saturated_rps * full * time_s + self.most_rps * free_s
+        return max(0.0, waiting + self.arrival_rps * time_s - served)
 
     @property
     def drain_s(self) -> float:
