@@ -16,7 +16,7 @@ from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
 from headroom.scaling.generation import first_token, surge
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.fleet import GeneratingFleet
-from headroom.scaling.generation.learned import Inputs
+from headroom.scaling.generation.learned import GenerationState, Inputs
 from headroom.scaling.generation.promises import (
     WINDOW_S,
     Measured,
@@ -93,7 +93,6 @@ def observe(
     if learned.inputs is not None and rate_rps.fresh and rate_rps.value and ready:
         work = work_of(learned.inputs.cost, learned.inputs.shape)
         learned = learned.seen(rate_rps.value / ready * work.request_s)
-    state = replace(state, generation=learned)
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
     missed = state.windows.total(watched_s).missed if watched_s > 0.0 else 0.0
     measured = _with_latency(learned.window.measure(targets, missed), targets, signals)
@@ -102,13 +101,12 @@ def observe(
         fleet = fleet_of(learned.inputs, targets, routing, policy.latency_target_s, ready)
         policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, fleet.capacity.infeasible)
-        outcomes = _outcomes(policy, state, kept, now_s)
+        outcomes = _outcomes(policy, state, learned, kept, now_s)
         if kept.first_token is not None:
             share = first_token.late_alone(fleet.capacity.replica.work, kept.first_token.seconds)
             learned, outcomes = learned.without_late_alone(outcomes, share)
-            state = replace(state, generation=learned)
     shown, judged = _signals(policy, signals, measured, fleet)
-    return state, Generating(
+    return replace(state, generation=learned), Generating(
         policy=policy,
         signals=shown,
         judged=judged,
@@ -287,9 +285,11 @@ def _capacity(inputs: Inputs, targets: TokenTargets, routing: Routing) -> Capaci
     return Capacity(replica=replica)
 
 
-def _outcomes(policy: Policy, state: State, targets: TokenTargets, now_s: float) -> Outcomes:
+def _outcomes(
+    policy: Policy, state: State, learned: GenerationState, targets: TokenTargets, now_s: float
+) -> Outcomes:
     """Return what ended since the last tick, and what of it broke a promise."""
-    latest = state.generation.window.latest(targets, now_s)
+    latest = learned.window.latest(targets, now_s)
     added = state.windows.series.added
     missed = float(added[:, MISSED].sum()) if len(added) else 0.0
     outcomes = outcomes_of(latest, 1.0 - policy.latency_percentile)

@@ -106,33 +106,36 @@ class GenerationState:
         counters, increase = self.counters.advance(samples)
         lengths = self.lengths.observe(increase, counters.grid, elapsed_s)
         window = self.window.observe(increase, counters.grid, now_s)
-        state = replace(
-            self,
-            counters=counters,
-            lengths=lengths,
-            window=window,
-            limits=_limits(samples) or self.limits,
-        )
-        shape = lengths.shape()
+        ledger, source, shape = self.ledger, self.source, lengths.shape()
         if shape is not None:
             known = intervals.warm(increase, ready_since_s, now_s)
             ratios, expected = Ratios.of(prior), None if self.inputs is None else self.inputs.cost
             sums = intervals.exact_sums(known)
             if sums is not None:
                 chunk = intervals.chunk_tokens(shape)
-                ledger = self.ledger.observe_sums(*sums, ratios, elapsed_s, chunk)
-                state = replace(state, ledger=ledger, source=intervals.EXACT_SUMS)
+                ledger = ledger.observe_sums(*sums, ratios, elapsed_s, chunk)
+                source = intervals.EXACT_SUMS
             else:
                 found, source = intervals.intervals_of(known, shape)
-                ledger = self.ledger.observe(found, ratios, elapsed_s, expected)
-                state = replace(state, ledger=ledger, source=source)
-        if self.fitted_s is not None and now_s - self.fitted_s < FIT_S:
-            return state
-        return replace(state, fitted_s=now_s)._with_inputs(prior)
+                ledger = ledger.observe(found, ratios, elapsed_s, expected)
+        due = self.fitted_s is None or now_s - self.fitted_s >= FIT_S
+        state = replace(
+            self,
+            counters=counters,
+            lengths=lengths,
+            window=window,
+            limits=_limits(samples) or self.limits,
+            ledger=ledger,
+            source=source,
+            fitted_s=now_s if due else self.fitted_s,
+        )
+        return state._with_inputs(prior) if due else state
 
     def seen(self, load: float) -> GenerationState:
         """Return the state after the engine was busy for this share of its time."""
-        return replace(self, highest_load=max(self.highest_load, min(1.0, load)))
+        if min(1.0, load) <= self.highest_load:
+            return self
+        return replace(self, highest_load=min(1.0, load))
 
     def corrected(
         self,
@@ -178,6 +181,8 @@ class GenerationState:
         """Return the outcomes without the share of requests whose own prompts make them late."""
         expected = min(MOST_EXPECTED, self.late_alone + share * outcomes.ended)
         taken = min(outcomes.late, expected)
+        if taken <= 0.0 and expected == self.late_alone:
+            return self, outcomes
         known = replace(self, late_alone=expected - taken)
         return known, Outcomes(ended=outcomes.ended, late=outcomes.late - taken)
 

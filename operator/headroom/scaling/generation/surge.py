@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 DEVIATIONS = 2.0
 LEAST_DRAIN_S, MOST_DRAIN_S = 10.0, 60.0
@@ -42,7 +43,7 @@ def surely_rps(burst_rps: float, window_s: float) -> float:
     return max(0.0, burst_rps - DEVIATIONS * math.sqrt(max(0.0, burst_rps) / window_s))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Surge:
     """The ready replicas, those on their way, and what they are to serve."""
 
@@ -61,7 +62,7 @@ class Surge:
     target_s: float
     """What an answer may wait for its start."""
 
-    @property
+    @cached_property
     def queue(self) -> float:
         """The requests that will wait when warming or further replicas are ready; at least 0."""
         return max(self._queue_at(self.start_s), self._queue_at(max(self.left_s, default=0.0)))
@@ -73,11 +74,16 @@ class Surge:
         late = self.saturated_rps * self.target_s
         if self.queue > ready * late and self._queue_at(0.0) <= ready * late:  # not yet
             return ready
-        return sum(count - self.fit > late for count in self.in_flight)
+        return sum(waits > late for waits in self._waits)
+
+    @cached_property
+    def _waits(self) -> list[float]:
+        """Requests in front of each full replica."""
+        return [count - self.fit for count in self.in_flight if count > self.fit]
 
     def _queue_at(self, time_s: float) -> float:
-        full = sum(count > self.fit for count in self.in_flight)
-        waiting = sum(max(0.0, count - self.fit) for count in self.in_flight)
+        waits = self._waits
+        full, waiting = len(waits), sum(waits)
         free_s = (len(self.in_flight) - full) * time_s
         free_s += sum(max(0.0, time_s - left) for left in self.left_s)
         served = self.saturated_rps * full * time_s + self.most_rps * free_s

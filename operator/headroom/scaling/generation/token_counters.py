@@ -142,7 +142,10 @@ class TokenCounters:
         newer = latest.times_s[again] > self.times_s[before]
         after = np.array(again)[newer]
         before_rows = np.array(before)[newer]
-        added = latest.scraped[after] - self.scraped[before_rows]
+        if len(after) == len(uids) == len(self.rows) and uids == list(self.rows):  # no copies
+            added = latest.scraped - self.scraped
+        else:
+            added = latest.scraped[after] - self.scraped[before_rows]
         fell = (added < 0).any(axis=1)
         if fell.any():
             added[fell] = latest.scraped[after][fell]
@@ -168,29 +171,28 @@ _NO_SUMS = (NAN,) * SUMS
 
 def _row(sample: PodSample, page: GenerationSample) -> tuple[float, ...]:
     sums = page.cost_sums
-    counters = (
-        page.iterations,
-        page.engine_seconds,
-        page.computed_prompt_tokens,
-        page.cached_prompt_tokens,
-        page.generated_tokens,
-        page.sequence_steps,
-        page.sequence_seconds,
-        page.drafts,
-        page.accepted_tokens,
-        page.prompt_lengths.total if page.prompt_lengths else None,
-        page.output_lengths.total if page.output_lengths else None,
-        page.preemptions,
-    )
+    prompt, output = page.prompt_lengths, page.output_lengths
+    first, token = page.first_token, page.output_token
     return (
         sample.arrivals,
         sample.missed,
-        *(NAN if value is None else value for value in counters),
+        NAN if page.iterations is None else page.iterations,
+        NAN if page.engine_seconds is None else page.engine_seconds,
+        NAN if page.computed_prompt_tokens is None else page.computed_prompt_tokens,
+        NAN if page.cached_prompt_tokens is None else page.cached_prompt_tokens,
+        NAN if page.generated_tokens is None else page.generated_tokens,
+        NAN if page.sequence_steps is None else page.sequence_steps,
+        NAN if page.sequence_seconds is None else page.sequence_seconds,
+        NAN if page.drafts is None else page.drafts,
+        NAN if page.accepted_tokens is None else page.accepted_tokens,
+        NAN if prompt is None else prompt.total,
+        NAN if output is None else output.total,
+        NAN if page.preemptions is None else page.preemptions,
         *(_NO_SUMS if sums is None else (*sums.xx, *sums.xy)),
-        *(page.prompt_lengths.counts if page.prompt_lengths else ()),
-        *(page.output_lengths.counts if page.output_lengths else ()),
-        *(page.first_token.counts if page.first_token else ()),
-        *(page.output_token.counts if page.output_token else ()),
+        *(prompt.counts if prompt else ()),
+        *(output.counts if output else ()),
+        *(first.counts if first else ()),
+        *(token.counts if token else ()),
     )
 
 
