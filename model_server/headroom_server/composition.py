@@ -14,6 +14,7 @@ import uvloop
 
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import Engine, LoadError
+from headroom_server.heap import return_large_blocks
 from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
 from headroom_server.repository import samples
 from headroom_server.repository.description import Description
@@ -157,6 +158,7 @@ async def _run(
 ) -> int:
     """Serve and return the exit code. Models load while the web framework is imported (0.7 s)."""
     prompt_device_thread()
+    return_large_blocks(settings.engine)
     models.start()
     from headroom_server.server import serve  # noqa: PLC0415
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import uvicorn
 
+from headroom_server.heap import trim_after_peaks
 from headroom_server.process import BACKLOG
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
@@ -172,6 +173,7 @@ async def run_server(
         loop.add_signal_handler(number, stopping.set)
     http = asyncio.create_task(server.serve(sockets=[listener]))
     watch = asyncio.create_task(_watch(models))
+    trim = asyncio.create_task(trim_after_peaks(options.receiving, settings.engine))
     stop, failed = asyncio.create_task(stopping.wait()), asyncio.create_task(models.failed())
     await asyncio.wait((http, stop, failed), return_when=asyncio.FIRST_COMPLETED)
     over_s = math.inf
@@ -185,7 +187,7 @@ async def run_server(
     finally:
         if grpc is not None:
             await grpc.stop(CLOSING_S)
-        for task in (stop, failed, watch):
+        for task in (stop, failed, watch, trim):
             task.cancel()
         models.stop()
         if telemetry is not None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from reliability.attacks import http2
+from reliability.attacks import generating_payloads, http2
 from reliability.attacks.payloads import PAYLOADS, Payload, Then
 
 AGAIN_AFTER_S = 0.05
@@ -16,13 +16,13 @@ AGAIN_AFTER_S = 0.05
 ANSWER_WITHIN_S = 60.0
 
 
-async def attack(host: str, port: int, payload: Payload) -> None:
+async def attack(host: str, port: int, make: Callable[[], Payload]) -> None:
     """Send, and behave as the payload says; connect again whenever the server closes."""
     while True:
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             reader, writer = await asyncio.open_connection(host, port)
             try:
-                await _connected(reader, writer, payload)
+                await _connected(reader, writer, make())
             finally:
                 writer.transport.abort()
         await asyncio.sleep(AGAIN_AFTER_S)
@@ -48,6 +48,8 @@ async def _connected(
                 return
             case Then.STAY:
                 await asyncio.sleep(3600.0)
+            case Then.LEAVE:
+                return
 
 
 async def _answer(reader: asyncio.StreamReader) -> None:
@@ -59,7 +61,8 @@ async def _answer(reader: asyncio.StreamReader) -> None:
 async def main(argv: list[str]) -> int:
     """Run the clients."""
     parser = argparse.ArgumentParser(prog="flood")
-    parser.add_argument("name", choices=[*PAYLOADS, *http2.PAYLOADS])
+    generating = generating_payloads.PAYLOADS
+    parser.add_argument("name", choices=[*PAYLOADS, *generating, *http2.PAYLOADS])
     parser.add_argument("host")
     parser.add_argument("port", type=int)
     parser.add_argument("connections", type=int)
@@ -67,16 +70,20 @@ async def main(argv: list[str]) -> int:
     parser.add_argument("items", type=int)
     given = parser.parse_args(argv)
     client: Callable[[], Awaitable[None]]
-    if given.name in PAYLOADS:
-        payload = PAYLOADS[given.name](given.elements, given.items)
-
-        async def client() -> None:
-            await attack(given.host, given.port, payload)
-    else:
+    if given.name in http2.PAYLOADS:
         calls = http2.PAYLOADS[given.name](given.elements, given.items)
 
         async def client() -> None:
             await http2.attack(given.host, given.port, calls)
+    elif given.name in generating:
+
+        async def client() -> None:
+            await attack(given.host, given.port, generating[given.name])
+    else:
+        payload = PAYLOADS[given.name](given.elements, given.items)
+
+        async def client() -> None:
+            await attack(given.host, given.port, lambda: payload)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(given.connections):

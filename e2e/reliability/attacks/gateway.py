@@ -29,7 +29,7 @@ from headroom.gateway.values import TenantLimit
 from headroom.scaling.values import CostModel
 from reliability.attacks import hostile_client
 from reliability.attacks.gateway_attacks import ATTACKS, QUICK
-from reliability.attacks.processes import running
+from reliability.attacks.processes import ELSEWHERE, running
 from reliability.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
 
 MANIFEST = Path(__file__).parents[3] / "deploy" / "components" / "gateway" / "gateway.yaml"
@@ -47,8 +47,6 @@ answers late: they have half of them."""
 QUIET_S = 3 * TAKES_S
 """A victim's p95 without an attack, above which the machine is too busy to compare."""
 TRIES = 4
-ELSEWHERE = ("nice", "-n", "8")
-"""Attackers have machines of their own: here they get what gateway and victims leave."""
 Say = Callable[[str], None]
 Loads = dict[str, Load]
 """By victim."""

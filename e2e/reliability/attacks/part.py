@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from bench.figures import Figure
-from reliability.attacks import activator, gateway, operator, server
+from reliability.attacks import activator, gateway, generating, operator, server
 from reliability.testbed import SharedCluster
 
 TITLE = "Attacks within the shipped limits"
@@ -45,6 +45,11 @@ async def _server(asked: Asked, say: Say) -> Sequence[Figure]:
     return await server.measure(seconds, asked.only, quick=asked.quick, say=say)
 
 
+async def _generating(asked: Asked, say: Say) -> Sequence[Figure]:
+    seconds = asked.seconds_or(generating.ATTACK_S, generating.QUICK_S)
+    return await generating.measure(seconds, asked.only, quick=asked.quick, say=say)
+
+
 async def _gateway(asked: Asked, say: Say) -> Sequence[Figure]:
     seconds = asked.seconds_or(gateway.ATTACK_S, gateway.QUICK_S)
     return await gateway.measure(seconds, asked.only, quick=asked.quick, say=say)
@@ -57,6 +62,7 @@ async def _activator(asked: Asked, say: Say) -> Sequence[Figure]:
 
 COMPONENTS: Mapping[str, Component] = {
     "server": _server,
+    "generating": _generating,
     "activator": _activator,
     "gateway": _gateway,
 }

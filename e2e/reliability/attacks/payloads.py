@@ -25,6 +25,8 @@ class Then(StrEnum):
     """Read nothing and stay."""
     DRIP = "drip"
     """Send one more byte per second."""
+    LEAVE = "leave"
+    """Close the connection at once, and begin again."""
 
 
 @dataclass(frozen=True, slots=True)

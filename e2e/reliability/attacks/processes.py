@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from cluster.commands import environment
 
 Process = asyncio.subprocess.Process
+ELSEWHERE = ("nice", "-n", "8")
+"""Attackers have machines of their own: here they get what is left by what they attack."""
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
 

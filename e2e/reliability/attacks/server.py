@@ -18,7 +18,7 @@ from bench.figures import Figure, at_most, shown
 from free_ports import free_port
 from reliability.attacks import http2
 from reliability.attacks.payloads import MIB, PAYLOADS
-from reliability.attacks.processes import Probes, running
+from reliability.attacks.processes import ELSEWHERE, Probes, running
 from reliability.memory_cgroup import MemoryCgroup, bytes_of, memory_cgroup
 
 SAMPLE = Path(__file__).parents[3] / "deploy" / "samples" / "demo.yaml"
@@ -114,7 +114,7 @@ async def _attacked(
     port = target.port if name in PAYLOADS else target.grpc_port
     words = [name, "127.0.0.1", str(port), str(connections), str(elements), str(ITEMS)]
     probes = Probes("127.0.0.1", target.port, LIVE, READY)
-    async with probes.during(), running("reliability.attacks.flood", *words):
+    async with probes.during(), running("reliability.attacks.flood", *words, prefix=ELSEWHERE):
         await asyncio.sleep(seconds)
     return probes
 

@@ -25,7 +25,8 @@ class Shares:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.held = 0
+        self.held = self.peak = 0
+        """Now, and the most since the peak was set."""
         self.freed: Callable[[], None] | None = None
         """Called when something was given back."""
         self._by_client: dict[str, int] = {}
@@ -37,6 +38,8 @@ class Shares:
     def take(self, client: str, size: int) -> None:
         """Count bytes, or a connection."""
         self.held += size
+        if self.held > self.peak:
+            self.peak = self.held
         self._by_client[client] = self._by_client.get(client, 0) + size
 
     def give_back(self, client: str, size: int) -> None:

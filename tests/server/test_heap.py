@@ -1,0 +1,28 @@
+"""What requests leave behind goes back to the kernel."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headroom_server.heap import FREED_BYTES, return_large_blocks, trim_after_peaks
+from headroom_server.web.receiving import Receipt, Shares
+from server_world import until
+
+
+def test_threshold_of_large_blocks_can_be_fixed() -> None:
+    assert return_large_blocks("emulated")
+    assert not return_large_blocks("torch")
+
+
+async def test_memory_is_given_back_once_after_much_was_freed() -> None:
+    receiving = Shares(64 << 20)
+    trimming = asyncio.create_task(trim_after_peaks(receiving, "emulated"))
+    one, another = Receipt(receiving, "a"), Receipt(receiving, "b")
+    one.grow(FREED_BYTES)
+    another.grow(1)
+    one.close()
+    assert receiving.peak == FREED_BYTES + 1
+    await until(lambda: receiving.peak == 1)
+    another.close()
+    trimming.cancel()
+    await asyncio.gather(trimming, return_exceptions=True)
