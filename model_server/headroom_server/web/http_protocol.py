@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httptools
@@ -25,6 +27,7 @@ from headroom_server.errors import QueueFullError
 from headroom_server.web.direct import Direct, Exchange
 from headroom_server.web.inference import CLOSE_LINE
 from headroom_server.web.known_heads import Head, KnownHeads
+from headroom_server.web.read_turns import SMALL_READ_BYTES, ReadTurns
 from headroom_server.web.receiving import Receipt, Shares, receiving_bytes
 from headroom_server.web.socket_stream import SocketStream
 
@@ -59,6 +62,8 @@ class HttpOptions:
     """Open connections."""
     sending: Shares = field(default_factory=lambda: Shares(receiving_bytes(0)))
     """Bytes of answers that their clients have not read yet."""
+    reads: ReadTurns = field(default_factory=ReadTurns)
+    """Large reads that wait to be parsed."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -102,6 +107,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._connection.answer = self._answer
         self._connection.stream = self._stream
         self.app_state = {**self.app_state, STATE_KEY: self._connection}
+        self._deferred: deque[bytes] = deque()
+        """Reads that wait for their turn; the connection is not read meanwhile."""
         self._idle_since_s = self.loop.time()
         self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
         transport.set_write_buffer_limits(high=UNSENT_BYTES)
@@ -113,6 +120,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.pipeline.clear()
+        self._deferred.clear()
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True  # uvicorn marks the last request, which may wait
             self._running.message_event.set()
@@ -145,6 +153,28 @@ class BoundedProtocol(HttpToolsProtocol):
         )
 
     def data_received(self, data: bytes) -> None:
+        if not self._deferred and len(data) <= SMALL_READ_BYTES:
+            self._parse(data)
+            return
+        reads = self._options.reads
+        if not self._deferred and reads.free:
+            reads.parse(partial(self._parse, data))
+            return
+        if not self._deferred:
+            reads.later(self._connection.client, self._parse_deferred)
+        self._deferred.append(data)
+        self.transport.pause_reading()  # an answer of uvicorn's may have resumed it
+
+    def _parse_deferred(self) -> None:
+        if not self._deferred:
+            return  # the connection was lost
+        self._parse(self._deferred.popleft())
+        if self._deferred:
+            self._options.reads.later(self._connection.client, self._parse_deferred)
+        elif not (self.flow.read_paused or self.transport.is_closing()):
+            self.transport.resume_reading()
+
+    def _parse(self, data: bytes) -> None:
         if self._rejection is not None:
             return
         begins = self._direct is not None and not self._receiving
