@@ -32,7 +32,7 @@ def return_large_blocks(engine: str) -> bool:
 
 
 async def trim_after_peaks(receiving: Shares, engine: str) -> None:
-    """Give back what requests have left behind, until cancelled."""
+    """Give back what requests have freed, until cancelled."""
     trim = _of_the_library("malloc_trim")
     while trim is not None and engine != KEEPS:
         await asyncio.sleep(EVERY_S)
