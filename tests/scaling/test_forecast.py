@@ -135,6 +135,20 @@ def test_forecast_while_nothing_arrives_is_what_followed_such_times() -> None:
     assert rate_after(cautious, 0.0) == pytest.approx(20.0)
 
 
+def test_forecast_of_a_returning_load_is_no_higher_than_the_hour_has_been() -> None:
+    """Its window is nearly empty at first: one request in 30 s, and 8/s half a minute later."""
+    cycle_s, ramp_s = 240.0, 30.0
+
+    def returning(now_s: float) -> float:
+        into_s = now_s % cycle_s - 120.0
+        return 8.0 * min(1.0, max(0.0, into_s / ramp_s))
+
+    found = expected(history(returning, 2760.0), 2762.0, 0.5)
+    highest_rps = 8.0 + error_rps(8.0, 30.0)
+    assert found.later.for_ceiling_rps == pytest.approx(highest_rps)
+    assert found.most.for_latency_rps == pytest.approx(highest_rps)
+
+
 def test_few_requests_are_alike_and_quiet_rates_are_not_busy() -> None:
     quiet = history(lambda now_s: 0.5 if now_s < 1200.0 else 20.0, 2400.0)
     # 0.1/s x 30 s are three requests: 0.5/s may look like that, 20/s may not

@@ -20,7 +20,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.forecast.rate_history import STEP_S, WINDOW_S, RateHistory, Vector, no_rates
+from headroom.scaling.forecast.rate_history import (
+    STEP_S,
+    WINDOW_S,
+    RateHistory,
+    Vector,
+    error_of,
+    no_rates,
+)
 from headroom.scaling.tuning import SLACK_S
 
 WIDTH, DEVIATIONS = 0.1, 4.0
@@ -103,6 +110,12 @@ class AnalogForecast:
         slopes = self.slopes - self.slopes[-1]
         similarity: Vector = np.exp((rates * rates + slopes * slopes) * (-0.5 / (width * width)))
         return similarity
+
+    @property
+    def highest_rps(self) -> float:
+        """The highest stable rate of the hour, and as much more as still counts as alike."""
+        highest_rps = float(self.history.stable_rps.max(initial=0.0))
+        return highest_rps + max(WIDTH * highest_rps, error_of(highest_rps, WINDOW_S))
 
 
 def ratio_of(after_rps: float, before_rps: float) -> float:

@@ -20,6 +20,7 @@ from headroom.scaling.values import Policy
 
 USUAL_START_S = 60.0
 """Assumed cold start until one was measured."""
+_DOUBLE = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +119,21 @@ class Forecast:
     def _rates(self, ratio: float, rise: float, rate_rps: float, stable: StableRate) -> Rates:
         certain_rps = stable.rate_rps + stable.error_rps
         return Rates(
-            for_ceiling_rps=rate_after(ratio, certain_rps),
-            for_latency_rps=rate_after(ratio, max(certain_rps, rate_rps)),
+            for_ceiling_rps=self._after(ratio, rise, certain_rps),
+            for_latency_rps=self._after(ratio, rise, max(certain_rps, rate_rps)),
             occasion=f" as the rise of the last {self.trend.seen_s:g} s goes on"
             if self.trend and ratio == rise > 1
             else "",
         )
+
+    def _after(self, ratio: float, rise: float, rate_rps: float) -> float:
+        """Return what the ratio makes of a rate: more than twice as much only if it has been here.
+
+        While a load returns, its window is nearly empty. Its true rate is then known badly, and a
+        ratio of 40 of twice that rate would be a load that never was.
+        """
+        usual_rps = rate_after(min(ratio, max(rise, _DOUBLE)), rate_rps)
+        return max(usual_rps, min(rate_after(ratio, rate_rps), self.analogs.highest_rps))
 
     def _rest_of_burst(
         self,

@@ -74,7 +74,7 @@ class RateHistory:
 
     def stable_rate(self, now_s: float, rate_rps: float) -> StableRate:
         """Return the stable rate now that `rate_rps` is measured."""
-        error_rps = _error_rps(rate_rps, WINDOW_S)
+        error_rps = error_of(rate_rps, WINDOW_S)
         best = StableRate(rate_rps=rate_rps, error_rps=error_rps)
         if not len(self) or now_s - self.times_s[-1] > LONGEST_GAP_S:
             return best
@@ -86,7 +86,7 @@ class RateHistory:
                 break
             rates = self.measured_rps[self.times_s.searchsorted(oldest_s - 1) :]
             mean_rps = (float(rates.sum()) + rate_rps) / (len(rates) + 1)
-            error_rps = _error_rps(mean_rps, window_s)
+            error_rps = error_of(mean_rps, window_s)
             low_rps, high_rps = (
                 max(low_rps, mean_rps - error_rps),
                 min(high_rps, mean_rps + error_rps),
@@ -105,5 +105,6 @@ class RateHistory:
         return float(self.measured_rps[index])
 
 
-def _error_rps(rate_rps: float, window_s: float) -> float:
+def error_of(rate_rps: float, window_s: float) -> float:
+    """Return `DEVIATIONS` of the requests of a window, per second."""
     return DEVIATIONS * math.sqrt(rate_rps / window_s)
