@@ -64,6 +64,13 @@ class GenerationEngine(Protocol):
     def limits(self) -> GenerationLimits:
         """What the loaded model admits; known once it is warm."""
 
+    def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
+        """Check that so many choices of a request may wait, before they are made.
+
+        Raises:
+            RefusedError: they may not.
+        """
+
     def submit(self, request: GenerationRequest, receive: Receive) -> None:
         """Accept a request.
 

@@ -189,6 +189,8 @@ class GenerationService:
         fresh: bool,
     ) -> None:
         generator, text = self.generator, self.text
+        if fresh:
+            self._check_count(run, call, len(encoded.prompts) * call.choices.n)
         requests = build_requests(
             call,
             encoded,
@@ -207,6 +209,17 @@ class GenerationService:
             await self._stream(run, context, connection, send, looked)
         else:
             await self._collect(run, context, connection, send, looked)
+
+    def _check_count(self, run: GenerationRun, call: Call, count: int) -> None:
+        """Refuse what may not wait before 128 choices are made of it: 8 ms of the event loop."""
+        options = run.options
+        batch_class = call.choices.flexible or options.batch
+        try:
+            self.generator.engine.check_count(options.tenant, count, batch_class=batch_class)
+        except RefusedError as error:
+            self.generator.refused(error)
+            run.close(Outcome.REFUSED)
+            raise
 
     async def _look(self, call: Call, requests: Sequence[GenerationRequest]) -> Looked | None:
         cache = self.generator.cache

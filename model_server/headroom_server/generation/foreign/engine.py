@@ -116,6 +116,12 @@ class ForeignEngine:
         self._receivers[request.key] = receive
         self._wake(lambda traffic: traffic.hand_over())
 
+    def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
+        """Refuse choices that may not wait; see `GenerationEngine.check_count`."""
+        guarded = self._ready()
+        with guarded.lock:
+            guarded.gate.check_count(tenant, count, batch_class=batch_class)
+
     def cancel(self, key: int) -> None:
         """End a request; nothing is delivered for it any more."""
         guarded = self._guarded

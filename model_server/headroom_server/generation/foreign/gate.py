@@ -73,6 +73,10 @@ class Gate:
         self._expiry.watch(sequence)
         state.wait(sequence)
 
+    def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
+        """Raise RefusedError if so many choices may not wait: before they are made."""
+        self._admission.check_count(tenant, count, batch_class=batch_class)
+
     def next(self, now_s: float) -> Sequence[GenerationRequest]:
         """Return the requests to hand over now; they count as running."""
         state, found = self.state, []

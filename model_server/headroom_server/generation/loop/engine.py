@@ -119,6 +119,12 @@ class LoopEngine:
             self._receivers[request.key] = receive
             self._changed.notify()
 
+    def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
+        """Refuse choices that may not wait; see `GenerationEngine.check_count`."""
+        scheduler = self._ready()
+        with self._changed:
+            scheduler.check_count(tenant, count, batch_class=batch_class)
+
     def cancel(self, key: int) -> None:
         """End a request; nothing is delivered for it any more."""
         if self._receivers.pop(key, None) is None or self._scheduler is None:

@@ -87,6 +87,22 @@ class Admission:
                 retry_after_s=retry_s,
             )
 
+    def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
+        """Raise what a client gets if so many further choices may not wait together."""
+        if self.draining:
+            raise RefusedError("this replica is stopping", retry_after_s=1)
+        line, other = self._state.interactive, self._state.batch
+        before = line.count + other.count + count - 1
+        if not before:
+            return
+        share = BATCH_SHARE if batch_class else 1.0
+        most = max(1, int(share * self._state.options.max_waiting_requests))
+        if before >= most:
+            self._refuse(f"at most {most} requests may wait")
+        own = line.requests_of(tenant) + other.requests_of(tenant) + count - 1
+        if own > most - before:
+            self._refuse("a tenant may wait with at most as many requests as are free")
+
     def record(self, sequence: LiveSequence, now_s: float, *, missed: bool) -> None:
         """Follow an accepted request that met or missed a deadline."""
         request = sequence.request
@@ -126,24 +142,19 @@ class Admission:
         return late
 
     def _check_room(self, request: GenerationRequest) -> None:
+        self.check_count(request.tenant, 1, batch_class=request.batch_class)
         state, options = self._state, self._state.options
         line, other = state.interactive, state.batch
-        count = line.count + other.count
-        if not count:
+        if not line.count + other.count:
             return  # a short bound must not exclude a long prompt
         tenant, own, tokens = request.tenant, len(request.prompt), line.tokens + other.tokens
         share = BATCH_SHARE if request.batch_class else 1.0
-        most = max(1, int(share * options.max_waiting_requests))
         most_tokens = int(share * options.max_waiting_tokens)
-        free, free_tokens = most - count, most_tokens - tokens
-        if free < 1:
-            self._refuse(f"at most {most} requests may wait")
+        free_tokens = most_tokens - tokens
         if own > free_tokens:
             self._refuse(f"at most {most_tokens} tokens may wait")
         if own > free_tokens + state.memory.tokens - state.running_tokens:
             self._refuse("running and waiting requests have too many tokens")
-        if line.requests_of(tenant) + other.requests_of(tenant) > free:
-            self._refuse("a tenant may wait with at most as many requests as are free")
         if own + line.tokens_of(tenant) + other.tokens_of(tenant) > free_tokens:
             self._refuse("a tenant may wait with at most as many tokens as are free")
 

@@ -90,6 +90,14 @@ class Scheduler:
         self._expiry.watch(sequence)
         state.wait(sequence)
 
+    def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
+        """Raise RefusedError if so many choices may not wait: before they are made."""
+        try:
+            self._admission.check_count(tenant, count, batch_class=batch_class)
+        except RefusedError:
+            self._state.count("refused")
+            raise
+
     def cancel(self, key: int, now_s: float) -> Sequence[Delivery]:
         """End a request; unknown and ended keys are ignored."""
         sequence = self._state.live.get(key)

@@ -217,6 +217,26 @@ def test_tenant_of_many_small_requests_leaves_room_for_another() -> None:
     assert waits(scheduler, request(100, 1, tenant="b")) is None
 
 
+@pytest.mark.parametrize("waiting", [0, 1, 3, 5, 8])
+@pytest.mark.parametrize("batch_class", [False, True])
+def test_choices_are_refused_together_where_one_after_the_other_would_be(
+    waiting: int, batch_class: bool
+) -> None:
+    for count in range(1, 10):
+        scheduler = Scheduler(LIMITS, SchedulingOptions(max_waiting_requests=8))
+        for key in range(waiting):
+            waits(scheduler, request(key, 1, tenant=f"t{key % 2}"))
+        choices = [
+            request(100 + key, 1, tenant="t0", batch_class=batch_class) for key in range(count)
+        ]
+        together: str | None = None
+        try:
+            scheduler.check_count("t0", count, batch_class=batch_class)
+        except QueueFullError as error:
+            together = error.message
+        assert (together is None) == all(waits(scheduler, one) is None for one in choices)
+
+
 def test_draft_model_that_is_slow_is_not_asked() -> None:
     cost = known_cost()
     most = [DraftCounts(cost, 1, 100, 8, step_s=step_s).best(0.8) for step_s in (0.0, 0.002, 1.0)]
