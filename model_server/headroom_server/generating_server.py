@@ -22,6 +22,7 @@ from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import BYTE_TOKENS, ByteTokenizer
 from headroom_server.generation.values import GenerationLimits
+from headroom_server.open_inference_grpc.wire_bounds import LARGEST_TEXT_BYTES
 from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
 from headroom_server.repository import huggingface, model_uri
 from headroom_server.runtime.caches import (
@@ -37,6 +38,7 @@ from headroom_server.tracing.setup import telemetry_of
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from headroom_server.open_inference_grpc.server import MakeHandler
     from headroom_server.openai_api.application import GenerationApplication
 
 log = logging.getLogger("headroom_server")
@@ -335,7 +337,12 @@ async def _serve(
     """Serve and return the exit code. The model loads while the web framework is imported."""
     prompt_device_thread()
     generator.start()
-    from headroom_server.server import http_options, run_server  # noqa: PLC0415
+    from headroom_server.server import (  # noqa: PLC0415
+        GrpcAddressError,
+        http_options,
+        listen_for_grpc,
+        run_server,
+    )
 
     application = build_application(settings, generator, text)
     quiet_garbage_collector()
@@ -346,8 +353,20 @@ async def _serve(
 
         traced = TracedHttp(application, telemetry)
     options = http_options(settings, application.receiving)
+    handler, receiving = partial(_text_handler, application), application.receiving
     try:
-        return await run_server(generator, traced, options, settings, listener, telemetry)
+        grpc = await listen_for_grpc(handler, settings, telemetry, receiving, LARGEST_TEXT_BYTES)
+        return await run_server(generator, traced, options, settings, listener, telemetry, grpc)
+    except GrpcAddressError as error:
+        log.error("%s", error)
+        generator.stop()
+        return 2
     finally:
         if generator.cache is not None and generator.cache.store is not None:
             await generator.cache.store.close()
+
+
+def _text_handler(application: GenerationApplication) -> MakeHandler:
+    from headroom_server.open_inference_grpc.server import text_handler  # noqa: PLC0415
+
+    return text_handler(application.service)

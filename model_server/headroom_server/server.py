@@ -13,7 +13,7 @@ import logging
 import math
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,7 +33,7 @@ from headroom_server.web.receiving import Shares
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from headroom_server.open_inference_grpc.server import GrpcServer
+    from headroom_server.open_inference_grpc.server import GrpcServer, MakeHandler
     from headroom_server.tracing.open_telemetry import OpenTelemetry
 
 log = logging.getLogger("headroom_server")
@@ -45,6 +45,10 @@ CLOSING_S = 2.0
 WATCH_PERIOD_S = 1.0
 TRACES_S = 3.0
 """Maximum time to export the last traces; less if the drain leaves less."""
+
+
+class GrpcAddressError(Exception):
+    """gRPC cannot listen where it should."""
 
 
 class Server(uvicorn.Server):
@@ -129,9 +133,10 @@ async def serve(
 
         traced = TracedHttp(application, telemetry)
     try:
-        grpc = await _listen_for_grpc(models, store, settings, telemetry, application.receiving)
-    except OSError as error:
-        log.error("cannot listen on HEADROOM_GRPC_PORT=%d: %s", settings.grpc_port, error)
+        handler = partial(_models_handler, models, store, settings)
+        grpc = await listen_for_grpc(handler, settings, telemetry, application.receiving)
+    except GrpcAddressError as error:
+        log.error("%s", error)
         return 2
     options = http_options(settings, application.receiving, direct)
     return await run_server(models, traced, options, settings, listener, telemetry, grpc)
@@ -196,13 +201,18 @@ async def run_server(
                 log.warning("the last traces were not exported within %.1f s", left_s)
 
 
-async def _listen_for_grpc(
-    models: Models,
-    store: ModelStore,
+async def listen_for_grpc(
+    handler: Callable[[], MakeHandler],
     settings: Settings,
     telemetry: OpenTelemetry | None,
     receiving: Shares,
+    max_message_bytes: int | None = None,
 ) -> GrpcServer | None:
+    """Listen, if it is enabled; `handler` is called only then.
+
+    Raises:
+        GrpcAddressError: the address is in use, or not an address of this machine.
+    """
     if settings.grpc_port is None:
         return None
     from headroom_server.open_inference_grpc.server import (  # noqa: PLC0415 - 20 MB
@@ -211,7 +221,9 @@ async def _listen_for_grpc(
     )
 
     bounds = Bounds(
-        max_message_bytes=settings.max_body_bytes,
+        max_message_bytes=min(
+            settings.max_body_bytes, max_message_bytes or settings.max_body_bytes
+        ),
         max_age_s=settings.connection_max_age_s,
         age_grace_s=settings.drain_grace_s,
         receive_within_s=settings.receive_timeout_s,
@@ -222,11 +234,22 @@ async def _listen_for_grpc(
         from headroom_server.tracing.over_grpc import TracedGrpc  # noqa: PLC0415
 
         interceptors.append(TracedGrpc(telemetry))
-    control = Control(models, store, explicit=settings.model_control == "explicit")
-    server = GrpcServer(models, bounds, interceptors, control, receiving)
-    port = await server.start(settings.host, settings.grpc_port)
+    server = GrpcServer(handler(), bounds, interceptors, receiving)
+    try:
+        port = await server.start(settings.host, settings.grpc_port)
+    except OSError as error:
+        raise GrpcAddressError(
+            f"cannot listen on HEADROOM_GRPC_PORT={settings.grpc_port}: {error}"
+        ) from error
     log.info("listening for gRPC on %s, port %d", settings.host, port)
     return server
+
+
+def _models_handler(models: Models, store: ModelStore, settings: Settings) -> MakeHandler:
+    from headroom_server.open_inference_grpc.server import models_handler  # noqa: PLC0415
+
+    control = Control(models, store, explicit=settings.model_control == "explicit")
+    return models_handler(models, control)
 
 
 async def _drain(

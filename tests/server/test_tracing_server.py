@@ -27,7 +27,7 @@ from opentelemetry.sdk.trace.sampling import DEFAULT_ON
 from headroom_server.caching.cache import Bounds, Cache
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.server import Bounds as GrpcBounds
-from headroom_server.open_inference_grpc.server import GrpcServer
+from headroom_server.open_inference_grpc.server import GrpcServer, models_handler
 from headroom_server.runtime.registry import Models
 from headroom_server.tracing.open_telemetry import OpenTelemetry
 from headroom_server.tracing.over_grpc import TracedGrpc
@@ -162,7 +162,7 @@ async def test_grpc_context_is_metadata(traced: StartTraced) -> None:
     one = await traced()
     bounds = GrpcBounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
     models = Models.of(one.world.runner)
-    server = GrpcServer(models, bounds, [TracedGrpc(one.telemetry)])
+    server = GrpcServer(models_handler(models), bounds, [TracedGrpc(one.telemetry)])
     port = await server.start("127.0.0.1", 0)
     x = pb.ModelInferRequest.InferInputTensor(name="x", datatype="FP64", shape=[1, 2])
     x.contents.fp64_contents.extend([1, 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -127,6 +128,52 @@ async def test_tritonclient_over_grpc() -> None:
         async with tritonclient.grpc.aio.InferenceServerClient(url=url) as patient:
             answer = await patient.infer("m", inputs(tritonclient.grpc.aio))
             assert answer.as_numpy("sum").tolist() == SUMS
+
+
+async def test_tritonclient_streams_batches_in_order() -> None:
+    kind = tritonclient.grpc
+    async with both_protocols(EMULATED_FIXED_COST_S=0.001) as (_, url):
+        with client_of(kind, url) as client:
+            answers: queue.Queue[tuple[Any, Any]] = queue.Queue()
+            client.start_stream(lambda result, error: answers.put((result, error)))
+            for number in range(20):
+                client.async_stream_infer("m", inputs(kind), request_id=str(number))
+            client.async_stream_infer("other", inputs(kind), request_id="bad")
+            client.stop_stream()
+            found = [answers.get(timeout=5) for _ in range(21)]
+    assert [one.get_response().id for one, _ in found[:20]] == [str(number) for number in range(20)]
+    assert all(one.as_numpy("sum").tolist() == SUMS for one, _ in found[:20])
+    assert "'other'" in str(found[20][1])
+
+
+async def test_tritonclient_streams_text() -> None:
+    async with (
+        both_protocols(ENGINE="generation-emulated") as (_, url),
+        tritonclient.grpc.aio.InferenceServerClient(url=url) as client,
+    ):
+        assert await client.is_model_ready("m")
+        config = await client.get_model_config("m", as_json=True)
+        assert config["config"]["model_transaction_policy"]["decoupled"]
+        text = tritonclient.grpc.aio.InferInput("text_input", [1], "BYTES")
+        text.set_data_from_numpy(np.array([b"Once"], dtype=object))
+
+        async def requests() -> AsyncIterator[dict[str, Any]]:
+            yield {
+                "model_name": "m",
+                "inputs": [text],
+                "request_id": "7",
+                "enable_empty_final_response": True,
+                "parameters": {"max_tokens": 8},
+            }
+
+        found = [one async for one in client.stream_infer(requests())]
+    results = [result for result, error in found if error is None]
+    assert len(results) == len(found)
+    words = [one.as_numpy("text_output") for one in results]
+    assert len(b"".join(one[0] for one in words if one is not None)) == 8
+    last = results[-1].get_response().parameters
+    assert last["triton_final_response"].bool_param
+    assert last["generated_tokens"].int64_param == 8
 
 
 async def test_tritonclient_timeouts_are_deadlines() -> None:

@@ -7,13 +7,13 @@ bytes of the largest message fit; before, it holds no more than its window of fl
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import unquote
 
 from headroom_server.errors import InvalidRequestError, QueueFullError, SlowRequestError
+from headroom_server.open_inference_grpc.read_turns import ReadTurns
 from headroom_server.web.receiving import Shares
 
 
@@ -25,11 +25,8 @@ class MessageReads:
     ) -> None:
         """`receiving` is shared with HTTP; a message must be complete within `within_s`."""
         self._calls = calls
-        self._receiving = receiving
-        self._size = min(max_message_bytes, receiving.most // 2)
+        self._turns = ReadTurns(receiving, max_message_bytes)
         self._within_s = within_s
-        self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
-        receiving.freed = self._grant
 
     @contextmanager
     def admitted(self, client: str) -> Iterator[None]:
@@ -60,7 +57,7 @@ class MessageReads:
         """
         try:
             async with asyncio.timeout(self._within_s) as timeout:
-                await self._turn(client)
+                await self._turns.take(client)
                 try:
                     raw = await context.read()
                     timeout.reschedule(None)
@@ -68,44 +65,11 @@ class MessageReads:
                         raise InvalidRequestError("a call must have one message; got none")
                     yield raw
                 finally:
-                    self._receiving.give_back(client, self._size)
+                    self._turns.give_back(client)
         except TimeoutError as error:
             raise SlowRequestError(
                 f"the message must be complete within {self._within_s:g} s"
             ) from error
-
-    async def _turn(self, client: str) -> None:
-        if self._receiving.fits(client, self._size):
-            self._receiving.take(client, self._size)
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append((client, turn))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._receiving.give_back(client, self._size)
-            else:
-                with suppress(ValueError):
-                    self._waiting.remove((client, turn))
-            raise
-
-    def _grant(self) -> None:
-        """Give turns to the calls that wait, in their order, as far as they fit."""
-        later: deque[tuple[str, asyncio.Future[None]]] = deque()
-        refused: set[str] = set()
-        while self._waiting and self._receiving.held + self._size <= self._receiving.most:
-            client, turn = self._waiting.popleft()
-            if turn.done():
-                continue
-            if client in refused or not self._receiving.fits(client, self._size):
-                refused.add(client)
-                later.append((client, turn))
-                continue
-            self._receiving.take(client, self._size)
-            turn.set_result(None)
-        later.extend(self._waiting)
-        self._waiting = later
 
 
 def client_of(context: Any) -> str:

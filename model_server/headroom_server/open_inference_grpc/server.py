@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grpc import aio
 
 from headroom_server.open_inference_grpc.message_reads import MessageReads
 from headroom_server.open_inference_grpc.service import Service
+from headroom_server.open_inference_grpc.stream_reads import StreamReads
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.web.http_protocol import MAX_HEAD_BYTES
 from headroom_server.web.receiving import Shares, receiving_bytes
+
+if TYPE_CHECKING:
+    from headroom_server.openai_api.service import GenerationService
 
 MAX_CALLS = 1024
 """Open calls: each holds at most `WINDOW_BYTES` until its message is read, 16 MiB in all."""
@@ -41,24 +46,53 @@ class Bounds:
     """Open connections and, up to `MAX_CALLS`, open calls."""
 
 
+class Reads(NamedTuple):
+    """How messages are read, and the bound on answers of streams that are not."""
+
+    first: MessageReads
+    streams: StreamReads
+    sending: Shares
+
+
+MakeHandler = Callable[[Reads], Any]
+
+
+def models_handler(models: Models, control: Control | None = None) -> MakeHandler:
+    """Return what makes the handler of models that batch."""
+    return lambda reads: Service(models, *reads, control).handler()
+
+
+def text_handler(service: GenerationService) -> MakeHandler:
+    """Return what makes the handler of a model that generates text."""
+    from headroom_server.open_inference_grpc.generation_service import (  # noqa: PLC0415
+        TextCalls,
+    )
+
+    return lambda reads: TextCalls(service, *reads).handler()
+
+
 class GrpcServer:
     """Listens after `start`."""
 
     def __init__(
         self,
-        models: Models,
+        make_handler: MakeHandler,
         bounds: Bounds,
         interceptors: Sequence[aio.ServerInterceptor] = (),
-        control: Control | None = None,
         receiving: Shares | None = None,
     ) -> None:
         """`receiving` counts the bytes that arrive, together with those of HTTP."""
         size = bounds.max_message_bytes
-        reads = MessageReads(
-            Shares(min(bounds.max_connections, MAX_CALLS)),
-            receiving or Shares(receiving_bytes(size)),
-            size,
-            bounds.receive_within_s,
+        receiving = receiving or Shares(receiving_bytes(size))
+        reads = Reads(
+            MessageReads(
+                Shares(min(bounds.max_connections, MAX_CALLS)),
+                receiving,
+                size,
+                bounds.receive_within_s,
+            ),
+            StreamReads(receiving.most, size),
+            Shares(receiving.most),
         )
         options = (
             ("grpc.max_receive_message_length", bounds.max_message_bytes),
@@ -76,7 +110,8 @@ class GrpcServer:
         )
         self._server = aio.server(options=options, interceptors=interceptors)
         self._leaving: asyncio.Task[None] | None = None
-        self._server.add_generic_rpc_handlers((Service(models, reads, control).handler(),))
+        self._streams = reads.streams
+        self._server.add_generic_rpc_handlers((make_handler(reads),))
 
     async def start(self, host: str, port: int) -> int:
         """Listen, and return the port.
@@ -93,7 +128,8 @@ class GrpcServer:
         return bound
 
     def leave(self, grace_s: float) -> None:
-        """Send GOAWAY to every client; current calls get this much time."""
+        """Send GOAWAY to every client; current calls get this much time, idle streams none."""
+        self._streams.leave()
         self._leaving = asyncio.create_task(self._server.stop(grace_s))
 
     async def stop(self, within_s: float = 0.0) -> None:

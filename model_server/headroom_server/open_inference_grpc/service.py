@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import grpc
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from headroom_server.connection import Connection
-from headroom_server.device.execution import Outputs
-from headroom_server.errors import (
-    InvalidRequestError,
-    RefusedError,
-    RequestError,
-    TooLargeError,
-)
+from headroom_server.errors import InvalidRequestError, TooLargeError
 from headroom_server.open_inference_grpc import messages
 from headroom_server.open_inference_grpc import messages_pb2 as pb
-from headroom_server.open_inference_grpc.message_reads import MessageReads, client_of
+from headroom_server.open_inference_grpc.calls import (
+    SERVICE,
+    Calls,
+    earliest,
+    headers_of,
+    parsed,
+)
+from headroom_server.open_inference_grpc.message_reads import MessageReads
+from headroom_server.open_inference_grpc.stream_reads import StreamReads
+from headroom_server.open_inference_grpc.stream_writer import StreamWriter
+from headroom_server.open_inference_grpc.streams import Serve, stream_handler
 from headroom_server.open_inference_grpc.wire_bounds import (
     MAX_FIELDS,
     NUMBER_BYTES,
@@ -33,35 +34,8 @@ from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ServedModel
 from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
-from headroom_server.scheduling.retry_headers import RETRY_HEADERS
 from headroom_server.web.parsing_turns import ParsingTurns
-
-log = logging.getLogger("headroom_server")
-
-SERVICE = "inference.GRPCInferenceService"
-
-CODES = {
-    400: grpc.StatusCode.INVALID_ARGUMENT,
-    403: grpc.StatusCode.PERMISSION_DENIED,
-    404: grpc.StatusCode.NOT_FOUND,
-    408: grpc.StatusCode.DEADLINE_EXCEEDED,
-    413: grpc.StatusCode.INVALID_ARGUMENT,
-    415: grpc.StatusCode.INVALID_ARGUMENT,
-    429: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    499: grpc.StatusCode.CANCELLED,
-    500: grpc.StatusCode.INTERNAL,
-    503: grpc.StatusCode.UNAVAILABLE,
-    504: grpc.StatusCode.DEADLINE_EXCEEDED,
-}
-"""The gRPC code for the HTTP status of an error."""
-
-_RETRY_HEADERS = frozenset(name.decode() for name in RETRY_HEADERS)
-
-DEADLINE_SLACK_S = 0.05
-"""A call cancelled this shortly before its deadline, or later, is a deadline, not a cancellation:
-the client's clock is ahead by the network latency."""
-
-R = TypeVar("R", bound=Message)
+from headroom_server.web.receiving import Shares
 
 
 class ReceivedCall(NamedTuple):
@@ -76,23 +50,34 @@ class ReceivedCall(NamedTuple):
 class Service:
     """Open Inference Protocol v2 for all models; with `control` also the repository extension."""
 
-    def __init__(self, models: Models, reads: MessageReads, control: Control | None = None) -> None:
+    ordered = True
+    unread_s = 30.0
+
+    def __init__(
+        self,
+        models: Models,
+        reads: MessageReads,
+        streams: StreamReads,
+        sending: Shares,
+        control: Control | None = None,
+    ) -> None:
         self._models = models
-        self._reads = reads
+        self._calls = Calls(reads, streams, models.ledger.reject)
+        self._sending = sending
         self._turns = ParsingTurns()
         self._control = control
-        self._inferences: set[asyncio.Task[Outputs]] = set()
 
     def handler(self) -> Any:
         """What a gRPC server needs to route calls here."""
         methods = {
-            "ServerLive": self._unary(pb.ServerLiveRequest, self.server_live),
-            "ServerReady": self._unary(pb.ServerReadyRequest, self.server_ready),
-            "ModelReady": self._unary(pb.ModelReadyRequest, self.model_ready),
-            "ServerMetadata": self._unary(pb.ServerMetadataRequest, self.server_metadata),
-            "ModelMetadata": self._unary(pb.ModelMetadataRequest, self.model_metadata),
-            "ModelConfig": self._unary(pb.ModelConfigRequest, self.model_config),
-            "ModelInfer": self._handler(self._infer),
+            "ServerLive": self._calls.unary(pb.ServerLiveRequest, self.server_live),
+            "ServerReady": self._calls.unary(pb.ServerReadyRequest, self.server_ready),
+            "ModelReady": self._calls.unary(pb.ModelReadyRequest, self.model_ready),
+            "ServerMetadata": self._calls.unary(pb.ServerMetadataRequest, self.server_metadata),
+            "ModelMetadata": self._calls.unary(pb.ModelMetadataRequest, self.model_metadata),
+            "ModelConfig": self._calls.unary(pb.ModelConfigRequest, self.model_config),
+            "ModelInfer": self._calls.handler(self._infer),
+            "ModelStreamInfer": stream_handler(self._calls, self, self._sending),
         }
         if self._control is not None:
             methods |= self._repository(self._control)
@@ -147,45 +132,62 @@ class Service:
             return pb.RepositoryModelUnloadResponse()
 
         return {
-            "RepositoryIndex": self._unary(pb.RepositoryIndexRequest, index),
-            "RepositoryModelLoad": self._unary(pb.RepositoryModelLoadRequest, load),
-            "RepositoryModelUnload": self._unary(pb.RepositoryModelUnloadRequest, unload),
+            "RepositoryIndex": self._calls.unary(pb.RepositoryIndexRequest, index),
+            "RepositoryModelLoad": self._calls.unary(pb.RepositoryModelLoadRequest, load),
+            "RepositoryModelUnload": self._calls.unary(pb.RepositoryModelUnloadRequest, unload),
         }
+
+    def decode(self, raw: bytes) -> pb.ModelInferRequest:
+        """Parse a message of a stream, if it is not larger than any request."""
+        self._check(raw)
+        return parsed(pb.ModelInferRequest, raw)
+
+    def accept(
+        self, request: pb.ModelInferRequest, context: Any, client: str, writer: StreamWriter
+    ) -> Serve:
+        """Check a request of a stream, and return what serves it."""
+        received = self._accepted(request, context)
+
+        async def serve() -> bytes:
+            answer = await self._served(received)
+            answer.parameters["triton_final_response"].bool_param = True
+            return pb.ModelStreamInferResponse(infer_response=answer).SerializeToString()
+
+        return serve
 
     async def _infer(self, client: str, context: Any) -> Message:
         """Serve one request. If the call is cancelled, the request leaves the queue."""
-        served, inference, options, arrived_s = await self._received(client, context)
-        outputs = await self._outputs(
-            context,
-            served.runner.infer(
-                inference.work, arrived_s=arrived_s, options=options, connection=Connection()
-            ),
+        async with self._calls.reads.message(client, context) as raw:
+            await self._turns.wait(len(raw), client)
+            received = self._accepted(self.decode(raw), context)
+        return await self._calls.outlasting(context, self._served(received))
+
+    async def _served(self, received: ReceivedCall) -> pb.ModelInferResponse:
+        served, inference, options, arrived_s = received
+        outputs = await served.runner.infer(
+            inference.work, arrived_s=arrived_s, options=options, connection=Connection()
         )
         return messages.render(served.name, served.version, inference, outputs)
 
-    async def _received(self, client: str, context: Any) -> ReceivedCall:
-        """Read and parse a request; its numbers wait without the message."""
-        async with self._reads.message(client, context) as raw:
-            await self._turns.wait(len(raw), client)
-            self._check(raw)
-            request = _parsed(pb.ModelInferRequest, raw)
-            served = self._models.find(request.model_name, request.model_version or None)
-            runner, codecs = served.runner, served.codecs
-            arrived_s = runner.clock()
-            if codecs is None:
-                runner.refuse_unready()
-            assert codecs is not None
-            try:
-                inference = messages.parse(codecs.contract, request)
-                options = parse_request_options(
-                    _headers(context),
-                    runner.limits.classes,
-                    deadline_s=_earliest(context.time_remaining(), inference.timeout_s),
-                )
-            except InvalidRequestError as error:
-                served.blame(error)
-                raise
-            return ReceivedCall(served, inference, options, arrived_s)
+    def _accepted(self, request: pb.ModelInferRequest, context: Any) -> ReceivedCall:
+        """Parse a request; its numbers wait without the message."""
+        served = self._models.find(request.model_name, request.model_version or None)
+        runner, codecs = served.runner, served.codecs
+        arrived_s = runner.clock()
+        if codecs is None:
+            runner.refuse_unready()
+        assert codecs is not None
+        try:
+            inference = messages.parse(codecs.contract, request)
+            options = parse_request_options(
+                headers_of(context),
+                runner.limits.classes,
+                deadline_s=earliest(context.time_remaining(), inference.timeout_s),
+            )
+        except InvalidRequestError as error:
+            served.blame(error)
+            raise
+        return ReceivedCall(served, inference, options, arrived_s)
 
     def _check(self, raw: bytes) -> None:
         """Check a large message against what the models take, before it is parsed.
@@ -205,87 +207,3 @@ class Service:
                 f"the message must have at most {most_bytes} bytes, {count.max_fields} fields and "
                 f"{values} numbers, those of the largest batch; got more"
             )
-
-    async def _outputs(self, context: Any, inference: Coroutine[Any, Any, Outputs]) -> Outputs:
-        left_s = context.time_remaining()
-        if left_s is None:
-            return await inference
-        # gRPC cancels a call at its deadline. Its request is left in the queue to expire, so that
-        # it is counted as expired.
-        task = asyncio.create_task(inference)
-        self._inferences.add(task)
-        task.add_done_callback(self._ended)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if context.time_remaining() > min(DEADLINE_SLACK_S, left_s / 2):
-                task.cancel()
-            raise
-
-    def _ended(self, task: asyncio.Task[Outputs]) -> None:
-        self._inferences.discard(task)
-        if not task.cancelled():
-            task.exception()  # looked at, so that asyncio does not log it
-
-    def _unary(
-        self, takes: type[R], method: Callable[[R, Any], Awaitable[Message]]
-    ) -> grpc.RpcMethodHandler:
-        async def answer(client: str, context: Any) -> Message:
-            async with self._reads.message(client, context) as raw:
-                if len(raw) > UNCHECKED_BYTES:
-                    raise TooLargeError(
-                        f"the message must have at most {UNCHECKED_BYTES} bytes; got {len(raw)}"
-                    )
-                request = _parsed(takes, raw)
-            return await method(request, context)
-
-        return self._handler(answer)
-
-    def _handler(self, method: Callable[[str, Any], Awaitable[Message]]) -> grpc.RpcMethodHandler:
-        """Handle a call with one message each way, which `method` reads when it is its turn."""
-
-        async def answer(_: Any, context: Any) -> bytes:
-            client = client_of(context)
-            try:
-                with self._reads.admitted(client):
-                    return (await method(client, context)).SerializeToString()
-            except RequestError as error:
-                if isinstance(error, InvalidRequestError) and not error.blamed:
-                    self._models.ledger.reject(error.reason)
-                # its frames hold the message, and this frame holds it: a cycle, until collected
-                refused = error.with_traceback(None)
-            except Exception:
-                log.exception("a call failed")
-                refused = RequestError("internal error; see the server's log")
-            await context.abort(CODES[refused.status], refused.message, _trailing(refused))
-            raise AssertionError("abort raises")
-
-        return grpc.stream_unary_rpc_method_handler(answer)
-
-
-def _parsed(takes: type[R], raw: bytes) -> R:
-    try:
-        return takes.FromString(raw)
-    except DecodeError as error:
-        raise InvalidRequestError(f"the message must be a {takes.__name__}") from error
-
-
-def _earliest(*limits_s: float | None) -> float | None:
-    return min((limit for limit in limits_s if limit is not None), default=None)
-
-
-def _headers(context: Any) -> dict[bytes, bytes]:
-    return {
-        name.encode(): value.encode() if isinstance(value, str) else value
-        for name, value in context.invocation_metadata()
-        if name.startswith("x-") or name in _RETRY_HEADERS
-    }
-
-
-def _trailing(error: RequestError) -> tuple[tuple[str, str], ...]:
-    if not isinstance(error, RefusedError):
-        return ()
-    return (
-        ("retry-after", str(error.retry_after_s)),
-        ("grpc-retry-pushback-ms", str(1000 * error.retry_after_s)),
-    )

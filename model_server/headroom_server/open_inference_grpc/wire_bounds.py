@@ -11,6 +11,9 @@ UNCHECKED_BYTES = 64 * 1024
 """Smaller messages are parsed as they are: they cost at most 3 MiB."""
 MAX_FIELDS = 4096
 """Inputs, outputs, raw contents, parameters and the rest of one request, together."""
+LARGEST_TEXT_BYTES = 1 << 20
+"""Of a message for a model that generates text, a prompt of 200 000 tokens: each open stream may be
+sent one, and HTTP takes longer ones."""
 NUMBER_BYTES = 10
 """Of the longest number on the wire."""
 _GROUP = (3, 4)

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 
+from headroom_server.errors import RequestError
 from headroom_server.generation.text.tokenizer import Tokenizer
 from headroom_server.generation.text.tool_calls import Call
 from headroom_server.generation.values import SampledToken
+from headroom_server.openai_api.errors import fields_of
 
 DONE = b"data: [DONE]\n\n"
 LEAST_LOGPROB = -9999.0
@@ -69,11 +71,22 @@ class Form(Protocol):
     def usage_event(self, usage: Usage) -> bytes:
         """Return the event with the sums, without choices."""
 
+    def failure(self, error: RequestError) -> bytes:
+        """Return what ends a stream that cannot be completed."""
+
     def whole(self, parts: Sequence[Part], usage: Usage) -> bytes:
         """Return the body of an answer that is not streamed."""
 
 
-class _Encoder:
+class ServerSentEvents:
+    """What the forms that are streamed as server-sent events share."""
+
+    def failure(self, error: RequestError) -> bytes:
+        """Return the event that ends a stream which cannot be completed."""
+        return b"data: %b\n\n" % fields_of(error).encoded()
+
+
+class _Encoder(ServerSentEvents):
     ending = DONE
 
     def __init__(self, head: Head, tokenizer: Tokenizer, *, usage: bool) -> None:
@@ -242,11 +255,6 @@ class CompletionForm(_Encoder):
 
     def _name(self, token: int) -> str:
         return self._tokenizer.token_bytes(token).decode("utf-8", "replace")
-
-
-def error_event(message: bytes) -> bytes:
-    """Return the event that ends a stream which cannot be completed; `message` is an error."""
-    return b"data: %b\n\n" % message
 
 
 def _event(fields: Mapping[str, Any]) -> bytes:

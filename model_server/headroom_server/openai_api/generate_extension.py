@@ -9,13 +9,13 @@ generate_rest.yaml and Triton's extension_generate.md. `parameters` has the fiel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import orjson
 from pydantic import Field
 
-from headroom_server.openai_api.encoding import Head, Part, Usage
+from headroom_server.openai_api.encoding import Head, Part, ServerSentEvents, Usage
 from headroom_server.openai_api.errors import InvalidFieldError
 from headroom_server.openai_api.parameters import CompletionCall
 from headroom_server.openai_api.parsing import parse_completion, validated
@@ -42,16 +42,28 @@ def parse_generate(model: str, body: bytes, *, stream: bool) -> CompletionCall:
         InvalidRequestError: with the field, the rule and what was found.
     """
     fields = validated(GenerateFields, body)
-    parameters = fields.parameters or {}
+    return completion_of(model, fields.text_input, fields.parameters or {}, stream=stream)
+
+
+def completion_of(
+    model: str, text: str, parameters: Mapping[str, Any], *, stream: bool, usage: bool = False
+) -> CompletionCall:
+    """Return a text and its parameters as a completion; with `usage`, its stream ends with sums.
+
+    Raises:
+        InvalidRequestError: with the field, the rule and what was found.
+    """
     for name in OWN.intersection(parameters):
         raise InvalidFieldError(
             f"parameters.{name}", f"unknown parameter: {name}", "unknown_parameter"
         )
-    completion = {**parameters, "model": model, "prompt": fields.text_input, "stream": stream}
+    completion = {**parameters, "model": model, "prompt": text, "stream": stream}
+    if usage:
+        completion["stream_options"] = {"include_usage": True}
     return parse_completion(orjson.dumps(completion))
 
 
-class GenerateForm:
+class GenerateForm(ServerSentEvents):
     """The JSON of the extension."""
 
     ending = b""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headroom_server.caching.generation_cache import Looked
 from headroom_server.connection import Connection, Headers, connection_of
@@ -78,6 +78,15 @@ Parse = Callable[[bytes], Call]
 MakeForm = Callable[[Call, Head, ModelText], Form]
 
 
+class Accepted(NamedTuple):
+    """A valid request, before admission."""
+
+    call: Call
+    options: RequestOptions
+    encoded: EncodedCall
+    arrived_s: float
+
+
 class GenerationService:
     """The requests of one generating model."""
 
@@ -98,7 +107,7 @@ class GenerationService:
         self._max_body_bytes = max_body_bytes
         self._receiving = receiving
         self._unread = unread
-        self._unread_timeout_s = unread_timeout_s
+        self.unread_timeout_s = unread_timeout_s
         self._identity = identity
         self._closing = ClosePolicy(generator)
         self._turns = ParsingTurns()
@@ -106,6 +115,11 @@ class GenerationService:
         self._renderer = ThreadPoolExecutor(1, "renderer")
         # unique, not secret: a system call per request would give up the interpreter's lock
         self._ids, self._answers = secrets.token_hex(12), itertools.count()
+
+    @property
+    def unread(self) -> Shares:
+        """What answers hold that their clients have not read."""
+        return self._unread
 
     @property
     def unread_bytes(self) -> int:
@@ -136,8 +150,27 @@ class GenerationService:
             raise
         finally:
             receipt.close()
-        run = generator.begin(arrived_s, options)
-        fresh = generator.cache is None or forbids_caching(scope["headers"])
+        fresh = forbids_caching(scope["headers"])
+        accepted = Accepted(call, options, encoded, arrived_s)
+        await self.answer(accepted, make_form, connection, send, fresh=fresh)
+
+    async def answer(
+        self,
+        accepted: Accepted,
+        make_form: MakeForm,
+        connection: Connection,
+        send: Send,
+        *,
+        fresh: bool,
+    ) -> None:
+        """Generate the answer of a valid request; it is cancelled with the caller.
+
+        Raises:
+            RequestError: before the response has begun.
+        """
+        call, options, encoded, arrived_s = accepted
+        run = self.generator.begin(arrived_s, options)
+        fresh = fresh or self.generator.cache is None
         try:
             await self._generate(run, call, encoded, make_form, connection, send, fresh=fresh)
         except DisconnectedError:
@@ -171,11 +204,24 @@ class GenerationService:
                 f"got {call.model!r:.100}"
             )
         options = parse_request_options(headers, generator.options.classes)
-        if len(body) <= SHORT_BODY_BYTES and call.choices.constraint is None:
-            return call, options, encode_call(call, self.text, limits)
-        encode = partial(encode_call, call, self.text, limits)
+        encoding = self.encode(call, len(body), connection, options.tenant)
         del body  # it waits as a call, without its text
-        return call, options, await self._encoder.run(connection, options.tenant, encode)
+        return call, options, await encoding
+
+    async def encode(
+        self, call: Call, size: int, connection: Connection, tenant: str
+    ) -> EncodedCall:
+        """Tokenize the prompts of a request with so many bytes.
+
+        Raises:
+            InvalidRequestError: prompt and answer do not fit, or a constraint is invalid.
+            DisconnectedError: the client left meanwhile.
+        """
+        limits = self.generator.limits
+        if size <= SHORT_BODY_BYTES and call.choices.constraint is None:
+            return encode_call(call, self.text, limits)
+        encode = partial(encode_call, call, self.text, limits)
+        return await self._encoder.run(connection, tenant, encode)
 
     async def _generate(
         self,
@@ -289,7 +335,7 @@ class GenerationService:
             context,
             partial(self._open, connection, send, _cache_headers(looked)),
             Receipt(self._unread, connection.client),
-            unread_timeout_s=self._unread_timeout_s,
+            unread_timeout_s=self.unread_timeout_s,
             on_slow=partial(self._give_up, run),
         )
 
@@ -299,9 +345,12 @@ class GenerationService:
             if not answer.started.done():
                 answer.started.set_exception(DisconnectedError())
 
-        recording = self._submit(run, context, answer.receive, connection, leave, looked)
-        stream = await answer.started
-        await stream.wait()
+        try:
+            recording = self._submit(run, context, answer.receive, connection, leave, looked)
+            stream = await answer.started
+            await stream.wait()
+        finally:
+            answer.gone()
         _keep(run, recording, looked)
 
     def _submit(

@@ -20,8 +20,7 @@ from headroom_server.openai_api.collecting import (
     merged,
     usage_of,
 )
-from headroom_server.openai_api.encoding import Part, error_event
-from headroom_server.openai_api.errors import fields_of
+from headroom_server.openai_api.encoding import Part
 from headroom_server.web.receiving import Receipt
 from headroom_server.web.response_stream import ResponseStream
 
@@ -127,7 +126,7 @@ class StreamedAnswer:
             self._encoded(index, merged(held)) for index, held in enumerate(self._held) if held
         )
         self._close()
-        stream.end(data + error_event(fields_of(error).encoded()))
+        stream.end(data + self._context.form.failure(error))
 
     # ---- a client that does not read
 

@@ -1,0 +1,36 @@
+"""PURE. Errors as status codes, and as messages of a stream that goes on."""
+
+from __future__ import annotations
+
+import grpc
+
+from headroom_server.errors import RefusedError, RequestError
+from headroom_server.open_inference_grpc import messages_pb2 as pb
+
+CODES = {
+    400: grpc.StatusCode.INVALID_ARGUMENT,
+    403: grpc.StatusCode.PERMISSION_DENIED,
+    404: grpc.StatusCode.NOT_FOUND,
+    408: grpc.StatusCode.DEADLINE_EXCEEDED,
+    413: grpc.StatusCode.INVALID_ARGUMENT,
+    415: grpc.StatusCode.INVALID_ARGUMENT,
+    429: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    499: grpc.StatusCode.CANCELLED,
+    500: grpc.StatusCode.INTERNAL,
+    503: grpc.StatusCode.UNAVAILABLE,
+    504: grpc.StatusCode.DEADLINE_EXCEEDED,
+}
+"""The gRPC code for the HTTP status of an error."""
+
+
+def failure(model: str, identifier: str, error: RequestError) -> bytes:
+    """Return the message that tells a request's error; the stream goes on."""
+    response = pb.ModelStreamInferResponse(error_message=error.message)
+    response.infer_response.model_name = model
+    response.infer_response.id = identifier
+    parameters = response.infer_response.parameters
+    parameters["status"].string_param = CODES[error.status].name
+    parameters["triton_final_response"].bool_param = True
+    if isinstance(error, RefusedError):
+        parameters["retry_after_s"].int64_param = error.retry_after_s
+    return response.SerializeToString()

@@ -1,0 +1,229 @@
+"""PURE. Requests for generated text as messages: text and parameters in, parts of text out.
+
+    text_input            BYTES [1]    the prompt
+    sampling_parameters   BYTES [1]    optional: a JSON object with the fields of completions
+    stream                BOOL [1]     optional: whether the answer comes in parts
+
+Names of Triton's back end for vLLM, so that its clients work. A request's `parameters` may have the
+fields of completions too. The last response has the reason of the end and the sums of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from headroom_server.errors import InvalidRequestError, RequestError
+from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.open_inference_grpc.failures import failure
+from headroom_server.open_inference_grpc.stream_writer import framed
+from headroom_server.openai_api.encoding import Head, Part, Usage
+from headroom_server.openai_api.generate_extension import completion_of
+from headroom_server.openai_api.parameters import CompletionCall
+from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS, timeout_s
+
+TEXT, SAMPLING, STREAM = "text_input", "sampling_parameters", "stream"
+INPUTS = {TEXT: "BYTES", SAMPLING: "BYTES", STREAM: "BOOL"}
+ANSWER = "text_output"
+VERSION = "1"
+EMPTY_FINAL = "triton_enable_empty_final_response"
+FINAL = "triton_final_response"
+LENGTH_BYTES = 4
+"""Before a string in raw contents."""
+
+
+class TextRequest(NamedTuple):
+    """A parsed message."""
+
+    call: CompletionCall
+    timeout_s: float | None
+    answer: AnswerStyle
+
+
+class AnswerStyle(NamedTuple):
+    """How a request wants its answer."""
+
+    id: str
+    raw: bool
+    """Whether its text is in raw contents."""
+    empty_final: bool
+    """Whether the end is a response of its own, without text."""
+
+
+def parse_text_request(request: pb.ModelInferRequest, *, streams: bool) -> TextRequest:
+    """Parse a message; its answer comes in parts if the method streams, unless it says otherwise.
+
+    Raises:
+        InvalidRequestError: with the field, the rule and what was found.
+    """
+    if len(request.id) > MAX_ID_CHARACTERS:
+        raise InvalidRequestError(f"id must be a string of at most {MAX_ID_CHARACTERS} characters")
+    given = _inputs(request)
+    if TEXT not in given:
+        raise InvalidRequestError(f"inputs must have {TEXT}, the prompt; got none")
+    for output in request.outputs:
+        if output.name != ANSWER:
+            raise InvalidRequestError(f"outputs must be {ANSWER}; got {output.name!r:.40}")
+    parameters = {name: _value(one) for name, one in request.parameters.items()}
+    limit_s = timeout_s(parameters.pop("timeout", None))
+    empty_final = bool(parameters.pop(EMPTY_FINAL, False))
+    stream = bool(given.get(STREAM, streams))
+    if stream and not streams:
+        raise InvalidRequestError("stream must be false with ModelInfer; use ModelStreamInfer")
+    parameters |= _sampling(given.get(SAMPLING, b""))
+    text = _text(TEXT, given[TEXT])
+    call = completion_of(request.model_name, text, parameters, stream=stream, usage=stream)
+    style = AnswerStyle(request.id, bool(request.raw_input_contents), empty_final)
+    return TextRequest(call, limit_s, style)
+
+
+def _inputs(request: pb.ModelInferRequest) -> dict[str, Any]:
+    raw = request.raw_input_contents
+    if len(request.inputs) > len(INPUTS):
+        raise InvalidRequestError(
+            f"inputs must be at most {len(INPUTS)} tensors; got {len(request.inputs)}"
+        )
+    if raw and len(raw) != len(request.inputs):
+        raise InvalidRequestError(
+            f"raw_input_contents must be one for each of the {len(request.inputs)} inputs, or "
+            f"none; got {len(raw)}"
+        )
+    found: dict[str, Any] = {}
+    for index, tensor in enumerate(request.inputs):
+        if tensor.name not in INPUTS or tensor.name in found:
+            raise InvalidRequestError(
+                f"inputs must be {', '.join(INPUTS)}, each once; got {tensor.name!r:.40}"
+            )
+        where = f"inputs.{tensor.name}"
+        kind = INPUTS[tensor.name]
+        if tensor.datatype != kind:
+            raise InvalidRequestError(f"{where} must be {kind}; got {tensor.datatype!r:.20}")
+        if not 1 <= len(tensor.shape) <= 2 or any(size != 1 for size in tensor.shape):
+            raise InvalidRequestError(
+                f"{where}.shape must be [1] or [1, 1]; got {[*tensor.shape[:4]]}"
+            )
+        found[tensor.name] = (
+            _raw(where, kind, raw[index]) if raw else _typed(where, kind, tensor.contents)
+        )
+    return found
+
+
+def _raw(where: str, kind: str, raw: bytes) -> Any:
+    if kind == "BOOL":
+        if raw not in (b"\0", b"\1"):
+            raise InvalidRequestError(f"{where} must be one byte, 0 or 1; got {len(raw)} bytes")
+        return raw == b"\1"
+    length = int.from_bytes(raw[:LENGTH_BYTES], "little")
+    if len(raw) != LENGTH_BYTES + length:
+        raise InvalidRequestError(
+            f"{where} must be one string after its length, 4 bytes; got {len(raw)} bytes"
+        )
+    return raw[LENGTH_BYTES:]
+
+
+def _typed(where: str, kind: str, contents: pb.InferTensorContents) -> Any:
+    values = contents.bool_contents if kind == "BOOL" else contents.bytes_contents
+    if len(values) != 1:
+        raise InvalidRequestError(f"{where}.contents must have 1 element; got {len(values)}")
+    return values[0]
+
+
+def _text(where: str, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(
+            f"inputs.{where} must be UTF-8; byte {error.start} is not"
+        ) from error
+
+
+def _sampling(value: bytes) -> dict[str, Any]:
+    if not value:
+        return {}
+    try:
+        fields = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequestError(f"inputs.{SAMPLING} must be JSON") from error
+    if not isinstance(fields, dict):
+        raise InvalidRequestError(f"inputs.{SAMPLING} must be an object; got another value")
+    return fields
+
+
+def _value(parameter: pb.InferParameter) -> Any:
+    choice = parameter.WhichOneof("parameter_choice")
+    return None if choice is None else getattr(parameter, choice)
+
+
+class MessageForm:
+    """A text's answer as messages: framed parts of a stream, or one message."""
+
+    ending = b""
+
+    def __init__(self, head: Head, style: AnswerStyle) -> None:
+        self._head = head
+        self._style = style
+        self._last: pb.ModelInferResponse | None = None
+
+    def opening(self, index: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def plain(self, index: int, text: str) -> bytes:
+        """Return the message of text alone."""
+        return self._sent(self._response(text))
+
+    def event(self, index: int, part: Part, usage: Usage | None = None) -> bytes:
+        """Return the message of a part; the last one waits for the sums."""
+        response = self._response(part.text)
+        if part.finish is None:
+            return self._sent(response)
+        response.parameters["finish_reason"].string_param = part.finish
+        self._last = response
+        return b""
+
+    def usage_event(self, usage: Usage) -> bytes:
+        """Return what ends the answer."""
+        last = self._last or self._response("")
+        before = b""
+        if self._style.empty_final:
+            before = self._sent(last)
+            last = pb.ModelInferResponse(
+                model_name=self._head.model, model_version=VERSION, id=self._style.id
+            )
+        _count(last, usage)
+        return before + self._sent(last, final=True)
+
+    def failure(self, error: RequestError) -> bytes:
+        """Return the message that ends an answer which cannot be completed."""
+        return framed(failure(self._head.model, self._style.id, error))
+
+    def whole(self, parts: Sequence[Part], usage: Usage) -> bytes:
+        """Return the answer as one response."""
+        response = self._response(parts[0].text)
+        response.parameters["finish_reason"].string_param = parts[0].finish or ""
+        _count(response, usage)
+        return response.SerializeToString()
+
+    def _response(self, text: str) -> pb.ModelInferResponse:
+        response = pb.ModelInferResponse(
+            model_name=self._head.model, model_version=VERSION, id=self._style.id
+        )
+        output = response.outputs.add(name=ANSWER, datatype="BYTES", shape=(1,))
+        data = text.encode()
+        if self._style.raw:
+            response.raw_output_contents.append(len(data).to_bytes(LENGTH_BYTES, "little") + data)
+        else:
+            output.contents.bytes_contents.append(data)
+        return response
+
+    def _sent(self, response: pb.ModelInferResponse, *, final: bool = False) -> bytes:
+        response.parameters[FINAL].bool_param = final
+        return framed(pb.ModelStreamInferResponse(infer_response=response).SerializeToString())
+
+
+def _count(response: pb.ModelInferResponse, usage: Usage) -> None:
+    response.parameters["prompt_tokens"].int64_param = usage.prompt_tokens
+    response.parameters["cached_tokens"].int64_param = usage.cached_tokens
+    response.parameters["generated_tokens"].int64_param = usage.completion_tokens

@@ -1,0 +1,232 @@
+"""Generated text over gRPC: one answer as a message, or streams of its parts."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import grpc
+from google.protobuf.message import Message
+
+from headroom_server.connection import Connection
+from headroom_server.errors import TooLargeError, UnknownModelError
+from headroom_server.generation.text.model_text import ModelText
+from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.open_inference_grpc.calls import (
+    SERVICE,
+    Calls,
+    earliest,
+    headers_of,
+    parsed,
+)
+from headroom_server.open_inference_grpc.generation_messages import (
+    ANSWER,
+    INPUTS,
+    VERSION,
+    AnswerStyle,
+    MessageForm,
+    TextRequest,
+    parse_text_request,
+)
+from headroom_server.open_inference_grpc.message_reads import MessageReads
+from headroom_server.open_inference_grpc.stream_reads import StreamReads
+from headroom_server.open_inference_grpc.stream_writer import AnswerStream, StreamWriter
+from headroom_server.open_inference_grpc.streams import Serve, stream_handler
+from headroom_server.open_inference_grpc.wire_bounds import (
+    LARGEST_TEXT_BYTES,
+    MAX_FIELDS,
+    WireCount,
+)
+from headroom_server.openai_api.cached import forbids_caching
+from headroom_server.openai_api.encoding import Form, Head
+from headroom_server.openai_api.prompts import most_body_bytes
+from headroom_server.openai_api.service import Accepted, Call, GenerationService
+from headroom_server.protocols import descriptions
+from headroom_server.scheduling.request_options import (
+    USUAL,
+    RequestOptions,
+    parse_request_options,
+)
+from headroom_server.web.receiving import Shares
+
+
+class Text(NamedTuple):
+    """A request that is parsed, and what its metadata say."""
+
+    request: TextRequest
+    options: RequestOptions
+    arrived_s: float
+    fresh: bool
+    size: int
+
+
+class TextCalls:
+    """The protocol's methods for a model that generates."""
+
+    ordered = False
+
+    def __init__(
+        self, service: GenerationService, reads: MessageReads, streams: StreamReads, _: Shares
+    ) -> None:
+        self.unread_s = service.unread_timeout_s
+        self._service = service
+        self._generator = service.generator
+        self._calls = Calls(reads, streams, service.generator.ledger.reject)
+
+    def handler(self) -> Any:
+        """What a gRPC server needs to route calls here."""
+        unary = self._calls.unary
+        methods = {
+            "ServerLive": unary(pb.ServerLiveRequest, self.server_live),
+            "ServerReady": unary(pb.ServerReadyRequest, self.server_ready),
+            "ModelReady": unary(pb.ModelReadyRequest, self.model_ready),
+            "ServerMetadata": unary(pb.ServerMetadataRequest, self.server_metadata),
+            "ModelMetadata": unary(pb.ModelMetadataRequest, self.model_metadata),
+            "ModelConfig": unary(pb.ModelConfigRequest, self.model_config),
+            "ModelInfer": self._calls.handler(self._infer),
+            "ModelStreamInfer": stream_handler(self._calls, self, self._service.unread),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+    async def server_live(self, _: pb.ServerLiveRequest, __: Any) -> Message:
+        """Whether the process can serve at all."""
+        return pb.ServerLiveResponse(live=self._generator.live)
+
+    async def server_ready(self, _: pb.ServerReadyRequest, __: Any) -> Message:
+        """Whether the model is warm and not draining."""
+        return pb.ServerReadyResponse(ready=self._generator.ready)
+
+    async def model_ready(self, request: pb.ModelReadyRequest, __: Any) -> Message:
+        """As ServerReady, for the model's name."""
+        self._check_model(request.name, request.version)
+        return pb.ModelReadyResponse(ready=self._generator.ready)
+
+    async def server_metadata(self, _: pb.ServerMetadataRequest, __: Any) -> Message:
+        """Name, version, extensions."""
+        return pb.ServerMetadataResponse(**descriptions.server_metadata())
+
+    async def model_metadata(self, request: pb.ModelMetadataRequest, __: Any) -> Message:
+        """The model's inputs and outputs."""
+        self._check_model(request.name, request.version)
+        answer = pb.ModelMetadataResponse(
+            name=self._generator.model,
+            versions=[VERSION],
+            platform=f"headroom_{self._generator.engine.name}",
+        )
+        for name, kind in INPUTS.items():
+            answer.inputs.add(name=name, datatype=kind, shape=(1,))
+        answer.outputs.add(name=ANSWER, datatype="BYTES", shape=(1,))
+        return answer
+
+    async def model_config(self, request: pb.ModelConfigRequest, __: Any) -> Message:
+        """The model's configuration in the form of Triton's clients: its answers have parts."""
+        self._check_model(request.name, request.version)
+        engine = self._generator.engine.name
+        config = pb.ModelConfig(
+            name=self._generator.model,
+            platform=f"headroom_{engine}",
+            backend=engine,
+            model_transaction_policy=pb.ModelTransactionPolicy(decoupled=True),
+        )
+        for name, kind in INPUTS.items():
+            config.input.add(name=name, data_type=_data_type(kind), dims=(1,))
+        config.output.add(name=ANSWER, data_type=_data_type("BYTES"), dims=(1,))
+        return pb.ModelConfigResponse(config=config)
+
+    def decode(self, raw: bytes) -> pb.ModelInferRequest:
+        """Parse a message that is not larger than any request."""
+        generator = self._generator
+        if generator.warm:
+            most = most_body_bytes(generator.limits, LARGEST_TEXT_BYTES)
+            if len(raw) > most or WireCount(raw).too_many:
+                raise TooLargeError(
+                    f"the message must have at most {most} bytes, as the model's context allows, "
+                    f"and {MAX_FIELDS} fields; got {len(raw)} bytes"
+                )
+        return parsed(pb.ModelInferRequest, raw)
+
+    def accept(
+        self, request: pb.ModelInferRequest, context: Any, client: str, writer: StreamWriter
+    ) -> Serve:
+        """Check a request of a stream, and return what serves it."""
+        text = self._accepted(request, context, streams=True)
+        if text.request.call.choices.stream:
+            return partial(self._parts, text, client, writer)
+        return partial(self._one_part, text, client)
+
+    async def _infer(self, client: str, context: Any) -> bytes:
+        """Answer with one message. If the call is cancelled, the answer is given up."""
+        async with self._calls.reads.message(client, context) as raw:
+            text = self._accepted(self.decode(raw), context, streams=False)
+        return await self._calls.outlasting(context, self._whole(text, client))
+
+    def _accepted(self, request: pb.ModelInferRequest, context: Any, *, streams: bool) -> Text:
+        generator = self._generator
+        arrived_s = generator.clock()
+        self._check_model(request.model_name, request.model_version)
+        if not generator.warm:
+            generator.begin(arrived_s, USUAL)  # refused and counted
+        text = parse_text_request(request, streams=streams)
+        options = parse_request_options(
+            headers_of(context),
+            generator.options.classes,
+            deadline_s=earliest(context.time_remaining(), text.timeout_s),
+        )
+        metadata = [
+            (b"cache-control", value.encode())
+            for name, value in context.invocation_metadata()
+            if name == "cache-control" and isinstance(value, str)
+        ]
+        return Text(text, options, arrived_s, forbids_caching(metadata), request.ByteSize())
+
+    async def _parts(self, text: Text, client: str, writer: StreamWriter) -> None:
+        connection = Connection(client=client)
+        stream = AnswerStream(writer)
+        connection.stream = lambda _head, _close: stream
+        try:
+            await self._answer(text, connection)
+        finally:
+            writer.listeners.discard(stream)
+
+    async def _one_part(self, text: Text, client: str) -> bytes:
+        response = pb.ModelInferResponse.FromString(await self._whole(text, client))
+        response.parameters["triton_final_response"].bool_param = True
+        return pb.ModelStreamInferResponse(infer_response=response).SerializeToString()
+
+    async def _whole(self, text: Text, client: str) -> bytes:
+        connection = Connection(client=client)
+        bodies: list[bytes] = []
+
+        def take(_head: bytes, body: bytes, _close: bool) -> bool:
+            bodies.append(body)
+            return True
+
+        connection.answer = take
+        await self._answer(text, connection)
+        return bodies[0]
+
+    async def _answer(self, text: Text, connection: Connection) -> None:
+        call, style = text.request.call, text.request.answer
+        encoded = await self._service.encode(call, text.size, connection, text.options.tenant)
+        accepted = Accepted(call, text.options, encoded, text.arrived_s)
+        form = partial(_form, style)
+        await self._service.answer(accepted, form, connection, _no_asgi, fresh=text.fresh)
+
+    def _check_model(self, name: str, version: str) -> None:
+        if name != self._generator.model or version not in ("", VERSION):
+            raise UnknownModelError(
+                f"the model must be {self._generator.model!r}, version {VERSION}, which this "
+                f"server serves; got {name!r:.100}, version {version!r:.20}"
+            )
+
+
+def _form(style: AnswerStyle, call: Call, head: Head, text: ModelText) -> Form:
+    return MessageForm(head, style)
+
+
+def _data_type(kind: str) -> Any:
+    return pb.DataType.Value("TYPE_STRING" if kind == "BYTES" else f"TYPE_{kind}")
+
+
+async def _no_asgi(_: Any) -> None:
+    raise AssertionError("answers are written to their connection")
