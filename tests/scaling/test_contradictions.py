@@ -22,6 +22,8 @@ from headroom.scaling import (
     decide,
 )
 from headroom.scaling.values import Reason
+from headroom.scaling.windows.leaps import overlong
+from headroom.scaling.windows.uneven_shares import understatement
 
 COST = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4)
 START_S, TICK_S = 10_000.0, 2.0
@@ -271,6 +273,69 @@ def test_one_wrong_interval_removes_nothing_in_half_an_hour(
     fleet.run(1, lie)
     fleet.state = State.from_checkpoint(fleet.state.to_checkpoint())
     assert min(one.replicas for one in fleet.run(900)) == 3
+
+
+UNDERSTATED = [(2, 10.6), (3, 19.2), (4, 27.0)]
+"""Replicas, and a rate that all of them are needed for, but not if one of them has half its share.
+"""
+
+
+@pytest.mark.parametrize(
+    "routing",
+    [Routing.RANDOM, Routing.ROUND_ROBIN, Routing.LEAST_IN_FLIGHT, Routing.STICKY],
+)
+@pytest.mark.parametrize(("replicas", "rate_rps"), UNDERSTATED)
+def test_replica_that_hides_half_of_its_requests_from_the_first_page_on_removes_none(
+    replicas: int, rate_rps: float, routing: Routing
+) -> None:
+    fleet = Fleet(rate_rps, replicas, routing)
+    decisions = fleet.run(60, scaled(0.5))
+    assert min(one.replicas for one in decisions) == replicas
+    assert max(one.replicas for one in decisions) <= replicas + 1
+
+
+@pytest.mark.parametrize("routing", [Routing.RANDOM, Routing.LEAST_IN_FLIGHT])
+def test_replicas_that_are_too_many_are_removed_though_one_hides_requests(routing: Routing) -> None:
+    fleet = Fleet(6.0, 3, routing)
+    assert min(one.replicas for one in fleet.run(200, scaled(0.7))) < 3
+
+
+def test_slow_replica_with_half_of_the_requests_hides_none_where_routing_sees_load() -> None:
+    """It works as long as the others: routing gave it fewer requests for that."""
+    fleet = Fleet(14.0, 3, Routing.LEAST_IN_FLIGHT)
+    fleet.shares = [0.5, 1.25, 1.25]
+    ready = [
+        Pod(uid=f"pod-{number}", state=PodState.READY, created_s=1.0, ready_s=2.0)
+        for number in range(3)
+    ]
+    fleet.run(30)
+    assert understatement(fleet.policy, fleet.state.windows, ready, None, 30.0) > 1.1
+    busy = Fleet(14.0, 3, Routing.LEAST_IN_FLIGHT)
+    busy.shares = fleet.shares
+    busy.run(30, seconds(2.5))
+    assert understatement(busy.policy, busy.state.windows, ready, None, 30.0) == 1.0
+
+
+@pytest.mark.parametrize("rate_rps", [1.5, 6.0, 24.0])
+def test_replica_whose_executions_were_in_ms_at_first_moves_no_cost_when_they_are_not(
+    rate_rps: float,
+) -> None:
+    fleet = Fleet(rate_rps, 3)
+    decisions = fleet.run(9, seconds(1e-3)) + fleet.run(30)
+    assert min(one.replicas for one in decisions) >= (3 if rate_rps > 18.0 else 1)
+    assert max(one.replicas for one in decisions) <= 4
+    assert fleet.state.cost is not None
+    assert fleet.state.cost.full_batch_rps == pytest.approx(COST.full_batch_rps, rel=0.1)
+
+
+def test_batches_that_last_longer_than_their_requests_teach_nothing() -> None:
+    fleet = Fleet()
+    fleet.run(3)
+    fleet.run(1, lambda true: replace(true, batch_seconds=true.batch_seconds + 30.0))
+    assert overlong(fleet.state.windows) == {"pod-0"}
+    assert fleet.state.learner.speeds.sums["pod-0"][3] < 15.0
+    assert fleet.state.cost is not None
+    assert fleet.state.cost.batch_s(1) == pytest.approx(0.21, rel=0.02)
 
 
 def test_fleet_without_contradictions_changes_no_state() -> None:

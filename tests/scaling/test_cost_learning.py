@@ -346,3 +346,16 @@ def test_speed_factors_within_chance_are_one(cv: float, seed: int) -> None:
         executed = [one._replace(replica=name) for name, (one,) in zip("abcd", ticks, strict=True)]
         learner = learner.observe(executed, 2.0, learner.fit(SILENT))
         assert learner.speeds.factors == {}
+
+
+def test_replica_that_claims_a_thousandth_of_the_time_teaches_no_cost_afterwards() -> None:
+    """Its factor is no measure of its speed: what it reports later is not divided by it."""
+    claim = Claim(max_batch=8, cost=TRUE)
+    lies = [[ran(1.0, 1.0, 0.00021), ran(1.0, 1.0, 0.21, "b"), ran(1.0, 1.0, 0.21, "c")]] * 12
+    truth = [[ran(1.0, 1.0, 0.21), ran(1.0, 1.0, 0.21, "b"), ran(1.0, 1.0, 0.21, "c")]] * 30
+    learner = taught(CostLearner(), claim, lies)
+    assert learner.speeds.incredible == {"a"}
+    assert learner.speeds.pooled(["a", "b", "c"]) == 1.0
+    for tick in truth:
+        learner = taught(learner, claim, [tick])
+        assert fitted(learner, claim).batch_s(1) == pytest.approx(0.21, rel=0.15)

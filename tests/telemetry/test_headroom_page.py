@@ -196,6 +196,15 @@ def test_counter_that_falls_alone_is_rejected_until_the_page_before_is_old() -> 
     assert pages.then(fallen, time_s=140.0) is not None
 
 
+def test_seconds_that_fall_alone_are_rejected() -> None:
+    """A lone fall is a wrong page; what came after it would be an execution of hours."""
+    true = page(model="resnet", served=1010)
+    name = 'headroom_execution_duration_seconds_sum{model="resnet"}'
+    (line,) = [line for line in true.splitlines() if line.startswith(name)]
+    with pytest.raises(InvalidMetric, match=r"seconds_sum must not fall while .* rises; got 0.5"):
+        Pages().then(true.replace(line, f"{name} 0.5"))
+
+
 def test_bucket_that_falls_alone_is_rejected() -> None:
     with pytest.raises(InvalidMetric, match="duration_seconds_bucket must not fall in one bucket"):
         Pages().then(page(model="resnet", served=1010, late=500))

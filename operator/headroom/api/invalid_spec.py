@@ -6,12 +6,18 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
 _SHOWN = 80
+_NAMED, _LONGEST_FIELD = 32, 256
+"""A condition's message has at most 32 768 characters."""
+_LEVELS = 8
+"""Of nested values."""
+_LARGEST_SHOWN = 10**_SHOWN
 _CONFIDENTIAL = frozenset({"args", "env", "podTemplate", "value"})
 """Fields that may contain secrets, with everything below: more people read a status than a spec."""
 _ABSENT = "nothing"
@@ -27,7 +33,10 @@ class Problem:
 
     def __str__(self) -> str:
         """Render as one clause of a message."""
-        return f"{self.field}: {self.rule}, got {self.got}"
+        field = self.field
+        if len(field) > _LONGEST_FIELD:
+            field = f"{field[:_LONGEST_FIELD]}…"
+        return f"{field}: {self.rule}, got {self.got}"
 
 
 class InvalidSpec(ValueError):  # noqa: N818  (named by what the caller does next: report it as this reason)
@@ -35,7 +44,10 @@ class InvalidSpec(ValueError):  # noqa: N818  (named by what the caller does nex
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("; ".join(str(problem) for problem in self.problems))
+        named = [str(problem) for problem in self.problems[:_NAMED]]
+        if len(self.problems) > _NAMED:
+            named.append(f"and {len(self.problems) - _NAMED} more")
+        super().__init__("; ".join(named))
 
 
 def problems_of(error: ValidationError, root: str) -> tuple[Problem, ...]:
@@ -78,11 +90,23 @@ _KINDS: Mapping[type, str] = {
 }
 
 
-def _open(value: Any) -> Any:
-    """Replace values that may be confidential."""
+def _open(value: Any, levels: int = _LEVELS) -> Any:
+    """Replace values that may be confidential, and leave out what is not shown anyway."""
+    if isinstance(value, str):
+        return value[: _SHOWN + 1]
+    if isinstance(value, int) and abs(value) > _LARGEST_SHOWN:
+        return "a number of more than 80 digits"
+    if not isinstance(value, dict | list | tuple):
+        return value
+    if levels == 0:
+        return "…"
     if isinstance(value, dict):
-        return {k: "…" if k in _CONFIDENTIAL else _open(v) for k, v in value.items()}
-    return [_open(one) for one in value] if isinstance(value, list | tuple) else value
+        first = islice(value.items(), _SHOWN)
+        return {
+            _open(key): "…" if key in _CONFIDENTIAL else _open(inner, levels - 1)
+            for key, inner in first
+        }
+    return [_open(inner, levels - 1) for inner in value[:_SHOWN]]
 
 
 def _path(root: str, location: tuple[int | str, ...]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
@@ -188,6 +190,39 @@ class PodTemplate(Value):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
+MOST_LEVELS = 64
+"""Of objects and lists in a pod template: Kubernetes itself has a dozen."""
+
+
+def _written_plainly(value: object) -> object:
+    """Refuse what no manifest can contain, although the schema preserves unknown fields."""
+    level: list[object] = [value]
+    for _ in range(MOST_LEVELS):
+        inner: list[object] = []
+        for one in level:
+            if isinstance(one, Mapping):
+                inner += (*one.keys(), *one.values())
+            elif isinstance(one, list | tuple):
+                inner += one
+            elif not _is_plain(one):
+                raise PydanticCustomError("plain", "must contain only texts, numbers and booleans")
+        if not inner:
+            return value
+        level = inner
+    raise PydanticCustomError(
+        "levels", "must have at most {most} levels of objects and lists", {"most": MOST_LEVELS}
+    )
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether JSON has this value: a text of Unicode characters, a finite number."""
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+    if isinstance(value, int):
+        return abs(value) < 2**64
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 def _port_of(given: Mapping[str, Any]) -> int:
     """Return the profile's port; `custom` has none, and the schema rejects unknown profiles."""
     profile = PROFILES.get(str(given.get("profile")))
@@ -248,7 +283,7 @@ class Runtime(Value):
     must not be set here."""
     resources: Resources = Resources()
     """Compute resources of the server's container; accelerators belong in `spec.accelerator`."""
-    pod_template: PodTemplate = PodTemplate()
+    pod_template: Annotated[PodTemplate, BeforeValidator(_written_plainly)] = PodTemplate()
     """Merged into the generated pod template: nodeSelector, tolerations, volumes, sidecars."""
 
     @property

@@ -24,8 +24,9 @@ from headroom.scaling.values import (
     Routing,
     Signals,
 )
-from headroom.scaling.windows.leaps import crowded
+from headroom.scaling.windows.leaps import crowded, overlong
 from headroom.scaling.windows.signals import backlogs, shared_queue
+from headroom.scaling.windows.uneven_shares import understatement
 
 
 def restart_hold_on_manual_scale_up(state: State, observation: Observation) -> State:
@@ -51,8 +52,9 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
     doubted = state.replacer.doubted | crowded(windows)
     executed = windows.executed()
-    if contradictions.found:
-        executed = [one for one in executed if one.replica not in contradictions.found]
+    ignored = contradictions.found.keys() | overlong(windows)
+    if ignored:
+        executed = [one for one in executed if one.replica not in ignored]
     learner = state.learner.observe(executed, elapsed_s, state.cost, doubted)
     learner = learner.only(windows.last.keys())
     starts = state.cold_starts.observe(
@@ -93,6 +95,17 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
         ready_since_s=observation.now_s if moved else state.ready_since_s,
     )
     return state, counts
+
+
+def understatement_of(policy: Policy, state: State, observation: Observation) -> float:
+    """Return how many times the counted requests may have arrived, if one replica hides some."""
+    return understatement(
+        policy,
+        state.windows,
+        [pod for pod in observation.pods if pod.state is PodState.READY],
+        None if state.connections.last_s is None else state.connections.number,
+        state.windows.watched_s(observation.now_s, policy.stable_window_s),
+    )
 
 
 def _ready(observation: Observation) -> list[str]:

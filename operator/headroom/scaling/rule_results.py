@@ -45,8 +45,12 @@ def evaluate_rules(
     backlogs: Sequence[int],
     hidden: Recommendation | None = None,
     margin: Margin = NO_MARGIN,
+    understated: float = 1.0,
 ) -> RuleResults:
-    """Evaluate every rule whose inputs are known."""
+    """Evaluate every rule whose inputs are known.
+
+    `understated` times the counted requests may arrive: a removal must leave enough for them.
+    """
     tuning, rate_rps = policy.tuning, signals.arrival_rps.value
     rules: dict[Component, Recommendation | None] = {}
     removal = sufficient = carries = 0
@@ -55,7 +59,9 @@ def evaluate_rules(
         carries = _carries(policy, rate_rps, tail, target_s)
         sufficient = max(carries, _burst(policy, expected, tail, target_s))
         if tuning.has(Component.REMOVAL_MARGIN):
-            removal = recommenders.for_removal(policy, tail, expected.most, target_s)
+            removal = recommenders.for_removal(
+                policy, tail, expected.most.times(understated), target_s
+            )
     by_arrivals = _most(rule for component, rule in rules.items() if tuning.has(component))
     if tuning.has(Component.MARGIN):
         rules[Component.MARGIN] = recommenders.for_error_budget(margin, by_arrivals)

@@ -193,7 +193,7 @@ def _in_flight(reading: Reading) -> float:
     return (reading.waiting or 0.0) + (reading.running or 0.0)
 
 
-_COUNTERS = ("arrived", "answered", "missed", "batches", "batch_items")
+_COUNTERS = ("arrived", "answered", "missed", "batches", "batch_items", "batch_seconds")
 CONTRADICTED_S = 120.0
 """After this the page before explains nothing any more, and a new one is read as it is."""
 

@@ -132,7 +132,7 @@ class CostLearner:
             variation = variation.interrupted(fast)
         every, factors = usual, self.speeds.factors
         known_cv = self.variation.cv if self.variation.known else None
-        doubted |= outlying(every, expected, factors, known_cv)
+        doubted |= outlying(every, expected, factors, known_cv) | self.speeds.incredible
         if doubted:
             usual = [one for one in every if one.replica not in doubted]
         variation = variation.observe(usual, expected, fade, factors)

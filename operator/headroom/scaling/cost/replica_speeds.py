@@ -146,9 +146,18 @@ class ReplicaSpeeds:
             if step > 1
         )
 
+    @property
+    def incredible(self) -> frozenset[str]:
+        """The replicas that claim to be too fast: they teach no cost and count as usual ones."""
+        if not self.factors or min(self.factors.values()) * EXTREME > 1.0:
+            return frozenset()
+        return frozenset(one for one, factor in self.factors.items() if factor * EXTREME <= 1.0)
+
     def _factors_of(self, replicas: Iterable[str]) -> list[float]:
-        factors = self.factors
-        return [factors[one] for one in replicas if one in factors] if factors else []
+        if not self.factors:
+            return []
+        known = [self.factors[one] for one in replicas if one in self.factors]
+        return [1.0 if one * EXTREME <= 1.0 else one for one in known]
 
     def only(self, replicas: AbstractSet[str]) -> ReplicaSpeeds:
         """Return the speeds without other replicas."""

@@ -35,6 +35,16 @@ class Rates:
     occasion: str = ""
     """What determines the rates, for people, if it is neither the present rate nor an analog."""
 
+    def times(self, factor: float) -> Rates:
+        """Return the expectation if so many times the counted requests arrive."""
+        if factor == 1.0:
+            return self
+        return Rates(
+            for_ceiling_rps=factor * self.for_ceiling_rps,
+            for_latency_rps=factor * self.for_latency_rps,
+            occasion=self.occasion,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:

@@ -10,13 +10,22 @@ restart.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from headroom.scaling.values import CostModel, PodSample
-from headroom.scaling.windows.counter_series import ARRIVALS, BATCH_ITEMS, BATCH_SECONDS, Vector
+from headroom.scaling.windows.counter_series import (
+    ARRIVALS,
+    BATCH_ITEMS,
+    BATCH_SECONDS,
+    BATCHES,
+    LATENCY,
+    MISSED,
+    Vector,
+)
 from headroom.scaling.windows.sliding_windows import Windows
 
 HIGH, HIGH_CAPACITIES, CATCHES_UP = 3.0, 2.0, 1.5
@@ -24,6 +33,7 @@ HIGH_SLOTS = 64.0
 """A server may have more workers than it says, and become slow: it is replaced, not held out."""
 CROWDED, FEWEST_ANSWERED = 2.0, 8.0
 _QUIET_S = 12.0
+_LEAST_S = 1e-9
 
 
 def may_leap(before: Windows, after: Windows, cost: CostModel) -> bool:
@@ -65,6 +75,37 @@ def crowded(windows: Windows) -> frozenset[str]:
         for uid, one in zip(columns, each.tolist(), strict=True)
         if one > CROWDED * max(usual, 1.0)
     )
+
+
+def overlong(windows: Windows) -> frozenset[str]:
+    """Return the replicas whose batches took longer than their requests can have, unlike others'.
+
+    No batch lasts longer than a request in it, and the histogram bounds what requests lasted; those
+    still in flight allow for a batch each. Worked: 14 requests of at most 0.5 s, and 15 s of
+    batches: the counters were wrong before, or are now, and teach neither cost nor speed.
+    """
+    added, bounds_s = windows.series.added, windows.bounds_s
+    if len(windows.series.columns) < 2 or len(bounds_s) < 2:
+        return frozenset()
+    counts, seconds = added[:, LATENCY:], added[:, BATCH_SECONDS]
+    last = len(bounds_s) - (2 if math.isinf(bounds_s[-1]) else 1)
+    lasted_s = counts[:, last] * bounds_s[last] - counts[:, :last] @ np.diff(bounds_s[: last + 1])
+    over = seconds > lasted_s
+    if not over.any():
+        return frozenset()
+    over &= (counts[:, -1] <= counts[:, last]) & (added[:, MISSED] <= 0.0)
+    shares = seconds / np.maximum(lasted_s, _LEAST_S)
+    usual = float(np.sort(shares)[(len(shares) - 1) // 2])
+    over &= shares > CROWDED * usual
+    found = set()
+    for uid, column in windows.series.columns.items():
+        sample = windows.last.get(uid)
+        if not over[column] or sample is None or sample.generation is not None:
+            continue
+        mean_s = seconds[column] / max(1.0, added[column, BATCHES])
+        if seconds[column] > lasted_s[column] + (sample.waiting + sample.running + 1.0) * mean_s:
+            found.add(uid)
+    return frozenset(found)
 
 
 class _Work(NamedTuple):
