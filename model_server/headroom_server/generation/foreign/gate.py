@@ -197,8 +197,8 @@ class Gate:
         self._held_tokens += len(sequence.tokens)
         sequence.charged = work_tokens(sequence.remaining, state.expected_left(sequence))
         state.shares.serve(tenant, sequence.charged)
-        state.shares.forget({*state.interactive.by_tenant, *state.batch.by_tenant})
-        line.account_changed(tenant)
+        state.shares.forget({name for one in state.lines for name in one.by_tenant})
+        state.account_changed(tenant)
 
     def _first(self, sequence: LiveSequence, cached_tokens: int, now_s: float) -> None:
         sequence.first_token_s = now_s
@@ -224,5 +224,4 @@ class Gate:
             tenant, prompt = sequence.request.tenant, len(sequence.request.prompt)
             done = work_tokens(prompt - sequence.cached_tokens, sequence.generated)
             state.shares.correct(tenant, done - sequence.charged)
-            state.interactive.account_changed(tenant)
-            state.batch.account_changed(tenant)
+            state.account_changed(tenant)

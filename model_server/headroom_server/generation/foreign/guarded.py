@@ -35,7 +35,7 @@ class GuardedGate:
         """Return the counts of one instant."""
         with self.lock:
             gate, state, blocks = self.gate, self.gate.state, self.gate.limits.blocks
-            lines = (state.interactive, state.batch)
+            lines = state.lines
             used = round((self._last.used_share or 0.0) * blocks)
             computing = sum(one.remaining for one in state.prefilling)
             return EngineStatistics(

@@ -115,7 +115,7 @@ class Admission:
         state = self._state
         if not state.cost.known:
             return None
-        return state.cost.prompt_s(1) * state.interactive.tokens
+        return state.cost.prompt_s(1) * (state.interactive.tokens + state.long.tokens)
 
     def _margin(self, priority: int) -> DeadlineMargin:
         return self._margins.get(priority) or DeadlineMargin()
@@ -144,10 +144,10 @@ class Admission:
     def _check_room(self, request: GenerationRequest) -> None:
         self.check_count(request.tenant, 1, batch_class=request.batch_class)
         state, options = self._state, self._state.options
-        line, other = state.interactive, state.batch
-        if not line.count + other.count:
+        lines = state.lines
+        if not any(line.count for line in lines):
             return  # a short bound must not exclude a long prompt
-        tenant, own, tokens = request.tenant, len(request.prompt), line.tokens + other.tokens
+        tenant, own, tokens = request.tenant, len(request.prompt), sum(one.tokens for one in lines)
         share = BATCH_SHARE if request.batch_class else 1.0
         most_tokens = int(share * options.max_waiting_tokens)
         free_tokens = most_tokens - tokens
@@ -155,7 +155,7 @@ class Admission:
             self._refuse(f"at most {most_tokens} tokens may wait")
         if own > free_tokens + state.memory.tokens - state.running_tokens:
             self._refuse("running and waiting requests have too many tokens")
-        if own + line.tokens_of(tenant) + other.tokens_of(tenant) > free_tokens:
+        if own + sum(line.tokens_of(tenant) for line in lines) > free_tokens:
             self._refuse("a tenant may wait with at most as many tokens as are free")
 
     def _refuse(self, why: str) -> None:

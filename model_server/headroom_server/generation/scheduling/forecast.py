@@ -2,7 +2,8 @@
 
 The first token waits for the slowest of three: the time of the prompts before it and its own, at
 the share of an iteration that prompts get; a seat; and memory. Seats and memory come from answers
-that end: `running` answers of the mean length take `length * iteration` seconds each.
+that end: `running` answers of the mean length take `length * iteration` seconds each. Prompts that
+are served apart (`pace`) wait for the time of their own kind only.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headroom_server.generation.scheduling.iteration_cost import Features
-from headroom_server.generation.scheduling.pace import ALONE, PROMISE_USED, share_of_prompts
+from headroom_server.generation.scheduling.pace import (
+    ALONE,
+    FINISHING_EXTRA,
+    LONG_SHARE,
+    PROMISE_USED,
+    pace_of_long,
+    share_of_prompts,
+)
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import MEMORY_SHARE, PACE_USED, SchedulerState
 
@@ -25,7 +33,7 @@ class Ahead(NamedTuple):
     tokens: int
     """Tokens that those will hold."""
     work_s: float
-    """Time of all prompts, also of those that run."""
+    """Time of all prompts that share its time, also of those that run."""
 
 
 class Forecast(NamedTuple):
@@ -37,22 +45,25 @@ class Forecast(NamedTuple):
 
 def ahead_of(sequence: LiveSequence, state: SchedulerState, *, exact: bool) -> Ahead:
     """Return what is served before a sequence; not exact: at most so much, without a search."""
-    cost, place = state.cost, sequence.place_s
+    cost, place, apart = state.cost, sequence.place_s, state.long_apart
     work_s = sum(
         cost.prompt_s(one.remaining, one.computed)
         for one in state.prefilling
-        if not exact or one.place_s <= place
+        if (not exact or one.place_s <= place) and not (apart and one.long is not sequence.long)
     )
-    line = state.interactive
-    if not exact:
-        mean = line.tokens // line.count if line.count else 0
-        return Ahead(line.count, line.tokens, work_s + line.count * cost.prompt_s(mean))
     count = tokens = 0
-    for one in line:
-        if one.place_s <= place:
-            count += 1
-            tokens += len(one.tokens)
-            work_s += cost.prompt_s(len(one.tokens))
+    for line in (state.interactive, state.long):
+        shares_time = not apart or line is state.line_of(sequence)
+        if exact:
+            before = [len(one.tokens) for one in line if one.place_s <= place]
+            count += len(before)
+            tokens += sum(before)
+            work_s += sum(map(cost.prompt_s, before)) if shares_time else 0.0
+        elif line.count:
+            count += line.count
+            tokens += line.tokens
+            mean_s = cost.prompt_s(line.tokens // line.count)
+            work_s += line.count * mean_s if shares_time else 0.0
     return Ahead(count, tokens, work_s)
 
 
@@ -69,7 +80,14 @@ def forecast(
     base_s = cost.seconds(Features(0, state.running, state.context_tokens))
     own_s = cost.prompt_s(own_tokens, len(sequence.tokens) - own_tokens)
     work_s = ahead.work_s + own_s
-    share = _share(base_s, work_s, own_s, state, due_within_s)
+    apart = state.long_apart
+    if apart and sequence.long:
+        room_s = pace_of_long(base_s, state.long_contexts_s, 0.0).partial_s
+        share = room_s / ((1.0 + FINISHING_EXTRA / 2.0) * base_s + room_s)
+    else:
+        if apart and (state.long.count or any(one.long for one in state.prefilling)):
+            base_s *= 1.0 + LONG_SHARE
+        share = _share(base_s, work_s, own_s, state, due_within_s)
     iteration_s = base_s / (1.0 - share) if work_s > base_s else base_s + work_s
     finish_s = iteration_s * state.lengths.expected() / running
     seat_s = finish_s * max(0, ahead.requests + 1 - free_seats(state))

@@ -8,6 +8,8 @@ Every iteration delays the answers that are being decoded. Without prompts it ta
   (`STRETCH`), and with the time until first tokens are due.
 - A short prompt that can be finished now may take as long as the iteration itself: that is less
   than another iteration would cost it.
+- Long prompts among usual ones get `LONG_SHARE` of an iteration's time without them, whatever
+  waits; what the contexts of their answers cost is part of it.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ DUE_USED = 0.4
 ALONE = 4.0
 """Without decodes, prompts take this multiple of an iteration's constant: 80 % of the time."""
 LEAST_PROGRESS = 0.05
+LONG_SHARE = 0.2
 FINISHING_EXTRA = 0.5
 """Short prompts may prolong an iteration by this share of its decodes, whatever long ones take."""
 
@@ -60,6 +63,16 @@ def pace(
     share = share_of_prompts(base_s, backlog_s, waited_s, own_s, due_within_s)
     partial_s = base_s * share / (1.0 - share)
     return Pace(partial_s, max(base_s, partial_s + FINISHING_EXTRA * base_s))
+
+
+def pace_of_long(base_s: float, contexts_s: float, spent_s: float) -> Pace:
+    """Return the pace of long prompts, in an iteration that has spent `spent_s` on others.
+
+    Of `base_s`, `contexts_s` are for answers to long prompts.
+    """
+    usual_s = base_s - contexts_s
+    room_s = max(LEAST_PROGRESS * usual_s, LONG_SHARE * usual_s - contexts_s)
+    return Pace(spent_s + room_s, spent_s + room_s)
 
 
 def share_of_prompts(

@@ -1,4 +1,8 @@
-"""PURE. The prompts of an iteration: in order of service, within their pace."""
+"""PURE. The prompts of an iteration: in order of service, within their pace.
+
+While usual requests run or wait, long prompts are served apart: after the others, from a time of
+their own, so that their number changes nothing for the others.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import math
 from headroom_server.generation.scheduling.decode_plan import last_protected
 from headroom_server.generation.scheduling.forecast import free_seats
 from headroom_server.generation.scheduling.iteration_cost import Features
-from headroom_server.generation.scheduling.pace import Pace, pace
+from headroom_server.generation.scheduling.pace import Pace, pace, pace_of_long
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState, order
 from headroom_server.generation.values import Chunk
@@ -18,6 +22,7 @@ LEAST_CHUNK = 16
 """Smaller parts of a prompt are not worth an iteration's attention, unless nothing else runs."""
 
 
+MUCH_SHORTER = 4
 HELD_SHARE = 0.5
 """Of the time for prompts, what a long prompt whose turn it is keeps while others are served."""
 
@@ -34,30 +39,40 @@ class PromptFill:
         self.prompt_tokens = 0
         self.products = 0.0
         self.chunks_added = 0
+        self.apart = state.long_apart
+        """Whether long prompts are served apart."""
+        self.long = False
+        """Whether they are served now."""
         self.seen: set[int] = set()
         self.computing: set[bytes] = set()
         """Names of blocks that this iteration computes."""
 
     def fill(self, due_within_s: float | None) -> None:
         """Take prompts in order of service."""
-        state = self.state
-        head = self._head()
-        first = min((one for one in (*state.prefilling[:1], head) if one), key=order, default=None)
+        self._serve(due_within_s)
+        if self.apart:
+            self.long = True
+            self._serve(due_within_s)
+
+    def _serve(self, due_within_s: float | None) -> None:
+        running, head = self._running(), self._head()
+        first = min((one for one in (*running[:1], head) if one), key=order, default=None)
         if first is None:
             return
         whole, at, may_start = self._pace(first, due_within_s), 0, True
-        held = self._held(first, whole)
+        held = self._held(first, whole, running)
         budget = whole if held is None else self._beside(held, whole)
         while self.room > 0:
             head = self._head() if may_start else None
-            current = state.prefilling[at] if at < len(state.prefilling) else None
+            current = running[at] if at < len(running) else None
             if head is not None and (current is None or order(head) < order(current)):
                 if not self._size(head, budget):  # its turn comes; a short one may still fit
                     head = self._short(head, budget)
                 may_start = head is not None and self._start(head)
                 if head is not None and may_start:
                     self._add(head, budget)
-                    at += state.prefilling.index(head) <= at
+                    running = self._running()
+                    at += running.index(head) <= at
                 continue
             if current is None:
                 break
@@ -67,16 +82,26 @@ class PromptFill:
         if held is not None:
             self._add(held, whole)
 
-    def _held(self, first: LiveSequence, budget: Pace) -> LiveSequence | None:
+    def _running(self) -> list[LiveSequence]:
+        """Return the prompts that are being computed and served now, in order of service."""
+        prefilling = self.state.prefilling
+        return [one for one in prefilling if one.long is self.long] if self.apart else prefilling
+
+    def _held(
+        self, first: LiveSequence, budget: Pace, running: list[LiveSequence]
+    ) -> LiveSequence | None:
         """Return the first prompt if it runs and does not end now, while others wait behind it.
 
         Then the others are served first, from what it does not need to progress: a short prompt
-        does not wait until a long one is complete.
+        does not wait until a long one is complete. Long ones wait for each other: two that share
+        their time would both be late.
         """
-        state = self.state
-        if first is not (state.prefilling or (None,))[0] or not self.state.cost.known:
+        if first is not (running or (None,))[0] or not self.state.cost.known:
             return None
-        others = len(state.prefilling) > 1 or self._head() is not None
+        other = running[1] if len(running) > 1 else self._head()
+        others = other is not None
+        if self.long and other is not None:
+            others = MUCH_SHORTER * other.remaining < first.remaining
         return first if others and self._size(first, budget) < first.remaining else None
 
     def _beside(self, held: LiveSequence, budget: Pace) -> Pace:
@@ -87,7 +112,14 @@ class PromptFill:
 
     def _head(self) -> LiveSequence | None:
         state = self.state
+        if self.long:
+            return state.long.first()
         head = state.interactive.first()
+        if state.long.count:
+            if not self.apart:
+                heads = (head, state.long.first())
+                head = min((one for one in heads if one is not None), key=order)
+            return head  # and none of the batch class
         return state.batch.first() if head is None else head
 
     def _pace(self, first: LiveSequence, due_within_s: float | None) -> Pace:
@@ -95,10 +127,14 @@ class PromptFill:
         if not cost.known:
             self.room = min(self.room, UNKNOWN_TOKENS)
             return Pace(math.inf, math.inf)
-        decodes = len(self.chunks)
-        tokens = state.interactive.tokens + sum(one.remaining for one in state.prefilling)
+        decodes = len(self.chunks) - self.chunks_added
+        base_s = cost.seconds(Features(0, decodes, state.context_tokens))
+        if self.long:
+            return pace_of_long(base_s, state.long_contexts_s, self.spent_s)
+        waiting = state.interactive.tokens + (0 if self.apart else state.long.tokens)
+        tokens = waiting + sum(one.remaining for one in self._running())
         return pace(
-            cost.seconds(Features(0, decodes, state.context_tokens)),
+            base_s,
             decoding=bool(decodes),
             promised_s=state.options.time_per_token_s,
             backlog_s=cost.prompt_s(1) * tokens,
@@ -128,16 +164,27 @@ class PromptFill:
     def _start(self, head: LiveSequence) -> bool:
         """Start a waiting sequence if a seat and memory are left; batch ones give theirs."""
         state, memory = self.state, self.state.memory
+        seats, blocks = self._owed(head)
         while True:
             prefix = memory.prefix(head)
             needed = memory.new_blocks(head, prefix)
-            if free_seats(state) > 0 and state.memory_admits(head, needed):
+            if free_seats(state) > seats and state.memory_admits(head, needed + blocks):
                 state.start(head, prefix)
                 if head.started_s is None:
                     head.started_s = self.now_s
                 return True
             if head.request.batch_class or not self._preempt_batch():
                 return False
+
+    def _owed(self, head: LiveSequence) -> tuple[int, int]:
+        """Return the seats and blocks of the long prompt that comes before `head`, if one waits."""
+        state = self.state
+        if not self.apart or self.long or any(one.long for one in state.prefilling):
+            return 0, 0
+        long = state.long.first()
+        if long is None or order(head) < order(long):
+            return 0, 0
+        return 1, state.memory.new_blocks(long, state.memory.prefix(long))
 
     def _preempt_batch(self) -> bool:
         state = self.state

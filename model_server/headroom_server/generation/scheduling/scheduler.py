@@ -79,8 +79,11 @@ class Scheduler:
         if request.key in state.live:
             raise ValueError(f"the key of a request must be unique; {request.key} is in use")
         check_valid(request, state.limits)
-        prompt_s = state.cost.prompt_s(len(request.prompt))
-        sequence = LiveSequence(request, place_s(request, prompt_s))
+        size, cost = len(request.prompt), state.cost
+        prompt_s = cost.prompt_s(size)
+        long = state.prompts.long(size, prompt_s, cost.base_s)
+        state.prompts.record(size)
+        sequence = LiveSequence(request, place_s(request, prompt_s), long=long)
         try:
             self._admission.check(sequence, now_s)
         except RefusedError:
@@ -218,7 +221,7 @@ class Scheduler:
         """Counts since the start and the present state."""
         state = self._state
         pool = state.memory.pool
-        waiting = state.interactive.tokens + state.batch.tokens
+        waiting = sum(line.tokens for line in state.lines)
         return GenerationStatistics(
             **state.totals,
             xx=tuple(state.sums.xx),
@@ -227,7 +230,7 @@ class Scheduler:
             used_blocks=pool.used,
             cached_blocks=pool.cached,
             free_blocks=pool.available - pool.cached,
-            waiting_requests=state.interactive.count + state.batch.count,
+            waiting_requests=sum(line.count for line in state.lines),
             waiting_tokens=waiting + sum(one.remaining for one in state.prefilling),
             prefilling_sequences=len(state.prefilling),
             decoding_sequences=len(state.decoding),
@@ -265,8 +268,7 @@ class Scheduler:
             tenant, prompt = sequence.request.tenant, len(sequence.request.prompt)
             done = work_tokens(prompt - sequence.cached_tokens, sequence.generated)
             state.shares.correct(tenant, done - sequence.charged)
-            state.interactive.account_changed(tenant)
-            state.batch.account_changed(tenant)
+            state.account_changed(tenant)
 
     def _release_all(self, sequences: Sequence[LiveSequence]) -> None:
         for sequence in sequences:

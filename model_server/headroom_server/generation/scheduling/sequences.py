@@ -23,12 +23,14 @@ class LiveSequence:
 
     __slots__ = (
         "acceptance", "blocks", "cached_tokens", "charged", "computed", "digests",
-        "first_token_s", "grown_tokens", "left", "lookup", "phase", "place_s", "plain",
+        "first_token_s", "grown_tokens", "left", "long", "lookup", "phase", "place_s", "plain",
         "preemptions", "proposed", "request", "started_s", "tokens",
     )  # fmt: skip
 
-    def __init__(self, request: GenerationRequest, place_s: float) -> None:
+    def __init__(self, request: GenerationRequest, place_s: float, *, long: bool = False) -> None:
         self.request = request
+        self.long = long
+        """Whether its prompt gets only what long prompts may take of an iteration."""
         self.tokens: list[int] = list(request.prompt)
         self.phase = Phase.WAITING
         self.place_s = place_s

@@ -10,6 +10,7 @@ from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.output_lengths import OutputLengths
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
 from headroom_server.generation.scheduling.tenant_shares import TenantShares, work_tokens
+from headroom_server.generation.scheduling.usual_prompts import UsualPrompts
 from headroom_server.generation.scheduling.waiting_line import WaitingLine
 from headroom_server.generation.values import GenerationLimits
 
@@ -32,7 +33,11 @@ class SchedulerState:
         )
         self.shares = TenantShares()
         self.interactive = WaitingLine(self.shares)
+        self.long = WaitingLine(self.shares)
+        """Interactive requests with long prompts."""
         self.batch = WaitingLine(self.shares)
+        self.lines = (self.interactive, self.long, self.batch)
+        self.prompts = UsualPrompts()
         self.cost = IterationCost()
         self.lengths = OutputLengths()
         self.live: dict[int, LiveSequence] = {}
@@ -42,6 +47,8 @@ class SchedulerState:
         self.decoding: dict[int, LiveSequence] = {}
         self.context_tokens = 0
         """Tokens of the decoding sequences."""
+        self.long_decoding: dict[int, LiveSequence] = {}
+        """Those of the decoding sequences that have long prompts."""
         self.sums = CostSums()
         """All iterations, unweighted."""
         self.totals: dict[str, int] = {}
@@ -54,7 +61,32 @@ class SchedulerState:
 
     def line_of(self, sequence: LiveSequence) -> WaitingLine:
         """Return the line in which the sequence waits."""
-        return self.batch if sequence.request.batch_class else self.interactive
+        if sequence.request.batch_class:
+            return self.batch
+        return self.long if sequence.long else self.interactive
+
+    @property
+    def long_apart(self) -> bool:
+        """Whether there are usual requests, which the long ones must not slow down.
+
+        With a promised time per token that bounds all prompts together.
+        """
+        if self.options.time_per_token_s is not None or not self.cost.known:
+            return False
+        return (
+            len(self.decoding) > len(self.long_decoding)
+            or bool(self.interactive.count)
+            or any(not one.long for one in self.prefilling)
+        )
+
+    @property
+    def long_contexts_s(self) -> float:
+        """Time that the answers to long prompts add to an iteration."""
+        long, cost = self.long_decoding, self.cost
+        if not long:
+            return 0.0
+        contexts = sum(len(one.tokens) for one in long.values())
+        return cost.per_decode_s * len(long) + cost.per_context_s * contexts
 
     @property
     def running(self) -> int:
@@ -83,8 +115,8 @@ class SchedulerState:
             tenant = sequence.request.tenant
             sequence.charged = work_tokens(sequence.remaining, self.expected_left(sequence))
             self.shares.serve(tenant, sequence.charged)
-            self.shares.forget({*self.interactive.by_tenant, *self.batch.by_tenant})
-            line.account_changed(tenant)
+            self.shares.forget({name for one in self.lines for name in one.by_tenant})
+            self.account_changed(tenant)
             sequence.cached_tokens = sequence.computed
         self.count("cached_prompt_tokens", sequence.computed)
         insort(self.prefilling, sequence, key=order)
@@ -94,6 +126,8 @@ class SchedulerState:
         self.prefilling.remove(sequence)
         sequence.phase = Phase.DECODE
         self.decoding[sequence.key] = sequence
+        if sequence.long:
+            self.long_decoding[sequence.key] = sequence
         self.context_tokens += len(sequence.tokens)
 
     def withdraw(self, sequence: LiveSequence) -> None:
@@ -104,6 +138,7 @@ class SchedulerState:
             self.prefilling.remove(sequence)
         elif sequence.phase is Phase.DECODE:
             del self.decoding[sequence.key]
+            self.long_decoding.pop(sequence.key, None)
             self.context_tokens -= len(sequence.tokens)
             sequence.computed = len(sequence.tokens) - 1
 
@@ -114,6 +149,11 @@ class SchedulerState:
         sequence.preemptions += 1
         self.count("preemptions")
         self.wait(sequence)
+
+    def account_changed(self, tenant: str) -> None:
+        """Follow a change of a tenant's account."""
+        for line in self.lines:
+            line.account_changed(tenant)
 
     # ---- what is expected
 

@@ -139,7 +139,7 @@ class Accounts(RuleBasedStateMachine):
     def contexts_add_up(self) -> None:
         state = self.scheduler._state
         assert state.context_tokens == sum(len(one.tokens) for one in state.decoding.values())
-        lines = (state.interactive, state.batch)
+        lines = state.lines
         assert sum(line.tokens for line in lines) == sum(
             len(one.tokens) for line in lines for one in line
         )
