@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from headroom_server.open_inference_grpc.server import MakeHandler
     from headroom_server.openai_api.application import GenerationApplication
+    from headroom_server.openai_api.direct import DirectGeneration
 
 log = logging.getLogger("headroom_server")
 
@@ -348,11 +349,13 @@ async def _serve(
     quiet_garbage_collector()
     telemetry = telemetry_of(os.environ)
     traced: ASGIApp = application
+    direct: DirectGeneration | None = application.direct()
     if telemetry is not None:
+        direct = None  # spans are made around ASGI
         from headroom_server.tracing.over_http import TracedHttp  # noqa: PLC0415
 
         traced = TracedHttp(application, telemetry)
-    options = http_options(settings, application.receiving)
+    options = http_options(settings, application.receiving, direct)
     handler, receiving = partial(_text_handler, application), application.receiving
     try:
         grpc = await listen_for_grpc(handler, settings, telemetry, receiving, LARGEST_TEXT_BYTES)

@@ -26,7 +26,7 @@ from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import ModelStore
 from headroom_server.settings import Settings
 from headroom_server.web.app import Application
-from headroom_server.web.direct import Direct
+from headroom_server.web.direct import FastPath
 from headroom_server.web.http_protocol import BoundedProtocol, HttpOptions
 from headroom_server.web.receiving import Shares
 
@@ -126,7 +126,7 @@ async def serve(
         explicit=settings.model_control == "explicit",
     )
     traced: ASGIApp = application
-    direct: Direct | None = application.direct()
+    direct: FastPath | None = application.direct()
     if telemetry is not None:
         direct = None  # spans are made around ASGI
         from headroom_server.tracing.over_http import TracedHttp  # noqa: PLC0415
@@ -143,7 +143,7 @@ async def serve(
 
 
 def http_options(
-    settings: Settings, receiving: Shares, direct: Direct | None = None
+    settings: Settings, receiving: Shares, direct: FastPath | None = None
 ) -> HttpOptions:
     """Return the options of all connections."""
     return HttpOptions(

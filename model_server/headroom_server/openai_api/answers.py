@@ -14,6 +14,9 @@ from headroom_server.openai_api.parameters import Choices
 ANSWERED = {FinishReason.STOP: "stop", FinishReason.LENGTH: "length"}
 
 
+_NONE: deque[tuple[int, SampledToken]] = deque(maxlen=0)
+
+
 class Piece(NamedTuple):
     """What may be sent after a delivery."""
 
@@ -48,7 +51,7 @@ class AnswerText:
         self._stops = StopStrings(choices.stops) if choices.stops else None
         self._include_stop = choices.include_stop
         self._reported = choices.sampling.logprobs is not None
-        self._unsent: deque[tuple[int, SampledToken]] = deque()
+        self._unsent: deque[tuple[int, SampledToken]] = deque() if self._reported else _NONE
         """Tokens by the position where their text begins."""
         self._read = self._sent = 0
 

@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 from headroom_server import __version__
 from headroom_server.errors import UnknownModelError, public
 from headroom_server.generation.text.model_text import ModelText
+from headroom_server.openai_api.direct import DirectGeneration
 from headroom_server.openai_api.generate_extension import GenerateFields
-from headroom_server.openai_api.middleware import GenerationMiddleware
+from headroom_server.openai_api.middleware import GenerationMiddleware, error_response
 from headroom_server.openai_api.schemas import ChatFields, CompletionFields
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.protocols import descriptions
@@ -78,6 +79,10 @@ class GenerationApplication(FastAPI):
             summary = "Open Inference Protocol: generates text."
             _describe(self, f"/v2/models/{{model}}/{action}", GenerateFields, summary)
         self.router.routes[:] = [*self.router.routes[len(described) :], *described]
+
+    def direct(self) -> DirectGeneration:
+        """Return the fast path."""
+        return DirectGeneration(self.service, self._closing, error_response)
 
     def build_middleware_stack(self) -> ASGIApp:
         """Wrap the router."""

@@ -29,6 +29,7 @@ from headroom_server.openai_api.schemas import (
     Message,
     SamplingFields,
 )
+from headroom_server.openai_api.usual_bodies import usual_chat, usual_completion
 from headroom_server.protocols.body_bounds import without_strings
 
 F = TypeVar("F", bound=BaseModel)
@@ -73,6 +74,12 @@ def parse_completion(body: bytes) -> CompletionCall:
     Raises:
         InvalidRequestError: with the field, the rule and what was found.
     """
+    usual = usual_completion(body, COMPLETION_TOKENS)
+    return validated_completion(body) if usual is None else usual
+
+
+def validated_completion(body: bytes) -> CompletionCall:
+    """Parse any body; see `parse_completion`."""
     fields = validated(CompletionFields, body)
     prompts = _prompts(fields.prompt)
     if fields.best_of not in (None, fields.n or 1):
@@ -104,6 +111,12 @@ def parse_chat(body: bytes) -> ChatCall:
     Raises:
         InvalidRequestError: with the field, the rule and what was found.
     """
+    usual = usual_chat(body)
+    return validated_chat(body) if usual is None else usual
+
+
+def validated_chat(body: bytes) -> ChatCall:
+    """Parse any body; see `parse_chat`."""
     fields = validated(ChatFields, body)
     if fields.max_tokens is not None and fields.max_completion_tokens is not None:
         raise InvalidFieldError(

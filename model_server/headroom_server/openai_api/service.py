@@ -20,6 +20,7 @@ from headroom_server.errors import (
     NotJsonError,
     QueueFullError,
     RefusedError,
+    RequestError,
     UnknownModelError,
 )
 from headroom_server.generation.text.model_text import ModelText
@@ -76,6 +77,7 @@ STREAM_HEAD = head_of(200, EVENT_STREAM)
 Call = CompletionCall | ChatCall
 Parse = Callable[[bytes], Call]
 MakeForm = Callable[[Call, Head, ModelText], Form]
+Endpoint = tuple[Parse, MakeForm]
 
 
 class Accepted(NamedTuple):
@@ -104,7 +106,7 @@ class GenerationService:
         """`identity` distinguishes the model's weights from others in a shared cache."""
         self.generator = generator
         self.text = text
-        self._max_body_bytes = max_body_bytes
+        self.max_body_bytes = max_body_bytes
         self._receiving = receiving
         self._unread = unread
         self.unread_timeout_s = unread_timeout_s
@@ -189,10 +191,24 @@ class GenerationService:
     ) -> tuple[Call, RequestOptions, EncodedCall]:
         generator = self.generator
         headers, limits = dict(scope["headers"]), generator.limits
-        most = most_body_bytes(limits, self._max_body_bytes)
+        most = most_body_bytes(limits, self.max_body_bytes)
         body = await read_body(headers, receive, most, receipt)
         await self._turns.wait(len(body), connection.client)
         check_parts(body, limits.context_tokens)
+        call, options = self.parsed(parse, body, headers)
+        encoding = self.encode(call, len(body), connection, options.tenant)
+        del body  # it waits as a call, without its text
+        return call, options, await encoding
+
+    def parsed(
+        self, parse: Parse, body: bytes, headers: dict[bytes, bytes]
+    ) -> tuple[Call, RequestOptions]:
+        """Return a request; its headers are in lower case.
+
+        Raises:
+            InvalidRequestError: invalid input.
+        """
+        generator = self.generator
         try:
             call = parse(body)
         except NotJsonError as error:
@@ -203,10 +219,7 @@ class GenerationService:
                 f"model must be {generator.model!r}, which this server serves; "
                 f"got {call.model!r:.100}"
             )
-        options = parse_request_options(headers, generator.options.classes)
-        encoding = self.encode(call, len(body), connection, options.tenant)
-        del body  # it waits as a call, without its text
-        return call, options, await encoding
+        return call, parse_request_options(headers, generator.options.classes)
 
     async def encode(
         self, call: Call, size: int, connection: Connection, tenant: str
@@ -218,10 +231,49 @@ class GenerationService:
             DisconnectedError: the client left meanwhile.
         """
         limits = self.generator.limits
-        if size <= SHORT_BODY_BYTES and call.choices.constraint is None:
+        if size <= SHORT_BODY_BYTES and not constrained(call):
             return encode_call(call, self.text, limits)
         encode = partial(encode_call, call, self.text, limits)
         return await self._encoder.run(connection, tenant, encode)
+
+    def stream(
+        self,
+        call: Call,
+        options: RequestOptions,
+        make_form: MakeForm,
+        connection: Connection,
+        arrived_s: float,
+        on_error: Callable[[RequestError], None],
+    ) -> None:
+        """Stream the answer to a short request without waiting; nothing is cached.
+
+        Raises:
+            RequestError: now; later ones go to `on_error`.
+        """
+        encoded = encode_call(call, self.text, self.generator.limits)
+        run = self.generator.begin(arrived_s, options)
+        loop = asyncio.get_running_loop()
+
+        def over(complete: bool) -> None:
+            connection.on_lost = None
+            if not complete:  # not now: a choice is accounted for after its delivery
+                loop.call_soon(run.cancel)
+
+        try:
+            self._check_count(run, call, len(encoded.prompts) * call.choices.n)
+            self._submit_stream(
+                run,
+                self._context(run, call, encoded, make_form),
+                connection,
+                partial(self._open, connection, _no_send, []),
+                on_error,
+                over,
+                None,
+            )
+        except BaseException:
+            connection.on_lost = None
+            run.cancel()
+            raise
 
     async def _generate(
         self,
@@ -234,9 +286,19 @@ class GenerationService:
         *,
         fresh: bool,
     ) -> None:
-        generator, text = self.generator, self.text
         if fresh:
             self._check_count(run, call, len(encoded.prompts) * call.choices.n)
+        context = self._context(run, call, encoded, make_form)
+        looked = None if fresh else await self._look(call, context.requests)
+        if call.choices.stream:
+            await self._stream(run, context, connection, send, looked)
+        else:
+            await self._collect(run, context, connection, send, looked)
+
+    def _context(
+        self, run: GenerationRun, call: Call, encoded: EncodedCall, make_form: MakeForm
+    ) -> AnswerContext:
+        generator, text = self.generator, self.text
         requests = build_requests(
             call,
             encoded,
@@ -249,12 +311,7 @@ class GenerationService:
         prefix = "chatcmpl-" if isinstance(call, ChatCall) else "cmpl-"
         head = Head(prefix + self._new_id(), int(time.time()), generator.model)
         form = make_form(call, head, text)
-        context = AnswerContext(call, text, form, requests, _echoes(call, encoded, text), run.stop)
-        looked = None if fresh else await self._look(call, requests)
-        if call.choices.stream:
-            await self._stream(run, context, connection, send, looked)
-        else:
-            await self._collect(run, context, connection, send, looked)
+        return AnswerContext(call, text, form, requests, _echoes(call, encoded, text), run.stop)
 
     def _check_count(self, run: GenerationRun, call: Call, count: int) -> None:
         """Refuse what may not wait before 128 choices are made of it: 8 ms of the event loop."""
@@ -331,27 +388,55 @@ class GenerationService:
         send: Send,
         looked: Looked | None,
     ) -> None:
+        started: asyncio.Future[ResponseStream] = asyncio.get_running_loop().create_future()
+
+        def open_stream() -> ResponseStream:
+            stream = self._open(connection, send, _cache_headers(looked))
+            if not started.done():
+                started.set_result(stream)
+            return stream
+
+        def fail(error: RequestError) -> None:
+            if not started.done():
+                started.set_exception(error)
+
+        answer, recording = self._submit_stream(
+            run, context, connection, open_stream, fail, _nothing, looked
+        )
+        try:
+            stream = await started
+            await stream.wait()
+        finally:
+            answer.gone()
+        _keep(run, recording, looked)
+
+    def _submit_stream(
+        self,
+        run: GenerationRun,
+        context: AnswerContext,
+        connection: Connection,
+        open_stream: Callable[[], ResponseStream],
+        on_error: Callable[[RequestError], None],
+        on_over: Callable[[bool], None],
+        looked: Looked | None,
+    ) -> tuple[StreamedAnswer, Recording | None]:
         answer = StreamedAnswer(
             context,
-            partial(self._open, connection, send, _cache_headers(looked)),
+            open_stream,
             Receipt(self._unread, connection.client),
             unread_timeout_s=self.unread_timeout_s,
+            on_error=on_error,
+            on_over=on_over,
             on_slow=partial(self._give_up, run),
         )
 
         def leave() -> None:
             answer.gone()
             run.cancel()
-            if not answer.started.done():
-                answer.started.set_exception(DisconnectedError())
+            on_error(DisconnectedError())
 
-        try:
-            recording = self._submit(run, context, answer.receive, connection, leave, looked)
-            stream = await answer.started
-            await stream.wait()
-        finally:
-            answer.gone()
-        _keep(run, recording, looked)
+        recording = self._submit(run, context, answer.receive, connection, leave, looked)
+        return answer, recording
 
     def _submit(
         self,
@@ -400,6 +485,22 @@ class GenerationService:
         run.cancel()
 
 
+def constrained(call: Call) -> bool:
+    """Whether the answer has a form: compiling that takes milliseconds."""
+    tools = call.tools if isinstance(call, ChatCall) else None
+    return call.choices.constraint is not None or (
+        tools is not None and (tools.required or tools.forced is not None)
+    )
+
+
+def _nothing(complete: bool) -> None:
+    """Do nothing."""
+
+
+async def _no_send(message: object) -> None:
+    """Lose a message: the client of this connection has left."""
+
+
 def _cache_headers(looked: Looked | None) -> Headers:
     return [] if looked is None or looked.hit is None else headers_of(looked.hit)
 
@@ -424,13 +525,13 @@ def generate_form(call: Call, head: Head, text: ModelText) -> Form:
     return GenerateForm(head)
 
 
-ENDPOINTS: dict[str, tuple[Parse, MakeForm]] = {
+ENDPOINTS: dict[str, Endpoint] = {
     "/v1/completions": (parse_completion, completion_form),
     "/v1/chat/completions": (parse_chat, chat_form),
 }
 
 
-def endpoint_of(path: str) -> tuple[Parse, MakeForm] | None:
+def endpoint_of(path: str) -> Endpoint | None:
     """Return how the requests of a path are read and answered; None if it does not generate."""
     found = ENDPOINTS.get(path)
     if found is not None or not path.startswith("/v2/models/"):

@@ -28,7 +28,8 @@ from headroom_server.web.response_stream import ResponseStream
 class StreamedAnswer:
     """One request's stream. `open_stream` is called with the first delivery, and not before.
 
-    Until then an error still gets a status of its own.
+    Until then an error still gets a status of its own: `on_error` is called instead. `on_over` is
+    called once, when nothing more will be written, with whether the answer is complete.
     """
 
     def __init__(
@@ -38,12 +39,16 @@ class StreamedAnswer:
         unread: Receipt,
         *,
         unread_timeout_s: float,
+        on_error: Callable[[RequestError], None],
+        on_over: Callable[[bool], None],
         on_slow: Callable[[], None],
     ) -> None:
         self._context = context
         self._open_stream = open_stream
         self._unread = unread
         self._unread_timeout_s = unread_timeout_s
+        self._on_error = on_error
+        self._on_over = on_over
         self._on_slow = on_slow
         self._choices = [ChoiceParts(context, index) for index in range(len(context.requests))]
         self._opened = [False] * len(self._choices)
@@ -56,7 +61,6 @@ class StreamedAnswer:
         self._timer: asyncio.TimerHandle | None = None
         self._usage = context.call.choices.include_usage
         self._each_usage = context.call.choices.continuous_usage
-        self.started: asyncio.Future[ResponseStream] = asyncio.get_running_loop().create_future()
 
     def receive(self, index: int, delivery: Delivery) -> None:
         """Take a delivery of a choice."""
@@ -90,8 +94,6 @@ class StreamedAnswer:
     def _begin(self) -> ResponseStream:
         self._stream = stream = self._open_stream()
         stream.on_writable = self._release
-        if not self.started.done():
-            self.started.set_result(stream)
         return stream
 
     def _encoded(self, index: int, part: Part) -> bytes:
@@ -111,16 +113,15 @@ class StreamedAnswer:
     def _end(self, stream: ResponseStream, data: bytes) -> None:
         if self._usage:
             data += self._context.form.usage_event(usage_of(self._context, self._choices))
-        self._close()
+        self._close(complete=True)
         stream.end(data + self._context.form.ending)
 
     def _fail(self, error: RequestError) -> None:
         """Tell the client that its stream ends without an answer."""
         stream = self._stream
         if stream is None:
-            self._ended = True
-            if not self.started.done():
-                self.started.set_exception(error)
+            self._close()
+            self._on_error(error)
             return
         data = b"".join(
             self._encoded(index, merged(held)) for index, held in enumerate(self._held) if held
@@ -173,8 +174,10 @@ class StreamedAnswer:
         self._on_slow()
         stream.abort()
 
-    def _close(self) -> None:
-        self._ended = True
+    def _close(self, *, complete: bool = False) -> None:
+        if not self._ended:
+            self._ended = True
+            self._on_over(complete)
         self._stop_timer()
         self._unread.close()
 

@@ -12,7 +12,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from headroom_server.connection import Connection, Headers
 from headroom_server.device.execution import Outputs
@@ -44,8 +44,11 @@ class _Nobody:
         """Do nothing."""
 
 
-class Exchange:
-    """One request and its response.
+T = TypeVar("T")
+
+
+class Exchange(Generic[T]):
+    """One request, what it is for, and its response.
 
     Its connection stores it in place of uvicorn's ASGI cycle and uses these attributes of it.
     """
@@ -62,7 +65,7 @@ class Exchange:
     )
     message_event = _Nobody()
 
-    def __init__(self, target: Target, head: Head, arrived_s: float) -> None:
+    def __init__(self, target: T, head: Head, arrived_s: float) -> None:
         self.target = target
         self.head = head
         self.arrived_s = arrived_s
@@ -71,8 +74,21 @@ class Exchange:
         self.disconnected = self.response_started = self.response_complete = False
 
 
-Respond = Callable[[Exchange, bytes, bytes, bool], None]
+Respond = Callable[[Exchange[Any], bytes, bytes, bool], None]
 """Writes a response: head, body, and whether it is the connection's last."""
+
+
+class FastPath(Protocol):
+    """Serves requests without ASGI."""
+
+    def head(self, url: bytes, headers: Headers, *, keep_alive: bool) -> Head | None:
+        """Return a POST's head; None if this path cannot serve it."""
+
+    def begin(self, head: Head) -> Exchange[Any] | None:
+        """Return the exchange of a POST whose head is complete; None if ASGI must serve it."""
+
+    def serve(self, exchange: Exchange[Any], connection: Connection, respond: Respond) -> None:
+        """Serve a complete request; it is answered later, by `respond` or as a stream."""
 
 
 class Direct:
@@ -98,7 +114,7 @@ class Direct:
         path = _plain(url)
         return None if path is None else Head(path, by_name, int(length), keep_alive)
 
-    def begin(self, head: Head) -> Exchange | None:
+    def begin(self, head: Head) -> Exchange[Target] | None:
         """Return the exchange of a POST whose head is complete; None if ASGI must serve it."""
         try:
             target = self._inference.find(head.path)
@@ -108,7 +124,7 @@ class Direct:
             return None
         return Exchange(target, head, target.served.runner.clock())
 
-    def serve(self, exchange: Exchange, connection: Connection, respond: Respond) -> None:
+    def serve(self, exchange: Exchange[Target], connection: Connection, respond: Respond) -> None:
         """Queue a complete request; `respond` is always called, later."""
         served = exchange.target.served
         try:
@@ -129,7 +145,7 @@ class Direct:
 
     def _answer(
         self,
-        exchange: Exchange,
+        exchange: Exchange[Target],
         connection: Connection,
         respond: Respond,
         parsed: ParsedRequest,
@@ -148,7 +164,11 @@ class Direct:
         respond(exchange, answer.head, answer.body, self._closing.due(connection))
 
     def _fail(
-        self, exchange: Exchange, connection: Connection, respond: Respond, error: Exception
+        self,
+        exchange: Exchange[Target],
+        connection: Connection,
+        respond: Respond,
+        error: Exception,
     ) -> None:
         answer, last = self._error_answer(error), self._closing.due(connection)
         head = head_of(answer.status_code, answer.raw_headers)

@@ -24,12 +24,12 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from headroom_server.connection import STATE_KEY, Connection
 from headroom_server.errors import QueueFullError
-from headroom_server.web.direct import Direct, Exchange
+from headroom_server.web.direct import Exchange, FastPath
 from headroom_server.web.inference import CLOSE_LINE
 from headroom_server.web.known_heads import Head, KnownHeads
 from headroom_server.web.read_turns import SMALL_READ_BYTES, ReadTurns
 from headroom_server.web.receiving import Receipt, Shares, receiving_bytes
-from headroom_server.web.socket_stream import SocketStream
+from headroom_server.web.socket_stream import SocketStream, bound_socket
 
 MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers. The first read (up to 256 KiB) is parsed before it is counted."""
@@ -53,8 +53,8 @@ class HttpOptions:
     """Mean age at which a response closes its connection; each varies by up to a quarter."""
     receive_timeout_s: float
     """A request must be complete this long after its first byte."""
-    direct: Direct | None = None
-    """Serves inference without ASGI where it can; None: every request goes through ASGI."""
+    direct: FastPath | None = None
+    """Serves requests without ASGI where it can; None: every request goes through ASGI."""
     known_heads: KnownHeads = field(default_factory=KnownHeads)
     receiving: Shares = field(default_factory=lambda: Shares(receiving_bytes(0)))
     """Bytes that are arriving."""
@@ -82,14 +82,16 @@ class BoundedProtocol(HttpToolsProtocol):
     _send_timer: asyncio.TimerHandle | None = None
     _unsent = 0
     """Bytes that are counted as being sent."""
-    _exchange: Exchange | None = None
+    _exchange: Exchange[Any] | None = None
     """The request being received, if it bypasses ASGI."""
-    _running: RequestResponseCycle | None = None
-    """The last request that ASGI has begun to serve."""
+    _running: RequestResponseCycle | Exchange[Any] | None = None
+    """The last request that is served, by ASGI or without it."""
     _last_head: Head | None = None
     """The head of the last request that bypassed ASGI."""
     _streaming: SocketStream | None = None
     """The response being streamed without ASGI."""
+    _bounded = False
+    """The kernel's buffer is bounded, since something was streamed."""
     _rejection: tuple[int, str] | None = None
     """Status and message for the last request, while earlier requests still await responses."""
 
@@ -242,6 +244,7 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             assert self._direct is not None
             self._last_head = exchange.head
+            self._running = exchange
             self._direct.serve(exchange, self._connection, self._write)
 
     def on_response_complete(self) -> None:
@@ -283,14 +286,17 @@ class BoundedProtocol(HttpToolsProtocol):
         # replaces uvicorn's send per piece, which takes a task's turn of the loop each
         cycle = self._running
         assert cycle is not None
-        chunked = cycle.scope["http_version"] != "1.0"
+        chunked = isinstance(cycle, Exchange) or cycle.scope["http_version"] != "1.0"
         if close or not chunked:
             cycle.keep_alive = False
         cycle.response_started = True
+        if not self._bounded:
+            self._bounded = True
+            bound_socket(self.transport)
         self._streaming = SocketStream(self.transport, head, chunked, cycle, self._streamed)
         return self._streaming
 
-    def _streamed(self, cycle: RequestResponseCycle) -> None:
+    def _streamed(self, cycle: RequestResponseCycle | Exchange[Any]) -> None:
         """Go on after a complete stream."""
         self._streaming = None
         cycle.response_complete = True
@@ -306,6 +312,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if parts is None or exchange is None:
             return False
         self.cycle = exchange  # type: ignore[assignment]
+        self._running = exchange
         exchange.body = parts[1]
         self._direct.serve(exchange, self._connection, self._write)
         return True
@@ -315,7 +322,7 @@ class BoundedProtocol(HttpToolsProtocol):
         before = self.cycle
         return (before is None or before.response_complete) and not self.flow.write_paused
 
-    def _direct_exchange(self) -> Exchange | None:
+    def _direct_exchange(self) -> Exchange[Any] | None:
         """The request whose headers are complete, if it can bypass ASGI."""
         parser, direct = self.parser, self._direct
         if (
@@ -332,7 +339,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return None if head is None else direct.begin(head)
 
     def _write(
-        self, cycle: RequestResponseCycle | Exchange, head: bytes, body: bytes, close: bool
+        self, cycle: RequestResponseCycle | Exchange[Any], head: bytes, body: bytes, close: bool
     ) -> None:
         if close or not cycle.keep_alive:
             cycle.keep_alive = False

@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headroom_server.web.inference import CLOSE_LINE
 from headroom_server.web.response_stream import SOCKET_BYTES, UNSENT_BYTES, nothing
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+    from headroom_server.web.direct import Exchange
+
+
+def bound_socket(transport: asyncio.Transport) -> None:
+    """Bound what the kernel holds for a client that does not read: it would grow to megabytes."""
+    plain = transport.get_extra_info("socket")
+    if plain is not None:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
+
 
 CHUNKED_LINE = b"transfer-encoding: chunked\r\n"
 
@@ -24,8 +34,8 @@ class SocketStream:
         transport: asyncio.Transport,
         head: bytes,
         chunked: bool,
-        cycle: RequestResponseCycle,
-        on_end: Callable[[RequestResponseCycle], None],
+        cycle: RequestResponseCycle | Exchange[Any],
+        on_end: Callable[[Any], None],
     ) -> None:
         self.on_writable: Callable[[], None] = nothing
         self._transport = transport
@@ -35,11 +45,6 @@ class SocketStream:
         lines = (CHUNKED_LINE if chunked else b"") + (b"" if cycle.keep_alive else CLOSE_LINE)
         self._head = b"%b%b\r\n" % (head, lines)
         self._done = asyncio.get_running_loop().create_future()
-        transport.set_write_buffer_limits(high=UNSENT_BYTES)
-        # the kernel would let it grow to megabytes for a client that does not read
-        plain = transport.get_extra_info("socket")
-        if plain is not None:
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
 
     @property
     def paused(self) -> bool:
@@ -61,7 +66,6 @@ class SocketStream:
             return
         last = b"0\r\n\r\n" if self._chunked else b""
         self._transport.write(self._framed(data) + last)
-        self._transport.set_write_buffer_limits()
         self._done.set_result(None)
         self._on_end(self._cycle)
 

@@ -13,8 +13,15 @@ from fuzzing import fuzz
 from headroom_server.errors import InvalidRequestError, NotJsonError, TooLargeError
 from headroom_server.openai_api.errors import InvalidFieldError
 from headroom_server.openai_api.parameters import Constraint, ConstraintKind
-from headroom_server.openai_api.parsing import check_parts, parse_chat, parse_completion
+from headroom_server.openai_api.parsing import (
+    check_parts,
+    parse_chat,
+    parse_completion,
+    validated_chat,
+    validated_completion,
+)
 from headroom_server.openai_api.schemas import CompletionFields
+from headroom_server.openai_api.usual_bodies import usual_chat, usual_completion
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 COMPLETION = {"model": "m", "prompt": "abc"}
@@ -248,3 +255,48 @@ def _serializes(value: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+VALUES = st.none() | st.booleans() | st.integers(-2, 3) | st.floats(-1, 3) | st.sampled_from(
+    ["a", "", "user", [], {}, 2**31, 2**31 - 1, {"include_usage": True}, {"include_usage": 1}]
+)  # fmt: skip
+NAMES = ("model", "stream", "stream_options", "max_tokens", "temperature", "top_p", "n")
+PARAMETERS = dict.fromkeys(NAMES, VALUES)
+MESSAGES = st.lists(
+    st.dictionaries(
+        st.sampled_from(["role", "content", "name"]),
+        st.sampled_from(["user", "system", "developer", "assistant", "tool", "b", 1, None]),
+    )
+)
+
+
+def test_a_usual_body_is_what_the_validator_makes_of_it() -> None:
+    def check_completion(fields: dict[str, object]) -> None:
+        body = orjson.dumps(COMPLETION | fields)
+        call = usual_completion(body, 16)
+        assert call is None or call == validated_completion(body)
+
+    def check_chat(fields: dict[str, object]) -> None:
+        body = orjson.dumps(CHAT | fields)
+        call = usual_chat(body)
+        assert call is None or call == validated_chat(body)
+
+    prompts = PARAMETERS | {"prompt": VALUES}
+    messages = PARAMETERS | {"messages": MESSAGES, "max_completion_tokens": VALUES}
+    fuzz(st.fixed_dictionaries({}, optional=prompts), check_completion, examples=300, share=0.2)
+    fuzz(st.fixed_dictionaries({}, optional=messages), check_chat, examples=300, share=0.2)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"model":"m","prompt":"a","x":1}', b"\xff"])
+def test_what_is_not_usual_is_left_to_the_validator(body: bytes) -> None:
+    assert usual_completion(body, 16) is None
+    assert usual_chat(body) is None
+
+
+def test_usual_requests_share_their_parameters() -> None:
+    usual = orjson.dumps(COMPLETION | {"max_tokens": 5, "stream": True, "temperature": 0})
+    first, second = (usual_completion(usual, 16) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert first.choices is second.choices
+    assert usual_chat(orjson.dumps(CHAT | {"max_completion_tokens": 7})) is not None

@@ -91,15 +91,17 @@ class Admission:
         """Raise what a client gets if so many further choices may not wait together."""
         if self.draining:
             raise RefusedError("this replica is stopping", retry_after_s=1)
-        line, other = self._state.interactive, self._state.batch
-        before = line.count + other.count + count - 1
+        lines = self._state.lines
+        before = sum(line.count for line in lines) + count - 1
         if not before:
             return
         share = BATCH_SHARE if batch_class else 1.0
         most = max(1, int(share * self._state.options.max_waiting_requests))
         if before >= most:
             self._refuse(f"at most {most} requests may wait")
-        own = line.requests_of(tenant) + other.requests_of(tenant) + count - 1
+        if before <= most - before:
+            return  # of all tenants together
+        own = sum(line.requests_of(tenant) for line in lines) + count - 1
         if own > most - before:
             self._refuse("a tenant may wait with at most as many requests as are free")
 
@@ -144,10 +146,12 @@ class Admission:
     def _check_room(self, request: GenerationRequest) -> None:
         self.check_count(request.tenant, 1, batch_class=request.batch_class)
         state, options = self._state, self._state.options
-        lines = state.lines
-        if not any(line.count for line in lines):
+        lines, (first, second, third) = state.lines, state.lines
+        count = first.count + second.count + third.count
+        if not count:
             return  # a short bound must not exclude a long prompt
-        tenant, own, tokens = request.tenant, len(request.prompt), sum(one.tokens for one in lines)
+        tokens = first.tokens + second.tokens + third.tokens
+        tenant, own = request.tenant, len(request.prompt)
         share = BATCH_SHARE if request.batch_class else 1.0
         most_tokens = int(share * options.max_waiting_tokens)
         free_tokens = most_tokens - tokens
@@ -155,6 +159,8 @@ class Admission:
             self._refuse(f"at most {most_tokens} tokens may wait")
         if own > free_tokens + state.memory.tokens - state.running_tokens:
             self._refuse("running and waiting requests have too many tokens")
+        if own + tokens <= free_tokens:
+            return  # of all tenants together
         if own + sum(line.tokens_of(tenant) for line in lines) > free_tokens:
             self._refuse("a tenant may wait with at most as many tokens as are free")
 

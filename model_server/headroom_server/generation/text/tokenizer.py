@@ -48,6 +48,9 @@ class TokenBytes(dict[int, bytes]):
         return b""
 
 
+_Decoder = codecs.getincrementaldecoder("utf-8")
+
+
 class ByteDetokenizer:
     """Detokenizer for tokens that are sequences of bytes (byte-level BPE): exact and fast.
 
@@ -59,7 +62,7 @@ class ByteDetokenizer:
 
     def __init__(self, token_bytes: Mapping[int, bytes]) -> None:
         self._bytes = token_bytes
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._decode = _Decoder("replace").decode
 
     def push(self, tokens: Sequence[int]) -> str:
         """Return the text that these tokens complete."""
