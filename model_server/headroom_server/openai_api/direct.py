@@ -15,15 +15,9 @@ from typing import TYPE_CHECKING
 
 from headroom_server.connection import Connection, Headers
 from headroom_server.errors import DisconnectedError, InvalidRequestError
-from headroom_server.openai_api.service import (
-    SHORT_BODY_BYTES,
-    Accepted,
-    Call,
-    Endpoint,
-    GenerationService,
-    constrained,
-    endpoint_of,
-)
+from headroom_server.openai_api.endpoints import Call, Endpoint, endpoint_of
+from headroom_server.openai_api.prompts import constrained
+from headroom_server.openai_api.service import SHORT_BODY_BYTES, Accepted, GenerationService
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.direct import Exchange, Respond

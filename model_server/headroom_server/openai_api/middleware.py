@@ -10,8 +10,9 @@ from starlette.exceptions import HTTPException
 
 from headroom_server.connection import connection_of
 from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
+from headroom_server.openai_api.endpoints import endpoint_of
 from headroom_server.openai_api.errors import ErrorFields, fields_of
-from headroom_server.openai_api.service import GenerationService, endpoint_of
+from headroom_server.openai_api.service import GenerationService
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.failures import failure_of
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from headroom_server.errors import NotJsonError, TooLargeError
+from headroom_server.errors import EncodingError, NotJsonError, TooLargeError
 from headroom_server.generation.values import Sampling
 from headroom_server.openai_api import schemas
 from headroom_server.openai_api.errors import InvalidFieldError
@@ -162,6 +162,15 @@ def validated(fields: type[F], body: bytes) -> F:
     # of the alternatives of a field, the one that the value comes closest to
     first = problems[0]["loc"][:1]
     raise _invalid(max(problems, key=lambda one: (one["loc"][:1] == first, len(one["loc"]))))
+
+
+def explain(error: NotJsonError, headers: dict[bytes, bytes]) -> None:
+    """Raise a better error if a body is no JSON because it is compressed."""
+    encoding = headers.get(b"content-encoding", b"identity")
+    if encoding.lower() != b"identity":
+        raise EncodingError(
+            f"content-encoding must be identity; got {encoding.decode('latin-1')!r:.40}"
+        ) from error
 
 
 def _invalid(problem: Any) -> Exception:

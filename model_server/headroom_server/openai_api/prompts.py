@@ -271,3 +271,27 @@ def _demanded(tools: ToolUse) -> Constraint | None:
     else:
         return None
     return Constraint(ConstraintKind.JSON_SCHEMA, orjson.dumps(schema).decode(), "tool_choice")
+
+
+def constrained(call: CompletionCall | ChatCall) -> bool:
+    """Whether the answer has a form: compiling that takes milliseconds."""
+    tools = call.tools if isinstance(call, ChatCall) else None
+    return call.choices.constraint is not None or (
+        tools is not None and (tools.required or tools.forced is not None)
+    )
+
+
+def echoes(call: CompletionCall | ChatCall, encoded: EncodedCall, text: ModelText) -> Sequence[str]:
+    """Return the text before each choice: the prompt if it is echoed."""
+    n = call.choices.n
+    if isinstance(call, ChatCall) or not call.echo:
+        return ("",) * (n * len(encoded.prompts))
+    found: list[str] = []
+    for given, tokens in zip(call.prompts, encoded.prompts, strict=True):
+        if isinstance(given, str):
+            before = given
+        else:
+            detokenizer = text.tokenizer.detokenizer()
+            before = detokenizer.push(tokens) + detokenizer.flush()
+        found += [before] * n
+    return found

@@ -15,7 +15,6 @@ from headroom_server.caching.generation_cache import Looked
 from headroom_server.connection import Connection, Headers, connection_of
 from headroom_server.errors import (
     DisconnectedError,
-    EncodingError,
     InvalidRequestError,
     NotJsonError,
     QueueFullError,
@@ -33,14 +32,16 @@ from headroom_server.openai_api.cached import (
     replay,
 )
 from headroom_server.openai_api.collecting import AnswerContext, CollectedAnswer
-from headroom_server.openai_api.encoding import ChatForm, CompletionForm, Form, Head
+from headroom_server.openai_api.encoding import Head
 from headroom_server.openai_api.encoding_turns import EncodingTurns
-from headroom_server.openai_api.generate_extension import GenerateForm, parse_generate
-from headroom_server.openai_api.parameters import ChatCall, CompletionCall
-from headroom_server.openai_api.parsing import check_parts, parse_chat, parse_completion
+from headroom_server.openai_api.endpoints import Call, MakeForm, Parse
+from headroom_server.openai_api.parameters import ChatCall
+from headroom_server.openai_api.parsing import check_parts, explain
 from headroom_server.openai_api.prompts import (
     EncodedCall,
     build_requests,
+    constrained,
+    echoes,
     encode_call,
     most_body_bytes,
 )
@@ -73,11 +74,6 @@ EVENT_STREAM: Headers = [
     (b"x-accel-buffering", b"no"),
 ]
 STREAM_HEAD = head_of(200, EVENT_STREAM)
-
-Call = CompletionCall | ChatCall
-Parse = Callable[[bytes], Call]
-MakeForm = Callable[[Call, Head, ModelText], Form]
-Endpoint = tuple[Parse, MakeForm]
 
 
 class Accepted(NamedTuple):
@@ -212,7 +208,7 @@ class GenerationService:
         try:
             call = parse(body)
         except NotJsonError as error:
-            _explain(error, headers)
+            explain(error, headers)
             raise
         if call.model != generator.model:
             raise UnknownModelError(
@@ -311,7 +307,7 @@ class GenerationService:
         prefix = "chatcmpl-" if isinstance(call, ChatCall) else "cmpl-"
         head = Head(prefix + self._new_id(), int(time.time()), generator.model)
         form = make_form(call, head, text)
-        return AnswerContext(call, text, form, requests, _echoes(call, encoded, text), run.stop)
+        return AnswerContext(call, text, form, requests, echoes(call, encoded, text), run.stop)
 
     def _check_count(self, run: GenerationRun, call: Call, count: int) -> None:
         """Refuse what may not wait before 128 choices are made of it: 8 ms of the event loop."""
@@ -485,14 +481,6 @@ class GenerationService:
         run.cancel()
 
 
-def constrained(call: Call) -> bool:
-    """Whether the answer has a form: compiling that takes milliseconds."""
-    tools = call.tools if isinstance(call, ChatCall) else None
-    return call.choices.constraint is not None or (
-        tools is not None and (tools.required or tools.forced is not None)
-    )
-
-
 def _nothing(complete: bool) -> None:
     """Do nothing."""
 
@@ -508,58 +496,3 @@ def _cache_headers(looked: Looked | None) -> Headers:
 def _keep(run: GenerationRun, recording: Recording | None, looked: Looked | None) -> None:
     if recording is not None and looked is not None and run.outcome is Outcome.OK:
         looked.keep(recording.answer)
-
-
-def chat_form(call: Call, head: Head, text: ModelText) -> Form:
-    """Return the form of chat completions."""
-    return ChatForm(head, text.tokenizer, usage=call.choices.include_usage)
-
-
-def completion_form(call: Call, head: Head, text: ModelText) -> Form:
-    """Return the form of completions."""
-    return CompletionForm(head, text.tokenizer, usage=call.choices.include_usage)
-
-
-def generate_form(call: Call, head: Head, text: ModelText) -> Form:
-    """Return the form of the Open Inference Protocol's extension."""
-    return GenerateForm(head)
-
-
-ENDPOINTS: dict[str, Endpoint] = {
-    "/v1/completions": (parse_completion, completion_form),
-    "/v1/chat/completions": (parse_chat, chat_form),
-}
-
-
-def endpoint_of(path: str) -> Endpoint | None:
-    """Return how the requests of a path are read and answered; None if it does not generate."""
-    found = ENDPOINTS.get(path)
-    if found is not None or not path.startswith("/v2/models/"):
-        return found
-    model, _, action = path[len("/v2/models/") :].partition("/")
-    if action not in ("generate", "generate_stream"):
-        return None
-    return partial(parse_generate, model, stream=action == "generate_stream"), generate_form
-
-
-def _echoes(call: Call, encoded: EncodedCall, text: ModelText) -> Sequence[str]:
-    n = call.choices.n
-    if isinstance(call, ChatCall) or not call.echo:
-        return ("",) * (n * len(encoded.prompts))
-    echoes = []
-    for given, tokens in zip(call.prompts, encoded.prompts, strict=True):
-        if isinstance(given, str):
-            before = given
-        else:
-            detokenizer = text.tokenizer.detokenizer()
-            before = detokenizer.push(tokens) + detokenizer.flush()
-        echoes += [before] * n
-    return echoes
-
-
-def _explain(error: NotJsonError, headers: dict[bytes, bytes]) -> None:
-    encoding = headers.get(b"content-encoding", b"identity")
-    if encoding.lower() != b"identity":
-        raise EncodingError(
-            f"content-encoding must be identity; got {encoding.decode('latin-1')!r:.40}"
-        ) from error

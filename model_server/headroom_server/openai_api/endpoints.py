@@ -1,0 +1,49 @@
+"""PURE. The paths that generate text: how their bodies are read, and the form of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from headroom_server.generation.text.model_text import ModelText
+from headroom_server.openai_api.encoding import ChatForm, CompletionForm, Form, Head
+from headroom_server.openai_api.generate_extension import GenerateForm, parse_generate
+from headroom_server.openai_api.parameters import ChatCall, CompletionCall
+from headroom_server.openai_api.parsing import parse_chat, parse_completion
+
+Call = CompletionCall | ChatCall
+Parse = Callable[[bytes], Call]
+MakeForm = Callable[[Call, Head, ModelText], Form]
+Endpoint = tuple[Parse, MakeForm]
+
+
+def chat_form(call: Call, head: Head, text: ModelText) -> Form:
+    """Return the form of chat completions."""
+    return ChatForm(head, text.tokenizer, usage=call.choices.include_usage)
+
+
+def completion_form(call: Call, head: Head, text: ModelText) -> Form:
+    """Return the form of completions."""
+    return CompletionForm(head, text.tokenizer, usage=call.choices.include_usage)
+
+
+def generate_form(call: Call, head: Head, text: ModelText) -> Form:
+    """Return the form of the Open Inference Protocol's extension."""
+    return GenerateForm(head)
+
+
+ENDPOINTS: dict[str, Endpoint] = {
+    "/v1/completions": (parse_completion, completion_form),
+    "/v1/chat/completions": (parse_chat, chat_form),
+}
+
+
+def endpoint_of(path: str) -> Endpoint | None:
+    """Return how the requests of a path are read and answered; None if it does not generate."""
+    found = ENDPOINTS.get(path)
+    if found is not None or not path.startswith("/v2/models/"):
+        return found
+    model, _, action = path[len("/v2/models/") :].partition("/")
+    if action not in ("generate", "generate_stream"):
+        return None
+    return partial(parse_generate, model, stream=action == "generate_stream"), generate_form
