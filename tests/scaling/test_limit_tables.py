@@ -51,6 +51,7 @@ def limit_input(
     rolling: bool = False,
     allocation: Allocation | None = None,
     needed: tuple[tuple[float, int], ...] = (),
+    arrivals: tuple[tuple[float, int], ...] | None = None,
     lowest: tuple[tuple[float, int], ...] = (),
     watched_s: float = 1e6,
     state: dict[str, Any] | None = None,
@@ -63,6 +64,9 @@ def limit_input(
             State.initial(),
             coverage=Coverage(since_s=NOW_S - watched_s, until_s=NOW_S),
             needed_high=SlidingExtreme(keep="largest", entries=needed),
+            arrivals_high=SlidingExtreme(
+                keep="largest", entries=needed if arrivals is None else arrivals
+            ),
             desired_low=SlidingExtreme(keep="smallest", entries=lowest),
             **(state or {}),
         ),
@@ -265,6 +269,15 @@ def test_flap_level_is_kept_for_four_times_the_hold(
 ) -> None:
     found = limit_input(3, 6, needed=needed, state={"flaps": FLAPPED})
     assert limit_decrease(found)[0] == replicas
+
+
+def test_what_a_queue_needed_is_kept_for_the_usual_hold_only() -> None:
+    """It was worked off once; what arrivals needed may come back."""
+    queued, arrivals = ((800.0, 6), (990.0, 3)), ((800.0, 4), (990.0, 3))
+    found = limit_input(3, 6, needed=queued, arrivals=arrivals, state={"flaps": FLAPPED})
+    assert limit_decrease(found)[0] == 4
+    found = limit_input(3, 6, needed=((950.0, 6),), arrivals=arrivals, state={"flaps": FLAPPED})
+    assert limit_decrease(found)[0] == 6
 
 
 @pytest.mark.parametrize(

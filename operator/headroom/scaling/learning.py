@@ -223,13 +223,13 @@ def remember(
     """Enter this tick into the stabilization windows; a tick without fresh metrics leaves a gap."""
     if signals.freshness is not Freshness.FRESH or not results.known:
         return state
+    longest_s = max(limits.hold_s(policy, state), LONGEST_HOLD_S)
     return replace(
         state,
         desired_low=state.desired_low.add(
             now_s, results.desired.replicas, policy.scale_up_stabilization_s
         ),
-        needed_high=state.needed_high.add(
-            now_s, results.needed, max(limits.hold_s(policy, state), LONGEST_HOLD_S)
-        ),
+        needed_high=state.needed_high.add(now_s, results.needed, longest_s),
+        arrivals_high=state.arrivals_high.add(now_s, results.needed_by_arrivals, longest_s),
         coverage=state.coverage.seen(now_s, max(policy.stale_after_s, 3 * policy.tick_s)),
     )

@@ -24,6 +24,8 @@ class RuleResults:
     desired: DesiredReplicas
     needed: int
     """The fewest replicas that a removal may leave."""
+    needed_by_arrivals: int
+    """The part that follows from arrivals and the learned margin, without queues."""
     sufficient: int
     """Replicas that carry the present arrivals, without any forecast."""
     carries: int = 0
@@ -65,6 +67,7 @@ def evaluate_rules(
     by_arrivals = _most(rule for component, rule in rules.items() if tuning.has(component))
     if tuning.has(Component.MARGIN):
         rules[Component.MARGIN] = recommenders.for_error_budget(margin, by_arrivals)
+    with_margin = max(by_arrivals, _most([rules.get(Component.MARGIN)]))
     if tail is not None and expected is not None:
         rules[Component.BACKLOG] = recommenders.for_backlog(
             policy, tail, max(expected.later.for_ceiling_rps, expected.burst_rps or 0.0), backlogs
@@ -86,6 +89,7 @@ def evaluate_rules(
             by_ceiling=ceiling.replicas if ceiling else 0,
         ),
         needed=max(desired, removal),
+        needed_by_arrivals=max(with_margin, removal),
         sufficient=sufficient,
         carries=carries,
     )

@@ -60,6 +60,8 @@ class State:
     """Over the scale-up window: an increase must have been desired throughout."""
     needed_high: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="largest"))
     """Over the scale-down window: a removal keeps the most replicas that were needed."""
+    arrivals_high: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="largest"))
+    """Over the longest hold: the most replicas that arrivals needed, without queues."""
     waiting_low: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="smallest"))
     """Waiting requests, over the shortest burst window."""
     coverage: Coverage = field(default_factory=Coverage)

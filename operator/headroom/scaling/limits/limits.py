@@ -50,6 +50,10 @@ class LimitHistory(Protocol):
         """The most needed replicas within the scale-down window."""
 
     @property
+    def arrivals_high(self) -> SlidingExtreme:
+        """The most replicas that arrivals needed within the longest hold."""
+
+    @property
     def coverage(self) -> Coverage:
         """Since when the inputs of a removal are known without a gap."""
 
@@ -166,7 +170,7 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
     held = max(lowest, needed if needed is not None else current)
     if policy.tuning.has(Component.FLAPS):
         for longer_s, level in limit_input.state.flaps.holds(limit_input.now_s, held_s):
-            longer = limit_input.state.needed_high.since(limit_input.now_s - longer_s)
+            longer = limit_input.state.arrivals_high.since(limit_input.now_s - longer_s)
             held = max(held, min(level, current, current if longer is None else longer))
     held = min(held, current)
     applied: tuple[LimitApplied, ...] = ()
