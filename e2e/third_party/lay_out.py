@@ -11,6 +11,7 @@ from pathlib import Path
 from sleeping import MAX_BATCH_SIZE
 
 HERE = Path(__file__).parent
+CONTEXT_TOKENS = 512
 TRITON = Path("/opt/venv/lib/python3.11/site-packages/pytriton/tritonserver")
 
 
@@ -53,8 +54,46 @@ def triton() -> str:
     )
 
 
+def _write_llama() -> None:
+    from random_llama import write_random_llama  # noqa: PLC0415 - needs numpy, which not all have
+
+    write_random_llama(HERE / "llama")
+
+
+def llamacpp() -> str:
+    """A small model of random weights; as many slots as a batch may have."""
+    _write_llama()
+    slots = f"{MAX_BATCH_SIZE} {CONTEXT_TOKENS}"
+    return f"python /models/llama_server.py /models/llama 8000 {slots} 0.0.0.0"
+
+
+def dynamo() -> str:
+    """A frontend and a mocker, which find each other by files."""
+    _write_llama()
+    planes = "--discovery-backend file --request-plane tcp --event-plane zmq"
+    mocker = (
+        f"python -m dynamo.mocker {planes} --model-path /models/llama --model-name model "
+        f"--max-num-seqs {MAX_BATCH_SIZE} --num-gpu-blocks-override 400 --block-size 32"
+    )
+    own = (
+        "DYN_FILE_KV=/tmp/discovery DYN_TCP_RPC_HOST=127.0.0.1 DYN_TCP_RESPONSE_STREAM_HOST=lo "
+        "HF_HUB_OFFLINE=1"
+    )
+    served = "DYN_SYSTEM_PORT=9090 DYN_SYSTEM_HOST=0.0.0.0"
+    frontend = f"python -m dynamo.frontend {planes} --http-port 8000"
+    return f"sh -c 'export {own}; {frontend} & {served} exec {mocker}'"
+
+
+SERVERS = {
+    "mosec": mosec,
+    "mlserver": mlserver,
+    "triton": triton,
+    "llamacpp": llamacpp,
+    "dynamo": dynamo,
+}
+
 if __name__ == "__main__":
-    command = {"mosec": mosec, "mlserver": mlserver, "triton": triton}[sys.argv[1]]()
+    command = SERVERS[sys.argv[1]]()
     start = HERE / "start"
     start.write_text(f"#!/bin/sh\nexec {command}\n")
     start.chmod(0o755)

@@ -30,6 +30,14 @@ class Peer:
     body: str
     warmup: Mapping[str, Any] = field(default_factory=dict)
     metrics_port: int = PORT
+    ready_path: str = "/v2/health/ready"
+    answer: bytes = b"10"
+    """In each right answer."""
+    cold_requests: int = COLD_REQUESTS
+    """Requests before those of the warm-up that are slow at first."""
+    max_latency: str = MAX_LATENCY
+    drain_s: int = 0
+    """Seconds for which a pod that leaves still answers, as its owner lets it."""
 
     @property
     def image(self) -> Shipped:
@@ -53,7 +61,12 @@ class Peer:
             ],
             "readinessProbe": ready | {"failureThreshold": 3},
         }
-        spec: dict[str, Any] = {"containers": [container], "terminationGracePeriodSeconds": 5}
+        if self.drain_s:
+            container["lifecycle"] = {"preStop": {"sleep": {"seconds": self.drain_s}}}
+        spec: dict[str, Any] = {
+            "containers": [container],
+            "terminationGracePeriodSeconds": 5 + self.drain_s,
+        }
         if gated:
             spec["readinessGates"] = [{"conditionType": "headroom.dev/warm"}]
         return {
@@ -95,18 +108,13 @@ class Peer:
                 "warmup": {
                     **self.warmup,
                     "requests": WARMUP_REQUESTS,
-                    "maxLatency": MAX_LATENCY,
+                    "maxLatency": self.max_latency,
                     "timeout": "60s",
                 },
                 "slo": {"latency": {"target": "2s"}},
                 "scaling": {"maxReplicas": 3, "scaleDown": {"stabilizationWindow": "5m"}},
             },
         }
-
-    @property
-    def ready_path(self) -> str:
-        """Return the path of the readiness probe."""
-        return "/" if self.name == "mosec" else "/v2/health/ready"
 
 
 _MOSEC_REQUEST = {"path": "/inference", "body": '{"x": [1, 2, 3, 4]}'}
@@ -115,6 +123,7 @@ MOSEC = Peer(
     path=_MOSEC_REQUEST["path"],
     body=_MOSEC_REQUEST["body"],
     warmup={"request": _MOSEC_REQUEST},
+    ready_path="/",
 )
 MLSERVER = Peer(
     name="mlserver",
@@ -130,3 +139,18 @@ TRITON = Peer(
     warmup={"sender": "Operator"},
     metrics_port=8002,
 )
+_GENERATES: Mapping[str, Any] = {
+    "path": "/v1/completions",
+    "body": json.dumps(
+        {"model": "model", "prompt": "Tell me", "max_tokens": 60, "ignore_eos": True}
+    ),
+    "warmup": {"sender": "Operator"},
+    "answer": b'"completion_tokens":60',
+    "ready_path": "/health",
+    "cold_requests": 0,
+    "max_latency": "10s",
+    "drain_s": 3,
+}
+LLAMACPP = Peer(name="llamacpp", **_GENERATES)
+DYNAMO = Peer(name="dynamo", metrics_port=9090, **_GENERATES)
+"""Dynamo's mocker: its scheduler and memory, with times instead of a model."""

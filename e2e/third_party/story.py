@@ -15,7 +15,7 @@ from cluster.interface import Endpoint
 from cluster.layout import Cache
 from cluster.progress import OnConsole
 from scenarios.world import Object, Service
-from third_party.peers import COLD_REQUESTS, WARMUP_REQUESTS, Peer
+from third_party.peers import WARMUP_REQUESTS, Peer
 
 GATE = "headroom.dev/warm"
 CLIENTS = 16
@@ -55,7 +55,7 @@ class Adopted(Service):
             assert (gate["status"], gate["reason"]) == ("True", "Warm"), gate
             sent = re.match(r"(\d+) requests were sent", gate["message"])
             assert sent, gate["message"]
-            assert int(sent[1]) >= COLD_REQUESTS + WARMUP_REQUESTS, gate["message"]
+            assert int(sent[1]) >= self.peer.cold_requests + WARMUP_REQUESTS, gate["message"]
             assert condition(one, "Ready")["lastTransitionTime"] >= gate["lastTransitionTime"]
         return ready
 
@@ -101,7 +101,7 @@ class Traffic:
         while not self.ended.is_set():
             try:
                 with urllib.request.urlopen(request, timeout=20) as answer:
-                    assert b"10" in answer.read()
+                    assert self.peer.answer in answer.read()
                 self.answered += 1
             except (OSError, AssertionError) as error:
                 self.wrong.append(str(error))
@@ -126,3 +126,20 @@ def scaled_under_load_with_warm_pods(one: Adopted) -> None:
     assert traffic.answered > CLIENTS
     assert not traffic.wrong
     assert one.event("ScaledUp")
+
+
+def drained_without_a_loss(one: Adopted) -> None:
+    """A pod leaves while clients ask: each request gets its answer, and a warm pod follows."""
+    leaving = one.warm()[0]["metadata"]["name"]
+    with one.asked() as traffic:
+        one.wait("requests are answered", lambda: traffic.answered > CLIENTS, 20)
+        one.cluster.kubectl(
+            *("delete", "pod", leaving, "--namespace", one.namespace, "--wait=false")
+        )
+
+        def replaced() -> bool:
+            names = [pod["metadata"]["name"] for pod in one.pods()]
+            return leaving not in names and len(one.warm()) >= one.replicas()
+
+        one.wait("it has left, and another is warm", replaced, 60)
+    assert not traffic.wrong

@@ -1,4 +1,4 @@
-"""`llama_server.py FOLDER PORT SEATS CONTEXT`: a Llama folder served by llama.cpp.
+"""`llama_server.py FOLDER PORT SEATS CONTEXT [HOST]`: a Llama folder served by llama.cpp.
 
 Weights are float32. Keys and values are float16, its default: with float32 it takes 2.4 times as
 much CPU, because its attention has no fast path for them.
@@ -111,12 +111,13 @@ def main() -> None:
     convert(folder, target)
     options = xllamacpp.CommonParams()
     options.model.path = str(target)
-    options.hostnames = ["127.0.0.1"]
+    options.hostnames = [sys.argv[5] if len(sys.argv) > 5 else "127.0.0.1"]
     options.port = port
     options.n_parallel = seats
     options.n_ctx = seats * context
     options.cpuparams.n_threads = 1
     options.cpuparams_batch.n_threads = 1
+    options.endpoint_metrics = True
     options.cache_prompt = False
     options.cache_ram_mib = 0  # else it copies the memory of each prompt when a slot becomes idle
     server = xllamacpp.Server(options)
