@@ -35,21 +35,6 @@ from headroom.scaling.post_rules import PostRuleInputs
 MANY = [bystander(number) for number in range(250)]
 
 
-@pytest.fixture(scope="module")
-def lived() -> ReadModel:
-    model, _ = an_hour(seconds=600.0)
-    return model
-
-
-@pytest.fixture(scope="module")
-def last(lived: ReadModel) -> Evaluation:
-    found = lived.view("vision", "demo")
-    assert found is not None
-    assert found.history is not None
-    assert found.history.last is not None
-    return found.history.last
-
-
 def many() -> ReadModel:
     return ReadModel(lambda: MANY)
 

@@ -15,6 +15,7 @@ from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision, Policy, decide
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.post_rules import apply_post_rules
+from headroom.scaling.token_values import Target, TokenTargets
 
 TARGETS = (0.5, 0.75, 1.5, 2.0)
 """Factors of the present target to show as alternatives."""
@@ -31,9 +32,14 @@ class Changes:
     ceiling: float | None = None
     min_replicas: int | None = None
     max_replicas: int | None = None
+    first_token_s: float | None = None
+    output_token_s: float | None = None
 
     def applied(self, policy: Policy) -> Policy:
-        """Return the changed policy; raise ValueError if minReplicas exceeds maxReplicas."""
+        """Return the changed policy.
+
+        Raises ValueError if minReplicas exceeds maxReplicas, or for a promise that is not there.
+        """
         changed = replace(
             policy,
             latency_target_s=self.target_s or policy.latency_target_s,
@@ -43,6 +49,7 @@ class Changes:
             utilization_ceiling=self.ceiling or policy.utilization_ceiling,
             min_replicas=self.min_replicas or policy.min_replicas,
             max_replicas=self.max_replicas or policy.max_replicas,
+            token_targets=self._token_targets(policy.token_targets),
         )
         if changed.min_replicas > changed.max_replicas:
             raise ValueError(
@@ -50,6 +57,20 @@ class Changes:
                 f"and {changed.max_replicas}"
             )
         return changed
+
+    def _token_targets(self, present: TokenTargets | None) -> TokenTargets | None:
+        changed = present or TokenTargets()
+        for name, seconds, field in (
+            ("first_token", self.first_token_s, "timeToFirstToken"),
+            ("output_token", self.output_token_s, "timePerOutputToken"),
+        ):
+            if seconds is None:
+                continue
+            target: Target | None = getattr(changed, name)
+            if target is None:
+                raise ValueError(f"{name}: the service has no slo.{field} to change")
+            changed = replace(changed, **{name: replace(target, seconds=seconds)})
+        return None if present is None else changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +117,21 @@ def neighbours(evaluation: Evaluation) -> list[Answer]:
     """Return common alternatives: unchanged, other targets, other ceilings."""
     policy = evaluation.policy
     alternatives = [Changes()]
-    alternatives += [Changes(target_s=float(f"{f * policy.latency_target_s:.3g}")) for f in TARGETS]
+    tokens = policy.token_targets
+    if tokens is None:
+        alternatives += [Changes(target_s=_rounded(f * policy.latency_target_s)) for f in TARGETS]
+    if tokens is not None and tokens.first_token is not None:
+        first_s = tokens.first_token.seconds
+        alternatives += [Changes(first_token_s=_rounded(f * first_s)) for f in TARGETS]
+    if tokens is not None and tokens.output_token is not None:
+        output_s = tokens.output_token.seconds
+        alternatives += [Changes(output_token_s=_rounded(f * output_s)) for f in TARGETS]
     alternatives += [Changes(ceiling=one) for one in CEILINGS if one != policy.utilization_ceiling]
     return [answer(evaluation, changes) for changes in alternatives]
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.3g}")
 
 
 def parsed(fields: Mapping[str, str]) -> Changes:
@@ -107,11 +140,13 @@ def parsed(fields: Mapping[str, str]) -> Changes:
     Raises ValueError with field, rule and value.
     """
     return Changes(
-        target_s=_target_s(fields.get("target", "")),
+        target_s=_target_s("target", fields.get("target", "")),
         percentile=_percentile(fields.get("percentile", "")),
         ceiling=_ceiling(fields.get("ceiling", "")),
         min_replicas=_replicas("min", fields.get("min", "")),
         max_replicas=_replicas("max", fields.get("max", "")),
+        first_token_s=_target_s("first_token", fields.get("first_token", "")),
+        output_token_s=_target_s("output_token", fields.get("output_token", "")),
     )
 
 
@@ -135,15 +170,15 @@ def _expected(
     return tail.latency_s(rate_rps, replicas), utilization
 
 
-def _target_s(text: str) -> float | None:
+def _target_s(field: str, text: str) -> float | None:
     if not text.strip():
         return None
     try:
         seconds = Duration.parse(text.strip()).seconds
     except ValueError as error:
-        raise ValueError(f"target: {error}") from None
+        raise ValueError(f"{field}: {error}") from None
     if not 0.001 <= seconds <= 600.0:
-        raise ValueError(f"target must be between 1ms and 10m; got {text:.20}")
+        raise ValueError(f"{field} must be between 1ms and 10m; got {text:.20}")
     return seconds
 
 

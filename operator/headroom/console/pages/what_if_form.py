@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headroom.charts.markup import Inner, Markup, tag
 from headroom.console.pages import formatting as fmt
 from headroom.console.what_if import PERCENTILES, Answer, answer, neighbours, parsed
 from headroom.controller.report.evaluation import Evaluation
+from headroom.scaling import Policy
+from headroom.scaling.token_values import Target, TokenTargets
 
-FIELDS = ("target", "percentile", "ceiling", "min", "max")
+FIELDS = ("target", "percentile", "ceiling", "min", "max", "first_token", "output_token")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,8 @@ class Asked:
     ceiling: str = ""
     min: str = ""
     max: str = ""
+    first_token: str = ""
+    output_token: str = ""
 
     def fields(self) -> dict[str, str]:
         """Return the fields by name."""
@@ -77,6 +82,9 @@ def _form(last: Evaluation, asked: Asked, action: str) -> Markup:
         "min": ("Min replicas", str(policy.min_replicas), asked.min),
         "max": ("Max replicas", str(policy.max_replicas), asked.max),
     }
+    for field, label, target in _promises(policy):
+        if target is not None:
+            held[field] = (label, fmt.seconds(target.seconds), getattr(asked, field))
     inputs: list[Inner] = [
         tag("label", name, tag("input", name=field, value=value, placeholder=present, size=8))
         for field, (name, present, value) in held.items()
@@ -124,6 +132,12 @@ def _row(one: Answer, name: str, present: bool, mine: bool = False) -> Markup:
     )
 
 
+def _promises(policy: Policy) -> Iterator[tuple[str, str, Target | None]]:
+    tokens = policy.token_targets or TokenTargets()
+    yield "first_token", "First token", tokens.first_token
+    yield "output_token", "Output token", tokens.output_token
+
+
 def _difference(one: Answer, last: Evaluation) -> str:
     """Return the values in which the answer's policy differs."""
     wished, present = one.policy, last.policy
@@ -134,6 +148,15 @@ def _difference(one: Answer, last: Evaluation) -> str:
         and f"p{100 * wished.latency_percentile:g}",
         (wished.utilization_ceiling != present.utilization_ceiling)
         and f"ceiling {fmt.percent(wished.utilization_ceiling)}",
+        *(
+            was is not None
+            and now is not None
+            and was != now
+            and f"{label.lower()} {fmt.seconds(now.seconds)}"
+            for (_, label, was), (_, _, now) in zip(
+                _promises(present), _promises(wished), strict=True
+            )
+        ),
         (wished.min_replicas != present.min_replicas) and f"at least {wished.min_replicas}",
         (wished.max_replicas != present.max_replicas) and f"at most {wished.max_replicas}",
     ]
