@@ -66,11 +66,11 @@ def _load(
     axes.step(edges, [*rates, rates[-1]], where="post", color=LOAD, lw=2.0, label="arrivals")
     axes.set_ylabel("requests / s", color=INK)
     axes.set_ylim(0.0, ROOM_FOR_LEGEND * axes.get_ylim()[1])
-    for at_s, binding in bindings(looks):
+    for index, (at_s, binding) in enumerate(bindings(looks)):
         axes.annotate(
             f"{binding} binds",
             (run.since_start_s(at_s), 0.0),
-            xytext=(2, 3),
+            xytext=(2, 3 + 10 * (index % 3)),  # what changes often is not written over
             textcoords="offset points",
             fontsize=7.5,
             color=INK,

@@ -20,20 +20,17 @@ from generation_study import (
     settings,
     speed,
 )
+from generation_study.fidelity import command as fidelity
 from headroom.simulator.generation.autoscalers.catalogue import KINDS
 
 FOLDER = Path(__file__).parents[2] / ".generation_study"
+COMMANDS = ("study", "stages", "speed", "fidelity", "compile", "causes")
 ENGINES = ("llama-8b-h100", "qwen3-32b-tp2-h100", "llama-70b-tp4-h100")
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="generation_study", description=__doc__)
-    parser.add_argument(
-        "command",
-        nargs="?",
-        choices=("study", "stages", "speed", "compile", "causes"),
-        default="study",
-    )
+    parser.add_argument("command", nargs="?", choices=COMMANDS, default="study")
     parser.add_argument("--quick", action="store_true", help="fewer cells; peers at defaults")
     parser.add_argument("--split", choices=("develop", "judge"), default="develop")
     parser.add_argument("--why", default="", help="why judge is looked at")
@@ -41,6 +38,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", choices=tuple(KINDS), default=(), help="run these autoscalers alone"
     )
+    parser.add_argument("--record", action="store_true", help="fidelity: play vLLM anew")
     parser.add_argument("--report", action="store_true", help="run nothing")
     return parser.parse_args(arguments)
 
@@ -52,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.command == "speed":
         return speed.main(console)
     speed.compiled()
+    if asked.command == "fidelity":
+        return fidelity.main(console, record=asked.record)
     if asked.command == "compile":
         return 0
     wanted = _cells(asked)

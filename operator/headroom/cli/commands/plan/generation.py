@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headroom.cli.commands.plan.arguments import missing, ratio, seconds
+from headroom.cli.commands.plan.measured_engine import MeasuredEngine, measured_engine
 from headroom.cli.commands.plan.output import finite, ms
 from headroom.planner.accelerators import PUBLISHED_FACTOR, accelerator
 from headroom.planner.errors import require
@@ -44,6 +46,11 @@ class Asked:
     cached: float
     accepted: float
     on: str | None
+    measure: str | None
+    """URL of a replica that shows its cost."""
+    profile: str
+    model: str | None
+    watch: str
     iteration_ms: float | None
     prompt_token_ms: float | None
     sequence_ms: float
@@ -62,13 +69,50 @@ class Asked:
 
 def planned_generation(asked: Asked) -> tuple[dict[str, Any], RenderableType]:
     """Return the plan as JSON and as text."""
-    service = service_of(asked)
+    engine = _measured(asked)
+    service = service_of(asked, engine)
     plan = plan_generation(service, asked.rate_rps)
     settings = recommend(service, asked.rate_rps)
-    return _report(service, plan, settings, asked.rate_rps), _view(service, plan, settings)
+    report, view = (
+        _report(service, plan, settings, asked.rate_rps),
+        _view(service, plan, settings),
+    )
+    if engine is None:
+        return report, view
+    report["measured"] = {
+        "fixedSeconds": engine.cost.fixed_s,
+        "promptTokenSeconds": engine.cost.prompt_token_s,
+        "sequenceSeconds": engine.cost.sequence_s,
+        "contextTokenSeconds": engine.cost.context_token_s,
+        "source": engine.source,
+        "unknown": list(engine.unknown),
+    }
+    return report, Group(*map(Text, _measured_lines(engine)), view)
 
 
-def service_of(asked: Asked) -> GeneratingService:
+def _measured(asked: Asked) -> MeasuredEngine | None:
+    if asked.measure is None:
+        return None
+    require(asked.on is None, "--measure takes the place of --on", f"{asked.on}", "Give one")
+    return measured_engine(
+        asked.measure,
+        profile=asked.profile,
+        model=asked.model,
+        seconds=seconds("--watch", asked.watch),
+    )
+
+
+def _measured_lines(engine: MeasuredEngine) -> Iterator[str]:
+    cost = engine.cost
+    yield (
+        f"an iteration takes {MS * cost.fixed_s:.3g} ms, {MS * cost.prompt_token_s:.3g} ms per "
+        f"prompt token, {MS * cost.sequence_s:.3g} ms per sequence and "
+        f"{MS * cost.context_token_s:.3g} ms per token of context: from {engine.source}"
+    )
+    yield from (f"not known: {one}" for one in engine.unknown)
+
+
+def service_of(asked: Asked, engine: MeasuredEngine | None = None) -> GeneratingService:
     """Return the service; ImpossiblePlan says which option is missing or wrong."""
     require(
         0 <= asked.cached < 1, "--cached must be from 0 to below 1", f"{asked.cached:g}", "Try 0.3"
@@ -76,7 +120,7 @@ def service_of(asked: Asked) -> GeneratingService:
     require(asked.accepted >= 1, "--accepted must be at least 1", f"{asked.accepted:g}", "Try 1")
     for name, value in (("--prompt-cv", asked.prompt_cv), ("--output-cv", asked.output_cv)):
         require(0 <= value <= 20, f"{name} must be from 0 to 20", f"{value:g}", "1 is exponential")
-    cost, limits, gpus = _replica(asked)
+    cost, limits, gpus = _replica(asked, engine)
     percentile = ratio(asked.percentile)
     shape = RequestShape(
         prompt_tokens=asked.prompt,
@@ -106,9 +150,14 @@ def _target(name: str, text: str | None, percentile: float) -> Target | None:
     return None if text is None else Target(percentile=percentile, seconds=seconds(name, text))
 
 
-def _replica(asked: Asked) -> tuple[IterationCost, EngineLimits, int]:
-    """Return what one replica costs and holds: of the table, with what is given in its place."""
-    if asked.on is not None:
+def _replica(
+    asked: Asked, engine: MeasuredEngine | None
+) -> tuple[IterationCost, EngineLimits, int]:
+    """Return what one replica costs and holds: as measured, or of the table, or as given."""
+    if engine is not None:
+        cost, gpus = engine.cost, asked.gpus or 1
+        kv_tokens = asked.kv_tokens or engine.limits.kv_tokens or 0.0
+    elif asked.on is not None:
         row = accelerator(asked.on)
         cost = scaled(row.cost, PUBLISHED_FACTOR)
         kv_tokens, gpus = asked.kv_tokens or row.kv_tokens, asked.gpus or row.gpus
@@ -130,10 +179,11 @@ def _replica(asked: Asked) -> tuple[IterationCost, EngineLimits, int]:
             context_token_s=asked.context_token_ms / MS,
         )
         kv_tokens, gpus = asked.kv_tokens or 0.0, asked.gpus or 1
+    seen = EngineLimits() if engine is None else engine.limits
     limits = EngineLimits(
         kv_tokens=kv_tokens or None,
-        sequences=asked.max_sequences,
-        iteration_tokens=asked.iteration_tokens,
+        sequences=seen.sequences or asked.max_sequences,
+        iteration_tokens=seen.iteration_tokens or asked.iteration_tokens,
     )
     return cost, limits, gpus
 

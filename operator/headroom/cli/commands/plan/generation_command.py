@@ -50,6 +50,23 @@ def generation(
             help="A model on GPUs of the table, such as qwen3-32b/2xh100.", rich_help_panel=COST
         ),
     ] = None,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="A replica under load, whose metrics show the cost.",
+            rich_help_panel=COST,
+        ),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(help="Server at that URL, as in runtime.profile.", rich_help_panel=COST)
+    ] = "headroom",
+    model: Annotated[
+        str | None, typer.Option(help="Model at that URL, if several.", rich_help_panel=COST)
+    ] = None,
+    watch: Annotated[
+        str, typer.Option(help="Time for which the URL is watched.", rich_help_panel=COST)
+    ] = "1m",
     iteration_ms: Annotated[
         float | None,
         typer.Option(help="Milliseconds of an iteration without work.", rich_help_panel=COST),
@@ -109,6 +126,10 @@ def generation(
             cached=cached,
             accepted=accepted,
             on=on,
+            measure=measure,
+            profile=profile,
+            model=model,
+            watch=watch,
             iteration_ms=iteration_ms,
             prompt_token_ms=prompt_token_ms,
             sequence_ms=sequence_ms,

@@ -1,0 +1,100 @@
+"""Learns the cost of a live replica's iterations from its metrics, as the operator does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headroom.adapters.metrics_page import metrics_page, page_url
+from headroom.errors import Unmeasurable
+from headroom.planner.errors import require
+from headroom.profiles import PROFILES
+from headroom.scaling.generation.learned import GenerationState
+from headroom.scaling.token_values import EngineLimits, IterationCost
+from headroom.telemetry.accounts import Batch
+from headroom.telemetry.errors import TelemetryError
+from headroom.telemetry.pod_samples import PodSamples
+
+EVERY_S = 2.0
+SHORTEST_S, LONGEST_S = 20.0, 3600.0
+READY_SINCE_S = -3600.0
+"""The replica is warm: nothing that it did is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredEngine:
+    """What was learned of one replica."""
+
+    cost: IterationCost
+    limits: EngineLimits
+    source: str
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time, and waiting for it."""
+
+    now_s: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+def measured_engine(
+    url: str,
+    *,
+    profile: str,
+    model: str | None,
+    seconds: float,
+    read: Callable[[str], str] = metrics_page,
+    clock: Clock = Clock(),
+) -> MeasuredEngine:
+    """Watch one replica under its own load. Raises Unmeasurable, ImpossiblePlan."""
+    require(
+        SHORTEST_S <= seconds <= LONGEST_S,
+        f"--watch must be between {SHORTEST_S:g}s and 1h",
+        f"{seconds:g} s",
+        "Give 1m",
+    )
+    known = {name for name, one in PROFILES.items() if one.generation is not None}
+    require(
+        profile in known,
+        f"--profile must be one of {', '.join(sorted(known))}",
+        profile,
+        "Name the server at the URL",
+    )
+    server = PROFILES[profile]
+    samples = PodSamples(server, model, None if server.max_batch else Batch(largest=1))
+    address, state = page_url(url, server.metrics_path), GenerationState()
+    began_s = before_s = clock.now_s()
+    busy_s: tuple[float, float] | None = None
+    while (now_s := clock.now_s()) - began_s <= seconds:
+        try:
+            sample = samples.take(read(address), pod=url, time_s=now_s)
+        except TelemetryError as error:
+            raise Unmeasurable(f"{address}: {error}. Set --profile to the server") from error
+        if sample is not None:
+            ready = {url: began_s + READY_SINCE_S}
+            state = state.observe((sample,), ready, now_s, now_s - before_s, None)
+            engine_s = sample.generation.engine_seconds if sample.generation else None
+            if engine_s is not None and busy_s is not None and now_s > busy_s[0]:
+                state = state.seen((engine_s - busy_s[1]) / (now_s - busy_s[0]))
+            busy_s = None if engine_s is None else (now_s, engine_s)
+        before_s = now_s
+        clock.sleep(EVERY_S)
+    return _result(state, url)
+
+
+def _result(state: GenerationState, url: str) -> MeasuredEngine:
+    found = state.identification(None)
+    if state.inputs is None:
+        raise Unmeasurable(
+            f"{url} does not show what an iteration costs: {'; '.join(found.missing)}. Send "
+            "requests of different lengths meanwhile, or watch for longer with --watch"
+        )
+    return MeasuredEngine(
+        cost=state.inputs.cost,
+        limits=state.inputs.limits,
+        source=found.source,
+        unknown=found.missing,
+    )

@@ -1,0 +1,143 @@
+"""`headroom plan generation --measure`: the cost is learned from a replica's metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from headroom.cli.commands.plan import measured_engine as module
+from headroom.cli.commands.plan.measured_engine import Clock, measured_engine
+from headroom.errors import Unmeasurable
+from headroom.planner.errors import ImpossiblePlan
+
+FIXED_S, PROMPT_S, SEQUENCE_S = 0.03, 0.00002, 0.003
+PROMPT, ANSWER = 800, 100
+
+
+class Replica:
+    """Pages of a server whose batches grow and shrink, at a clock of its own."""
+
+    def __init__(self, *, silent: bool = False) -> None:
+        self.now_s, self.silent = 0.0, silent
+        self.iterations = self.busy_s = self.prompts = self.generated = 0.0
+        self.xx = [[0.0] * 5 for _ in range(5)]
+        self.xy = [0.0] * 5
+        self.ended = 0
+        self._batches = self._wave()
+
+    def _wave(self) -> Iterator[int]:
+        step = 0
+        while True:
+            step += 1
+            yield 8 + round(6 * math.sin(step / 40))
+
+    def sleep(self, seconds: float) -> None:
+        over_s = self.now_s + seconds
+        while self.now_s < over_s:
+            batch = next(self._batches)
+            prompt = PROMPT if int(self.iterations) % 12 == 0 else 0
+            row = (1.0, float(prompt), float(batch), 900.0 * batch, prompt * prompt / 2)
+            took_s = FIXED_S + PROMPT_S * prompt + SEQUENCE_S * batch
+            for left in range(5):
+                self.xy[left] += row[left] * took_s
+                for right in range(left, 5):
+                    self.xx[left][right] += row[left] * row[right]
+            self.iterations += 1
+            self.busy_s += took_s
+            self.prompts += prompt
+            self.generated += batch
+            self.ended += prompt > 0
+            self.now_s += took_s
+
+    def page(self, _: str) -> str:
+        return "\n".join(self._lines()) + "\n"
+
+    def _lines(self) -> Iterator[str]:
+        label = 'model="m"'
+        for outcome in ("ok", "refused", "expired", "cancelled", "failed"):
+            value = self.ended if outcome == "ok" else 0
+            yield f'headroom_requests_total{{{label},outcome="{outcome}"}} {value}'
+        yield f"headroom_requests_received_total{{{label}}} {self.ended}"
+        for name in ("waiting", "running"):
+            yield f"headroom_requests_{name}{{{label}}} 0"
+        ended, batches = float(self.ended), self.iterations
+        for name, total, count in (
+            ("headroom_request_duration_seconds", 9.0 * ended, ended),
+            ("headroom_time_to_first_token_seconds", 0.2 * ended, ended),
+            ("headroom_time_per_output_token_seconds", 0.06 * ended, ended),
+            ("headroom_prompt_tokens", PROMPT * ended, ended),
+            ("headroom_answer_tokens", ANSWER * ended, ended),
+            ("headroom_execution_duration_seconds", self.busy_s, batches),
+            ("headroom_batch_size", self.generated, batches),
+        ):
+            for bound in ("1000", "+Inf"):
+                yield f'{name}_bucket{{{label},le="{bound}"}} {count}'
+            yield f"{name}_sum{{{label}}} {total}"
+            yield f"{name}_count{{{label}}} {count}"
+        yield f"headroom_max_batch_size{{{label}}} 64"
+        yield f"headroom_max_iteration_tokens{{{label}}} 1024"
+        if self.silent:
+            return
+        yield f"headroom_iterations_total{{{label}}} {self.iterations}"
+        yield f"headroom_device_busy_seconds_total{{{label}}} {self.busy_s}"
+        for kind, value in (("computed", self.prompts), ("generated", self.generated)):
+            yield f'headroom_tokens_total{{{label},kind="{kind}"}} {value}'
+        names = ("1", "P", "D", "KV", "X")
+        for left, row in enumerate(names):
+            yield f'headroom_iteration_cost_xy_total{{{label},row="{row}"}} {self.xy[left]}'
+            for right in range(left, 5):
+                labels = f'{label},row="{row}",column="{names[right]}"'
+                yield f"headroom_iteration_cost_xx_total{{{labels}}} {self.xx[left][right]}"
+
+
+def watched(replica: Replica, seconds: float = 60.0, profile: str = "headroom") -> object:
+    return measured_engine(
+        "http://replica:8000",
+        profile=profile,
+        model=None,
+        seconds=seconds,
+        read=replica.page,
+        clock=Clock(now_s=lambda: replica.now_s, sleep=replica.sleep),
+    )
+
+
+def test_the_cost_is_that_of_the_replica() -> None:
+    found = watched(Replica())
+    assert isinstance(found, module.MeasuredEngine)
+    # after a minute the usual proportions of its parts still weigh
+    at_work_s = found.cost.iteration_s(0, 10, 9000)
+    assert at_work_s == pytest.approx(FIXED_S + 10 * SEQUENCE_S, rel=0.2)
+    with_prompt_s = found.cost.iteration_s(PROMPT, 10, 9000, PROMPT * PROMPT / 2)
+    assert with_prompt_s - at_work_s == pytest.approx(PROMPT_S * PROMPT, rel=0.2)
+    assert (found.limits.sequences, found.limits.iteration_tokens) == (64, 1024)
+    assert found.source == "sums over iterations"
+
+
+def test_a_server_that_does_not_show_its_cost_says_what_is_missing() -> None:
+    with pytest.raises(
+        Unmeasurable, match=r"does not show what an iteration costs: .*time per iter"
+    ):
+        watched(Replica(silent=True))
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "words"),
+    [
+        (lambda: watched(Replica(), 5.0), ImpossiblePlan, "--watch must be between 20s and 1h"),
+        (lambda: watched(Replica(), profile="triton"), ImpossiblePlan, "--profile must be one of"),
+        (lambda: watched(Replica(), profile="vllm"), Unmeasurable, "Set --profile to the server"),
+        (lambda: module.page_url("replica:8000", "/metrics"), Unmeasurable, "the URL must be"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_with_the_next_step(
+    act: Callable[[], object], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        act()
+
+
+def test_a_url_without_a_path_gets_the_page_of_the_profile() -> None:
+    assert module.page_url("http://a:1/", "/metrics") == "http://a:1/metrics"
+    assert module.page_url("http://a:1/own", "/metrics") == "http://a:1/own"
