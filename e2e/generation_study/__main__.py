@@ -38,7 +38,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", choices=tuple(KINDS), default=(), help="run these autoscalers alone"
     )
-    parser.add_argument("--record", action="store_true", help="fidelity: play vLLM anew")
+    parser.add_argument("--record", action="store_true", help="fidelity: play vLLM again")
     parser.add_argument("--report", action="store_true", help="run nothing")
     return parser.parse_args(arguments)
 

@@ -57,7 +57,7 @@ def test_aiperf_measures_what_the_server_reports(url: str, tmp_path: Path) -> No
         ("inter_token_latency", "headroom_time_per_output_token_seconds"),
     ):
         reported_ms = 1000.0 * mean(page, metric)
-        assert seen[name]["avg"] == pytest.approx(reported_ms, rel=0.2, abs=30.0), name
+        assert seen[name]["avg"] == pytest.approx(reported_ms, rel=0.2, abs=100.0), name
 
 
 def profiled(url: str, folder: Path) -> dict[str, Any]:

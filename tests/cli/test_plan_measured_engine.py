@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headroom.cli.commands.plan import measured_engine as module
-from headroom.cli.commands.plan.measured_engine import Clock, measured_engine
+from headroom.adapters.metrics_page import page_url
+from headroom.cli.commands.plan.measured_engine import Clock, MeasuredEngine, measured_engine
 from headroom.errors import Unmeasurable
 from headroom.planner.errors import ImpossiblePlan
 
@@ -57,12 +57,12 @@ class Replica:
     def _lines(self) -> Iterator[str]:
         label = 'model="m"'
         for outcome in ("ok", "refused", "expired", "cancelled", "failed"):
-            value = self.ended if outcome == "ok" else 0
-            yield f'headroom_requests_total{{{label},outcome="{outcome}"}} {value}'
+            answered = self.ended if outcome == "ok" else 0
+            yield f'headroom_requests_total{{{label},outcome="{outcome}"}} {answered}'
         yield f"headroom_requests_received_total{{{label}}} {self.ended}"
-        for name in ("waiting", "running"):
-            yield f"headroom_requests_{name}{{{label}}} 0"
-        ended, batches = float(self.ended), self.iterations
+        for gauge in ("waiting", "running"):
+            yield f"headroom_requests_{gauge}{{{label}}} 0"
+        ended, batches = float(self.ended), float(self.iterations)
         for name, total, count in (
             ("headroom_request_duration_seconds", 9.0 * ended, ended),
             ("headroom_time_to_first_token_seconds", 0.2 * ended, ended),
@@ -105,7 +105,7 @@ def watched(replica: Replica, seconds: float = 60.0, profile: str = "headroom") 
 
 def test_the_cost_is_that_of_the_replica() -> None:
     found = watched(Replica())
-    assert isinstance(found, module.MeasuredEngine)
+    assert isinstance(found, MeasuredEngine)
     # after a minute the usual proportions of its parts still weigh
     at_work_s = found.cost.iteration_s(0, 10, 9000)
     assert at_work_s == pytest.approx(FIXED_S + 10 * SEQUENCE_S, rel=0.2)
@@ -128,7 +128,7 @@ def test_a_server_that_does_not_show_its_cost_says_what_is_missing() -> None:
         (lambda: watched(Replica(), 5.0), ImpossiblePlan, "--watch must be between 20s and 1h"),
         (lambda: watched(Replica(), profile="triton"), ImpossiblePlan, "--profile must be one of"),
         (lambda: watched(Replica(), profile="vllm"), Unmeasurable, "Set --profile to the server"),
-        (lambda: module.page_url("replica:8000", "/metrics"), Unmeasurable, "the URL must be"),
+        (lambda: page_url("replica:8000", "/metrics"), Unmeasurable, "the URL must be"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_with_the_next_step(
@@ -139,5 +139,5 @@ def test_what_cannot_be_measured_is_refused_with_the_next_step(
 
 
 def test_a_url_without_a_path_gets_the_page_of_the_profile() -> None:
-    assert module.page_url("http://a:1/", "/metrics") == "http://a:1/metrics"
-    assert module.page_url("http://a:1/own", "/metrics") == "http://a:1/own"
+    assert page_url("http://a:1/", "/metrics") == "http://a:1/metrics"
+    assert page_url("http://a:1/own", "/metrics") == "http://a:1/own"

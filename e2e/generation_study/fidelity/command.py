@@ -1,4 +1,4 @@
-"""`generation_study fidelity`: the plant against the recorded vLLM; --record plays it anew."""
+"""`generation_study fidelity`: the plant against the recorded vLLM; --record plays it again."""
 
 from __future__ import annotations
 
