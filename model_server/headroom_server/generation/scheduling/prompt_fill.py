@@ -7,6 +7,8 @@ their own, so that their number changes nothing for the others.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from operator import attrgetter, itemgetter
 
 from headroom_server.generation.scheduling.decode_plan import last_protected
 from headroom_server.generation.scheduling.forecast import free_seats
@@ -27,6 +29,10 @@ HELD_SHARE = 0.5
 """Of the time for prompts, what a long prompt whose turn it is keeps while others are served."""
 
 
+LEAST_HOARDED = 2
+"""Seats of a tenant that gives one to a tenant without any."""
+
+
 class PromptFill:
     """Adds chunks of prompts to one iteration."""
 
@@ -44,6 +50,8 @@ class PromptFill:
         self.long = False
         """Whether they are served now."""
         self.seen: set[int] = set()
+        self._took = False
+        """Whether a tenant gave a seat to another one."""
         self.computing: set[bytes] = set()
         """Names of blocks that this iteration computes."""
 
@@ -173,7 +181,9 @@ class PromptFill:
                 if head.started_s is None:
                     head.started_s = self.now_s
                 return True
-            if head.request.batch_class or not self._preempt_batch():
+            if head.request.batch_class:
+                return False
+            if not self._preempt_batch() and not self._preempt_hoarder(head):
                 return False
 
     def _owed(self, head: LiveSequence) -> tuple[int, int]:
@@ -193,10 +203,34 @@ class PromptFill:
         victim = last_protected(state)
         if not victim.request.batch_class:
             return False
-        state.preempt(victim)
+        self._preempt(victim)
+        return True
+
+    def _preempt_hoarder(self, head: LiveSequence) -> bool:
+        """Take one seat of the tenant that has most, for a tenant that has none.
+
+        Otherwise a tenant whose long answers have all seats keeps others out until they end.
+        """
+        tenant, seats = head.request.tenant, Counter[str]()
+        for one in (*self.state.prefilling, *self.state.decoding.values()):
+            if one.request.tenant == tenant:
+                return False
+            seats[one.request.tenant] += 1
+        if self._took or not seats:
+            return False
+        hoarder, most = max(seats.items(), key=itemgetter(1))
+        own = [one for one in self.state.decoding.values() if one.request.tenant == hoarder]
+        own = [one for one in own if one.request.priority >= head.request.priority]
+        if most < LEAST_HOARDED or not own:
+            return False
+        self._took = True  # once in an iteration
+        self._preempt(max(own, key=attrgetter("protection")))
+        return True
+
+    def _preempt(self, victim: LiveSequence) -> None:
+        self.state.preempt(victim)
         key = victim.key
         self.chunks[:] = [chunk for chunk in self.chunks if chunk.sequence.request.key != key]
-        return True
 
     def _add(self, sequence: LiveSequence, budget: Pace) -> None:
         state, size = self.state, self.state.memory.block_tokens

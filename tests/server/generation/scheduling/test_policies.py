@@ -174,6 +174,25 @@ def test_deadlines_end_what_waits_and_what_runs() -> None:
     assert world.stories[3].finish is FinishReason.LENGTH
 
 
+def test_tenant_without_a_seat_gets_one_of_the_tenant_that_has_most() -> None:
+    world = World(limits=LIMITS._replace(max_sequences=8))
+    world.arrive([request(key, 8, 4000, tenant="loud") for key in range(1, 17)])
+    quiet = [request(key, 8, 20, tenant="quiet", arrived_s=5.0) for key in (101, 102)]
+    urgent = request(200, 8, 4000, tenant="urgent", priority=0, arrived_s=0.0)
+    world.arrive([urgent, *quiet])
+    world.run()
+    soon_s = 30 * world.stories[1].per_token_s
+    assert all(world.stories[one.key].first_token_s < soon_s for one in quiet)
+    assert all(len(world.stories[key].tokens) == 4000 for key in (*range(1, 17), 200))
+
+
+def test_tenants_with_a_seat_each_keep_them() -> None:
+    world = World(limits=LIMITS._replace(max_sequences=4))
+    world.arrive([request(key, 8, 400, tenant=f"t{key}") for key in range(1, 9)])
+    world.run()
+    assert world.scheduler.statistics.preemptions == 0
+
+
 def test_refusal_names_the_bound_and_when_to_retry() -> None:
     scheduler = Scheduler(LIMITS, SchedulingOptions(max_waiting_requests=2))
     for key in range(2):
