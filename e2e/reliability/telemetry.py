@@ -9,7 +9,8 @@ not judged until `FORGOTTEN_S` after it; what one replica reports against the ot
 nothing at any time.
 
 A decision is a pure function, so sequences share their beginnings: from a state that was reached
-once, several go on, each by faults of its own. A sequence is a path through such a tree.
+once, several go on, each by faults of its own. A sequence is a path through such a tree. Where two
+have had the same pages so far, the decision is made once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from headroom.api import InferenceService
 from headroom.profiles.headroom import HEADROOM
@@ -130,6 +131,21 @@ def run_side_by_side(count: int, workers: int, results: Results | None = None) -
     return total
 
 
+_Pages = tuple[int, int, tuple[Scraped, ...]]
+"""The identity of the state before, the replicas, and the pages of a tick."""
+
+
+class _Decided(NamedTuple):
+    """What followed from the pages of a tick."""
+
+    before: State
+    """Kept, so that its identity is that of no other state."""
+    read: tuple[PodSample | None, ...]
+    decision: Decision
+    state: State
+    samples: PodSamples
+
+
 @dataclass(slots=True, kw_only=True)
 class _SequenceState:
     """The state of a sequence."""
@@ -145,6 +161,8 @@ class _SequenceState:
     stepped: bool = False
     """Whether one replica alone caused more than one step up."""
     path: str = ""
+    decided: dict[_Pages, _Decided] = field(default_factory=dict)
+    """What was decided of the same pages in the same state: of the whole tree."""
 
     @classmethod
     def of(cls, trial: Trial) -> Self:
@@ -174,6 +192,26 @@ class _SequenceState:
         kept = json.loads(json.dumps(self.state.to_checkpoint()))
         self.state = State.from_checkpoint(kept)
         self.samples = PodSamples(HEADROOM, MODEL)
+
+    def decide(self, policy: Policy, pages: tuple[Scraped, ...]) -> _Decided:
+        """Read these pages and decide, unless a sequence with the same past had the same ones."""
+        key = id(self.state), self.current, pages
+        known = self.decided.get(key)
+        if known is None:
+            read = tuple(_sample(scraped, self) for scraped in pages)
+            observation = Observation(
+                now_s=self.now_s,
+                current=self.current,
+                pods=_pods(len(pages)),
+                samples=tuple(one for one in read if one is not None),
+            )
+            decision, state = decide(policy, self.state, observation)
+            known = _Decided(self.state, read, decision, state, self.samples.copy())
+            self.decided[key] = known
+        else:
+            self.samples = known.samples.copy()
+        self.state = known.state
+        return known
 
 
 def _go_on(
@@ -221,29 +259,21 @@ def _ends(
     course.now_s += TICK_S
     outcome.ticks += 1
     where = f"trial {trial.number} {course.path}"
-    samples = []
-    for scraped in course.pages.next(honest=honest):
-        uid, fault, _, age_s = scraped
-        sample = _sample(scraped, course)
+    pages = tuple(course.pages.next(honest=honest))
+    try:
+        decided = course.decide(policy, pages)
+    except Exception as error:  # noqa: BLE001  (one more thing that must not be)
+        outcome.wrongs.append(f"{where}: {type(error).__name__}: {error}")
+        return True
+    for (uid, fault, _, age_s), sample in zip(pages, decided.read, strict=True):
         if fault is not None:
             outcome.faults[fault] += 1
             course.faulty_s = course.now_s
         if sample is not None:
-            samples.append(sample)
             course.heard_s[uid] = max(course.heard_s[uid], course.now_s - age_s)
             if fault in TELLS_NOTHING:
                 outcome.wrongs.append(f"{where}: {fault} was read as a sample")
-    observation = Observation(
-        now_s=course.now_s,
-        current=course.current,
-        pods=_pods(trial.replicas),
-        samples=tuple(samples),
-    )
-    try:
-        decision, course.state = decide(policy, course.state, observation)
-    except Exception as error:  # noqa: BLE001  (one more thing that must not be)
-        outcome.wrongs.append(f"{where}: {type(error).__name__}: {error}")
-        return True
+    decision = decided.decision
     silent_s = course.now_s - min(course.heard_s.values())
     needed = trial.all_needed or (
         trial.needed_by_load and course.now_s - course.faulty_s > FORGOTTEN_S

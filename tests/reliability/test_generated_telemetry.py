@@ -1,4 +1,4 @@
-"""Generated telemetry through text, samples and decision; `make reliability` plays 200 000."""
+"""Generated telemetry through text, samples and decision; `make reliability` plays 500 000."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ def test_no_removal_follows_from_what_is_missing_and_bounds_hold() -> None:
     assert outcome.sequences > 100
     assert outcome.removals > 0, "where fewer are needed and all speak, one is removed"
     assert len(outcome.faults) >= 10
+
+
+@pytest.mark.parametrize("tree", [211, 475, 20639, 30571])
+def test_trees_in_which_one_replica_once_misled_the_decision_hold(tree: int) -> None:
+    assert run([tree]).wrongs == []
 
 
 def test_a_trial_is_the_same_each_time() -> None:

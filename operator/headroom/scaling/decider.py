@@ -90,7 +90,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         backlogs,
         hidden=hidden,
         margin=NO_MARGIN if state.obstacles.obstacle else state.margin,
-        understated=learning.understatement_of(policy, state, observation),
+        understated=state.contradictions.understated,
     )
     results = replacing.with_surge(policy, state, rules, left_out)
     if routing is not policy.routing:

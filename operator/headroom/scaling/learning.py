@@ -26,7 +26,6 @@ from headroom.scaling.values import (
 )
 from headroom.scaling.windows.leaps import crowded, overlong
 from headroom.scaling.windows.signals import backlogs, shared_queue
-from headroom.scaling.windows.uneven_shares import understatement
 
 
 def restart_hold_on_manual_scale_up(state: State, observation: Observation) -> State:
@@ -95,17 +94,6 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
         ready_since_s=observation.now_s if moved else state.ready_since_s,
     )
     return state, counts
-
-
-def understatement_of(policy: Policy, state: State, observation: Observation) -> float:
-    """Return how many times the counted requests may have arrived, if one replica hides some."""
-    return understatement(
-        policy,
-        state.windows,
-        [pod for pod in observation.pods if pod.state is PodState.READY],
-        None if state.connections.last_s is None else state.connections.number,
-        state.windows.watched_s(observation.now_s, policy.stable_window_s),
-    )
 
 
 def _ready(observation: Observation) -> list[str]:

@@ -25,7 +25,7 @@ from headroom.scaling.values import (
 )
 from headroom.scaling.windows.leaps import fallen, leaps, may_leap
 from headroom.scaling.windows.sliding_windows import Windows
-from headroom.scaling.windows.uneven_shares import idle_replicas, is_measured, with_share
+from headroom.scaling.windows.uneven_shares import is_measured, read_shares, with_share
 
 REBASED_S, FORGOTTEN_S = 30.0, 90.0
 REAL_S = 600.0
@@ -51,6 +51,8 @@ class Contradictions:
     """When the counters of a replica last fell, within `FORGOTTEN_S`."""
     even: frozenset[str] = frozenset()
     """Replicas that have had an even share of the requests, where connections stay with them."""
+    understated: float = 1.0
+    """How many times the counted requests may have arrived, if one replica hides some."""
 
     def absorb(
         self,
@@ -77,7 +79,7 @@ class Contradictions:
         return self._with(policy, observation, ready, after, leaping, fell, connections), after
 
     def _faded(self, now_s: float) -> Contradictions:
-        if not (self.found or self.fell):
+        if not (self.found or self.fell) and self.understated == 1.0:
             return self
         found = {uid: one for uid, one in self.found.items() if now_s - one.last_s < FORGOTTEN_S}
         return Contradictions(found=found, even=self.even)
@@ -109,7 +111,7 @@ class Contradictions:
         connections: int | None,
     ) -> Contradictions:
         now_s = observation.now_s
-        idle = idle_replicas(policy, after, ready, connections)
+        idle, understated = read_shares(policy, after, ready, connections, now_s)
         even = self.even
         if is_measured(policy, connections):
             if idle or not even:
@@ -117,15 +119,15 @@ class Contradictions:
             idle = {uid: text for uid, text in idle.items() if self._may_be_idle(uid, even, now_s)}
         why = {**idle, **leaping}
         if not why and not self.found:
-            same = fell == self.fell and even == self.even
-            return self if same else Contradictions(fell=fell, even=even)
+            same = fell == self.fell and even == self.even and understated == self.understated
+            return self if same else Contradictions(fell=fell, even=even, understated=understated)
         found = {uid: one for uid, one in self.found.items() if now_s - one.last_s < FORGOTTEN_S}
         for uid, text in why.items():
             before, leap = found.get(uid), uid in leaping
             anew = before is None or before.leap != leap or (leap and self._is_old(uid, now_s))
             since_s = now_s if before is None or anew else before.since_s
             found[uid] = Found(since_s=since_s, last_s=now_s, why=text, leap=leap)
-        return Contradictions(found=found, fell=fell, even=even)
+        return Contradictions(found=found, fell=fell, even=even, understated=understated)
 
     def _may_be_idle(self, uid: str, even: AbstractSet[str], now_s: float) -> bool:
         """Whether a replica that keeps its connections had more, and not too long ago."""

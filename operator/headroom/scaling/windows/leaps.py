@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -88,11 +89,11 @@ def overlong(windows: Windows) -> frozenset[str]:
     if len(windows.series.columns) < 2 or len(bounds_s) < 2:
         return frozenset()
     counts, seconds = added[:, LATENCY:], added[:, BATCH_SECONDS]
-    last = len(bounds_s) - (2 if math.isinf(bounds_s[-1]) else 1)
-    lasted_s = counts[:, last] * bounds_s[last] - counts[:, :last] @ np.diff(bounds_s[: last + 1])
+    lasted_s = counts @ _at_most_s(bounds_s)
     over = seconds > lasted_s
     if not over.any():
         return frozenset()
+    last = -2 if math.isinf(bounds_s[-1]) else -1
     over &= (counts[:, -1] <= counts[:, last]) & (added[:, MISSED] <= 0.0)
     shares = seconds / np.maximum(lasted_s, _LEAST_S)
     usual = float(np.sort(shares)[(len(shares) - 1) // 2])
@@ -106,6 +107,18 @@ def overlong(windows: Windows) -> frozenset[str]:
         if seconds[column] > lasted_s[column] + (sample.waiting + sample.running + 1.0) * mean_s:
             found.add(uid)
     return frozenset(found)
+
+
+@lru_cache(maxsize=64)
+def _at_most_s(bounds_s: tuple[float, ...]) -> Vector:
+    """Return what each cumulative count adds to the seconds that its requests lasted at most.
+
+    Those in the bucket without an end add nothing.
+    """
+    finite = [bound for bound in bounds_s if math.isfinite(bound)]
+    weights = np.zeros(len(bounds_s))
+    weights[: len(finite)] = -np.diff([*finite, 0.0])
+    return weights
 
 
 class _Work(NamedTuple):

@@ -14,7 +14,7 @@ the others count 40 in 4 s: e is 28 for 0 requests, 5 for 16.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,22 +64,50 @@ def with_share(windows: Windows, window_s: float) -> frozenset[str]:
     )
 
 
-def idle_replicas(
-    policy: Policy, windows: Windows, ready: Sequence[Pod], connections: int | None
-) -> dict[str, str]:
-    """Return the replicas with too few requests for an even routing, and what they count."""
+class Shares(NamedTuple):
+    """What the shares of the replicas say."""
+
+    idle: Mapping[str, str]
+    """The replicas with too few requests for an even routing, and what they count."""
+    understated: float
+    """How many times the counted requests may have arrived; 1 without doubt."""
+
+
+def read_shares(
+    policy: Policy,
+    windows: Windows,
+    ready: Sequence[Pod],
+    connections: int | None,
+    now_s: float,
+) -> Shares:
+    """Compare the requests of the ready replicas in several windows."""
     even = _even(policy.routing, connections)
     if even is None or len(ready) < 2 or len(windows.series.columns) < 2:
-        return {}
-    found: dict[str, str] = {}
+        return _NOTHING
+    doubted = _Even(
+        even.connections if is_measured(policy, connections) else math.inf, DOUBTED_EXPONENT
+    )
+    found, understated = dict[str, str](), 1.0
+    watched_s = windows.watched_s(now_s, policy.stable_window_s)
     bursts_s = policy.burst_windows_s  # a rate is known after the longest, and so is a share
-    for window_s in {*bursts_s[:1], *bursts_s[-1:], policy.stable_window_s}:
+    known_s = {*bursts_s[:1], *bursts_s[-1:], policy.stable_window_s}
+    for window_s in known_s | {watched_s}:
         starts_s = windows.ends_s - window_s
         every = windows.series.arrivals[-1] - windows.series.arrivals_at(starts_s[np.newaxis])[0]
-        if not _too_few(every, np.full(len(every), every.max()), len(ready), even).any():
+        most = every.max()
+        if most < FEWEST or every.min() >= FEW * most:
             continue
-        found |= _of_window(policy, windows, ready, even, window_s, every)
-    return found
+        if window_s == watched_s:
+            understated = _understated(policy, windows, ready, doubted, window_s, every)
+        if (
+            window_s in known_s
+            and _too_few(every, np.full(len(every), most), len(ready), even).any()
+        ):
+            found |= _of_window(policy, windows, ready, even, window_s, every)
+    return Shares(found, understated) if found or understated > 1.0 else _NOTHING
+
+
+_NOTHING = Shares({}, 1.0)
 
 
 def _of_window(
@@ -106,27 +134,23 @@ def _of_window(
     }
 
 
-def understatement(
-    policy: Policy, windows: Windows, ready: Sequence[Pod], connections: int | None, window_s: float
+def _understated(
+    policy: Policy,
+    windows: Windows,
+    ready: Sequence[Pod],
+    even: _Even,
+    window_s: float,
+    every: Vector,
 ) -> float:
-    """Return how many times the counted requests may have arrived in a window; 1 without doubt.
+    """Return how many times these requests may have arrived; 1 without doubt.
 
     One replica may count fewer than it gets, by too little to be held out. Removals assume that it
     gets as many as the others, where its share is hardly chance. Worked: 45, 90 and 90 requests are
     270 then: 1.2.
     """
-    even = _even(policy.routing, connections)
-    if even is None or len(ready) < 2 or len(windows.series.columns) < 2:
-        return 1.0
-    starts_s = (windows.ends_s - window_s)[np.newaxis]
-    every = windows.series.arrivals[-1] - windows.series.arrivals_at(starts_s)[0]
-    if every.min() >= FEW * every.max():
-        return 1.0
     known, places = _settled(windows, ready, window_s)
     if len(known) < 2:
         return 1.0
-    measured = is_measured(policy, connections)
-    even = _Even(even.connections if measured else math.inf, DOUBTED_EXPONENT)
     counts = every[places]
     usual = _of_others(counts)
     few = _too_few(counts, usual, len(ready), even)
