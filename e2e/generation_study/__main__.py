@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = settings.all_settings(grids=not asked.quick)
     if asked.only:
         chosen = tuple(each for each in chosen if each.kind in asked.only)
-    if asked.split == "judge" and not asked.report and asked.command == "study":
+    if asked.split == "judge" and not asked.report and asked.command != "stages":
         looks.record(len(wanted), asked.why)
     path = FOLDER / "runs.jsonl"
     for setting in chosen:  # of the sources that run, not of those that are edited meanwhile

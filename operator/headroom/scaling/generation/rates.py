@@ -10,7 +10,7 @@ take it from each other, and what was preempted is computed again. The more step
 
     lambda_sat = lambda_kv / (1 + RECOMPUTED O/A / n cv^2 lambda_kv w_p)
 
-Fitted to 90 saturated runs of the plant, five engines: 5 % rms, -14..+11 %. At a higher rate than
+Fitted to 76 saturated runs of the plant, five engines: 5 % rms, -14..+11 %. At a higher rate than
 this one a replica works well until its memory is full once, by chance, and then never again: its
 queue grows although its arrivals are those of the hour before. Worked: Llama 8B on an H100, prompts
 of 4300 tokens (cv 1.0), answers of 800: lambda_kv 3.2/s, memory at p99 allows 2.8/s, and 2.3/s is
