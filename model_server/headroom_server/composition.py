@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from headroom_server.device.startup import WarmUpPlan
-from headroom_server.engine import Engine, LoadError
+from headroom_server.engine import Engine
 from headroom_server.heap import return_large_blocks
-from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
+from headroom_server.process import (
+    StartError,
+    explained,
+    listen,
+    prompt_device_thread,
+    quiet_garbage_collector,
+)
 from headroom_server.repository import samples
 from headroom_server.repository.description import Description
 from headroom_server.repository.huggingface import generates
@@ -173,41 +179,21 @@ async def _run(
 def run(settings: Settings) -> int:
     """Serve until stopped and return the exit code."""
     try:
-        if generates(settings):
+        with explained(settings, "HEADROOM_CACHE_REDIS_URL"):
+            generating = generates(settings)
+        if generating:
             from headroom_server import generating_server  # noqa: PLC0415
 
             return generating_server.run(settings)
-        second_level = second_level_of(settings)
-        store = ModelStore(settings, partial(build_runner, settings, second_level=second_level))
-        versions = store.configured()
-        listener = listen(settings.host, settings.port)
-    except LoadError as error:
+        with explained(settings, "HEADROOM_CACHE_REDIS_URL"):
+            second_level = second_level_of(settings)
+            store = ModelStore(settings, partial(build_runner, settings, second_level=second_level))
+            versions = store.configured()
+            listener = listen(settings.host, settings.port)
+        with explained(settings, f"HEADROOM_ENGINE={settings.engine}"):
+            models = Models(versions, unload_grace_s=settings.drain_grace_s)
+    except StartError as error:
         log.error("%s", error)
-        return 2
-    except OSError as error:
-        log.error(
-            "cannot listen on HEADROOM_HOST=%s, HEADROOM_PORT=%d: %s",
-            settings.host,
-            settings.port,
-            error.strerror or error,
-        )
-        return 2
-    except ModuleNotFoundError as error:
-        log.error(
-            "HEADROOM_CACHE_REDIS_URL requires %s, which is not installed in this image", error.name
-        )
-        return 2
-    try:
-        models = Models(versions, unload_grace_s=settings.drain_grace_s)
-    except LoadError as error:
-        log.error("%s", error)
-        return 2
-    except ModuleNotFoundError as error:
-        log.error(
-            "HEADROOM_ENGINE=%s requires %s, which is not installed in this image",
-            settings.engine,
-            error.name,
-        )
         return 2
     code = uvloop.run(_run(models, store, settings, listener, second_level))
     if not models.join():

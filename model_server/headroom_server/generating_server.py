@@ -23,7 +23,13 @@ from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import BYTE_TOKENS, ByteTokenizer
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.open_inference_grpc.wire_bounds import LARGEST_TEXT_BYTES
-from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
+from headroom_server.process import (
+    StartError,
+    explained,
+    listen,
+    prompt_device_thread,
+    quiet_garbage_collector,
+)
 from headroom_server.repository import huggingface, model_uri
 from headroom_server.runtime.caches import (
     generation_cache_of,
@@ -102,7 +108,7 @@ def build_executor(settings: Settings) -> Executor:
         context_tokens=settings.context_tokens,
         block_tokens=settings.block_tokens,
         kv_bytes=settings.kv_cache_bytes,
-        max_sequences=settings.max_sequences,
+        max_sequences=most_sequences(settings),
         max_iteration_tokens=settings.max_iteration_tokens,
         threads=settings.torch_threads,
     )
@@ -117,6 +123,13 @@ def build_executor(settings: Settings) -> Executor:
     )
 
 
+def most_sequences(settings: Settings) -> int:
+    """Return the bound on sequences per iteration; a largest batch that is set is one too."""
+    if "max_batch_size" not in settings.model_fields_set:
+        return settings.max_sequences
+    return min(settings.max_sequences, settings.max_batch_size)
+
+
 def _emulated(settings: Settings) -> Executor:
     from headroom_server.generation.emulated import (  # noqa: PLC0415
         EmulatedCosts,
@@ -128,7 +141,7 @@ def _emulated(settings: Settings) -> Executor:
         vocabulary=EMULATED_VOCABULARY,
         blocks=EMULATED_BLOCKS,
         block_tokens=settings.block_tokens,
-        max_sequences=settings.max_sequences,
+        max_sequences=most_sequences(settings),
         max_iteration_tokens=settings.max_iteration_tokens,
     )
     costs = EmulatedCosts(
@@ -155,6 +168,12 @@ def check_applicable(settings: Settings) -> None:
             "MODEL_CONTROL",
             "be none",
             "restart to load others",
+        ),
+        (
+            settings.engine == "vllm" and "max_batch_size" in settings.model_fields_set,
+            "MAX_BATCH_SIZE",
+            "be unset",
+            "give --max-num-seqs in HEADROOM_VLLM_ARGS",
         ),
         (foreign and settings.devices, "DEVICES", "be unset", foreign),
         (foreign and settings.dtype, "DTYPE", "be unset", foreign),
@@ -300,28 +319,14 @@ def build_application(
 def run(settings: Settings) -> int:
     """Serve until stopped and return the exit code."""
     try:
-        check_applicable(settings)
-        text = build_text(settings)
-        engine = build_engine(settings)
-        cache = build_cache(settings)
-        listener = listen(settings.host, settings.port)
-    except LoadError as error:
+        with explained(settings, f"HEADROOM_ENGINE={settings.engine}"):
+            check_applicable(settings)
+            text = build_text(settings)
+            engine = build_engine(settings)
+            cache = build_cache(settings)
+            listener = listen(settings.host, settings.port)
+    except StartError as error:
         log.error("%s", error)
-        return 2
-    except OSError as error:
-        log.error(
-            "cannot listen on HEADROOM_HOST=%s, HEADROOM_PORT=%d: %s",
-            settings.host,
-            settings.port,
-            error.strerror or error,
-        )
-        return 2
-    except ModuleNotFoundError as error:
-        log.error(
-            "HEADROOM_ENGINE=%s requires %s, which is not installed in this image",
-            settings.engine,
-            error.name,
-        )
         return 2
     generator = build_generator(settings, engine, cache)
     code = uvloop.run(_serve(settings, generator, text, listener))

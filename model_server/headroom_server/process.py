@@ -6,6 +6,14 @@ import gc
 import logging
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from headroom_server.engine import LoadError
+
+if TYPE_CHECKING:
+    from headroom_server.settings import Settings
 
 log = logging.getLogger("headroom_server")
 
@@ -34,3 +42,29 @@ def quiet_garbage_collector() -> None:
 def prompt_device_thread() -> None:
     """Let the device thread get the interpreter within 0.5 ms of its batch's end, not 5 ms."""
     sys.setswitchinterval(0.0005)
+
+
+class StartError(Exception):
+    """The server cannot start; the message says why, and what to change."""
+
+
+@contextmanager
+def explained(settings: Settings, needed_by: str) -> Iterator[None]:
+    """Explain what prevents the start; `needed_by` is the setting that needs another library.
+
+    Raises:
+        StartError: something does.
+    """
+    try:
+        yield
+    except LoadError as error:
+        raise StartError(str(error)) from error
+    except OSError as error:
+        raise StartError(
+            f"cannot listen on HEADROOM_HOST={settings.host}, HEADROOM_PORT={settings.port}: "
+            f"{error.strerror or error}"
+        ) from error
+    except ModuleNotFoundError as error:
+        raise StartError(
+            f"{needed_by} requires {error.name}, which is not installed in this image"
+        ) from error

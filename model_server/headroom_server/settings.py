@@ -187,7 +187,8 @@ class QueueSettings(Group):
     """Batches and queue."""
 
     max_batch_size: int = Field(8, ge=1, le=1024)
-    """Maximum items per batch, for models whose description does not set it."""
+    """Maximum items per batch, for models whose description does not set it. If it is set, a model
+    that generates text has at most as many sequences per iteration."""
     max_waiting: int | None = Field(None, ge=1, le=1_000_000)
     """Maximum items waiting per model. Default: eight full batches per device."""
     max_waiting_bytes: int = Field(1 << 30, ge=1024, le=1 << 40)

@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.generated import CachedChoice
+from headroom_server.caching.generation_cache import GeneratedSource, GenerationCache, Question
 from headroom_server.caching.redis_store import RedisStore
 from headroom_server.caching.store import LOOKUP_S, GuardedStore, StoredValue
+from headroom_server.generation.values import FinishReason, SampledToken
 from server_world import Start, balanced_metrics, until
 
 pytestmark = pytest.mark.clock
@@ -242,3 +245,51 @@ async def test_replicas_share_answers_through_redis(start: Start, url: str) -> N
         0,
     )
     await levels[1].close()
+
+
+async def test_generated_answer_is_shared_by_replicas_until_it_expires(url: str) -> None:
+    stores = [GuardedStore(RedisStore(url), time.monotonic) for _ in range(2)]
+    one, other = (
+        GenerationCache(max_bytes=1 << 20, ttl_s=60.0, clock=time.monotonic, store=store)
+        for store in stores
+    )
+    for cache, store in zip((one, other), stores, strict=True):
+        cache.start()
+        await until(lambda store=store: store.asked)  # type: ignore[misc]
+    answer = (CachedChoice((SampledToken(5), SampledToken(6)), FinishReason.STOP),)
+    missed = await one.look(Question(KEY))
+    assert missed.hit is None
+    missed.keep(answer)
+    looked = await one.look(Question(KEY))
+    assert looked.hit is not None
+    assert (looked.hit.source, looked.hit.answer) == (GeneratedSource.MEMORY, answer)
+    async with asyncio.timeout(5):
+        while (shared := await other.look(Question(KEY))).hit is None:  # noqa: ASYNC110 - Redis
+            await asyncio.sleep(0.01)
+    assert (shared.hit.source, shared.hit.answer) == (GeneratedSource.STORE, answer)
+    again = await other.look(Question(KEY))
+    assert again.hit is not None
+    assert again.hit.source is GeneratedSource.MEMORY
+    for store in stores:
+        await store.close()
+
+
+async def test_generated_answers_do_without_redis() -> None:
+    fake = FakeRedis()
+    async with fake_redis(fake) as url:
+        store = GuardedStore(RedisStore(url), time.monotonic)
+        cache = GenerationCache(max_bytes=1 << 20, ttl_s=60.0, clock=time.monotonic, store=store)
+        cache.start()
+        await until(lambda: store.asked)
+        fake.answer_of = cuts
+        answer = (CachedChoice((SampledToken(5),), FinishReason.STOP),)
+        for number in range(4):
+            missed = await cache.look(Question(bytes([number]) * 32))
+            assert missed.hit is None
+            missed.keep(answer)
+        looked = await cache.look(Question(bytes([0]) * 32))
+        assert looked.hit is not None
+        assert looked.hit.source is GeneratedSource.MEMORY
+        await until(lambda: not store.asked)
+        assert cache.counts().store_failures
+        await store.close()

@@ -54,7 +54,7 @@ from headroom_server.scheduling.request_options import (
     parse_request_options,
 )
 from headroom_server.telemetry.accounting import Outcome
-from headroom_server.tracing.current import TRACE
+from headroom_server.tracing.current import TRACE, Asked
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.inference import head_of, read_body
 from headroom_server.web.parsing_turns import ParsingTurns
@@ -104,7 +104,7 @@ class GenerationService:
         self.text = text
         self.max_body_bytes = max_body_bytes
         self._receiving = receiving
-        self._unread = unread
+        self.unread = unread
         self.unread_timeout_s = unread_timeout_s
         self._identity = identity
         self._closing = ClosePolicy(generator)
@@ -115,14 +115,9 @@ class GenerationService:
         self._ids, self._answers = secrets.token_hex(12), itertools.count()
 
     @property
-    def unread(self) -> Shares:
-        """What answers hold that their clients have not read."""
-        return self._unread
-
-    @property
     def unread_bytes(self) -> int:
         """Bytes of answers that their clients have not read, or cannot read yet."""
-        return self._unread.held
+        return self.unread.held
 
     async def serve(
         self, parse: Parse, make_form: MakeForm, scope: Scope, receive: Receive, send: Send
@@ -304,7 +299,11 @@ class GenerationService:
             arrived_s=run.arrived_s,
             key=generator.key,
         )
-        prefix = "chatcmpl-" if isinstance(call, ChatCall) else "cmpl-"
+        chat = isinstance(call, ChatCall)
+        if run.trace is not None:
+            choices, operation = call.choices, "chat" if chat else "text_completion"
+            run.trace.asked = Asked(operation, choices.n, choices.max_tokens, choices.stream)
+        prefix = "chatcmpl-" if chat else "cmpl-"
         head = Head(prefix + self._new_id(), int(time.time()), generator.model)
         form = make_form(call, head, text)
         return AnswerContext(call, text, form, requests, echoes(call, encoded, text), run.stop)
@@ -342,7 +341,7 @@ class GenerationService:
         send: Send,
         looked: Looked | None,
     ) -> None:
-        answer = CollectedAnswer(context, Receipt(self._unread, connection.client))
+        answer = CollectedAnswer(context, Receipt(self.unread, connection.client))
 
         def leave() -> None:
             run.cancel()
@@ -419,7 +418,7 @@ class GenerationService:
         answer = StreamedAnswer(
             context,
             open_stream,
-            Receipt(self._unread, connection.client),
+            Receipt(self.unread, connection.client),
             unread_timeout_s=self.unread_timeout_s,
             on_error=on_error,
             on_over=on_over,

@@ -63,6 +63,8 @@ class ChoiceRun:
     def end(self, reason: FinishReason) -> None:
         """The choice is complete."""
         spent_s = self._last_s - self._first_s
+        if self._run.trace is not None:
+            self._run.trace.finish_reasons.append(str(reason))
         self._run.generator.generation.finish(
             reason, len(self.request.prompt), self.tokens, spent_s
         )
@@ -106,6 +108,7 @@ class GenerationRun:
         if trace.first_s is None:
             trace.first_s, trace.started_s = now_s, delivery.started_s
             trace.prompt_tokens = prompt_tokens
+            trace.cached_tokens = delivery.cached_tokens
         trace.last_s = now_s
         trace.answer_tokens += len(delivery.tokens)
 

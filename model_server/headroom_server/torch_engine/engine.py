@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-from headroom_server.engine import DeviceLostError, LoadError, OutOfMemoryError, Staged, Work
+from headroom_server.engine import LoadError, Staged, Work
 from headroom_server.tensors import Numbers, Signature
 from headroom_server.torch_engine import compilation
 from headroom_server.torch_engine.collecting import Slot, Slots, collect, deal
+from headroom_server.torch_engine.errors import translated
 from headroom_server.torch_engine.loading import Load, Loaded
 from headroom_server.torch_engine.transfers import Transfers, transfers_of
-
-NO_MEMORY = ("can't allocate memory", "not enough memory")
-"""torch's message on the CPU, where it has no exception type for it."""
 
 
 class Prepared(NamedTuple):
@@ -110,7 +107,7 @@ class TorchEngine:
         slot = self._slot(rows, length, ahead)
         collect(slot, signature, batch, rows)
         began_s = self._clock()
-        with _translated(), torch.inference_mode(), self._transfers.sending():
+        with translated(), torch.inference_mode(), self._transfers.sending():
             prepared = model.preprocess(slot.batch(rows))
             mark = self._transfers.sent()
         preprocess_s = self._clock() - began_s
@@ -119,7 +116,7 @@ class TorchEngine:
     def execute(self, staged: Staged) -> Any:
         """Run one forward pass, and copy its results to the host."""
         prepared: Prepared = staged.prepared
-        with _translated(), torch.inference_mode():
+        with translated(), torch.inference_mode():
             self._transfers.receive(prepared.mark)
             return self._transfers.fetch(self._forward(prepared.batch))
 
@@ -127,7 +124,7 @@ class TorchEngine:
         """Postprocess, and split the rows by request."""
         model, signature = self._model()
         prepared: Prepared = staged.prepared
-        with _translated(), torch.inference_mode():
+        with translated(), torch.inference_mode():
             outputs = model.postprocess(result)
             columns = {
                 spec.name: deal(
@@ -162,24 +159,3 @@ class TorchEngine:
 
 def _same(one: Sequence[Work], other: Sequence[Work]) -> bool:
     return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Translate torch's errors by the required reaction."""
-    try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        torch.cuda.empty_cache()
-        raise OutOfMemoryError(_first_line(error)) from error
-    except RuntimeError as error:
-        # After such an error every later call of the process fails too.
-        if "CUDA error" in str(error):
-            raise DeviceLostError(_first_line(error)) from error
-        if any(words in str(error) for words in NO_MEMORY):
-            raise OutOfMemoryError(_first_line(error)) from error
-        raise
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

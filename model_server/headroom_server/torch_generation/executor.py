@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from headroom_server.engine import DeviceLostError, LoadError, OutOfMemoryError
+from headroom_server.engine import LoadError
 from headroom_server.generation.values import (
     GenerationLimits,
     Iteration,
     IterationResult,
     SequenceView,
 )
+from headroom_server.torch_engine.errors import translated
 from headroom_server.torch_generation.checkpoint import Checkpoint
 from headroom_server.torch_generation.decoder import Decoder
 from headroom_server.torch_generation.drafting import DraftModel
@@ -29,9 +29,6 @@ from headroom_server.torch_generation.model_shape import ModelShape, read_shape
 from headroom_server.torch_generation.rope import rope_tables
 from headroom_server.torch_generation.sampling import sample
 from headroom_server.torch_generation.weights import read_weights
-
-NO_MEMORY = ("can't allocate memory", "not enough memory")
-"""torch's message on the CPU, where it has no exception type for it."""
 
 DRAFT_KV_SHARE = 0.1
 """Of the memory available at the start, what the draft model's keys and values take at most."""
@@ -99,7 +96,7 @@ class TorchExecutor:
         """
         if self._options.threads is not None and self._device.type == "cpu":
             torch.set_num_threads(self._options.threads)
-        with _translated(), torch.inference_mode():
+        with translated(), torch.inference_mode():
             kv_bytes = self._options.kv_bytes
             if self._draft_folder is not None:
                 self._drafts = self._load_drafts(self._draft_folder)
@@ -161,7 +158,7 @@ class TorchExecutor:
         decoder = self._decoder
         assert decoder is not None, "load comes first"
         chunks = iteration.chunks
-        with _translated(), torch.inference_mode():
+        with translated(), torch.inference_mode():
             logits = decoder.forward(lay_out(chunks, decoder.block_tokens))
             return IterationResult(sample(logits, chunks, self._process_seed))
 
@@ -169,7 +166,7 @@ class TorchExecutor:
         """Propose the draft model's most probable tokens; none without a draft model."""
         if self._drafts is None:
             return [() for _ in sequences]
-        with _translated(), torch.inference_mode():
+        with translated(), torch.inference_mode():
             return self._drafts.propose(sequences, count)
 
     def forget(self, key: int) -> None:
@@ -198,23 +195,3 @@ def _context(shape: ModelShape, wanted: int | None) -> int:
             f"the context must be from 1 to the model's {shape.context_tokens} tokens; got {wanted}"
         )
     return wanted
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Translate torch's errors by the required reaction."""
-    try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise OutOfMemoryError(_first_line(error)) from error
-    except RuntimeError as error:
-        # after such an error every later call of the process fails too
-        if "CUDA error" in str(error):
-            raise DeviceLostError(_first_line(error)) from error
-        if any(words in str(error) for words in NO_MEMORY):
-            raise OutOfMemoryError(_first_line(error)) from error
-        raise
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -25,10 +25,23 @@ class Batch(NamedTuple):
     ended_s: float
 
 
+class Asked(NamedTuple):
+    """What a request for generated text asks for, as far as its span tells."""
+
+    operation: str
+    """`chat` or `text_completion`."""
+    choices: int
+    max_tokens: int | None
+    stream: bool
+
+
 class Generated:
     """What became of a request for generated text; its choices together."""
 
-    __slots__ = ("answer_tokens", "first_s", "last_s", "prompt_tokens", "started_s", "writing_s")
+    __slots__ = (
+        "answer_tokens", "asked", "cached_tokens", "finish_reasons", "first_s", "last_s",
+        "prompt_tokens", "started_s", "writing_s",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.started_s: float | None = None
@@ -39,7 +52,11 @@ class Generated:
         self.writing_s = 0.0
         """Time in which tokens became text and events, in sum."""
         self.prompt_tokens = 0
+        self.cached_tokens = 0
         self.answer_tokens = 0
+        self.asked: Asked | None = None
+        self.finish_reasons: list[str] = []
+        """Of its choices, in the order in which they ended."""
 
 
 class Trace:

@@ -30,15 +30,13 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from headroom_server import __version__
 from headroom_server.device.execution import ExecutedBatch
 from headroom_server.tracing.current import Trace
-from headroom_server.tracing.spans import Span, of_batch, of_request
+from headroom_server.tracing.spans import Attributes, Span, of_answer, of_batch, of_request
 
 SCOPE = InstrumentationScope("headroom_server", __version__)
 OK = Status(StatusCode.UNSET)
 ERROR = Status(StatusCode.ERROR)
 CLOCKS_AGREE_S = 10.0
 """How long the offset between the server's clock and wall-clock time is assumed constant."""
-
-Attributes = Mapping[str, str | int | float]
 
 
 class Own(NamedTuple):
@@ -107,7 +105,7 @@ class OpenTelemetry:
         """End the trace of an answered or abandoned request."""
         own, ended_s = trace.context, self.clock()
         assert isinstance(own, Own)
-        all_attributes = {**own.attributes, **attributes}
+        all_attributes = {**own.attributes, **attributes, **of_answer(trace)}
         if trace.model is not None:
             all_attributes["headroom.model"] = trace.model
         if trace.source is not None:

@@ -17,11 +17,14 @@ too: a batch that was staged while another one computed begins before its own ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headroom_server.device.execution import ExecutedBatch
 from headroom_server.tracing.current import Generated, Trace
+
+Attributes = Mapping[str, str | int | float | Sequence[str]]
+PROVIDER = "headroom"
 
 
 class Span(NamedTuple):
@@ -30,7 +33,7 @@ class Span(NamedTuple):
     name: str
     began_s: float
     ended_s: float
-    attributes: Mapping[str, str | int | float] = {}
+    attributes: Mapping[str, str | int | float | Sequence[str]] = {}
 
 
 def of_request(trace: Trace, ended_s: float) -> list[Span]:
@@ -52,6 +55,31 @@ def of_request(trace: Trace, ended_s: float) -> list[Span]:
         Span("batch", began_s, answered_s),
         Span("respond", answered_s, ended_s),
     ]
+
+
+def of_answer(trace: Trace) -> Attributes:
+    """Return what a request's span tells of generated text, by OpenTelemetry's conventions."""
+    found, model = trace.generated, trace.model
+    if found is None or found.asked is None or model is None:
+        return {}
+    asked = found.asked
+    attributes: dict[str, str | int | float | Sequence[str]] = {
+        "gen_ai.operation.name": asked.operation,
+        "gen_ai.provider.name": PROVIDER,
+        "gen_ai.request.model": model,
+        "gen_ai.response.model": model,
+        "gen_ai.request.choice.count": asked.choices,
+        "gen_ai.request.stream": asked.stream,
+        "gen_ai.usage.input_tokens": found.prompt_tokens,
+        "gen_ai.usage.cache_read.input_tokens": found.cached_tokens,
+        "gen_ai.usage.output_tokens": found.answer_tokens,
+        "gen_ai.response.finish_reasons": tuple(found.finish_reasons),
+    }
+    if asked.max_tokens is not None:
+        attributes["gen_ai.request.max_tokens"] = asked.max_tokens
+    if found.first_s is not None:
+        attributes["gen_ai.response.time_to_first_chunk"] = found.first_s - trace.began_s
+    return attributes
 
 
 def _of_generation(found: Generated, accepted_s: float, ended_s: float) -> list[Span]:

@@ -165,3 +165,15 @@ async def test_log_says_how_long_loading_took_while_the_loop_was_busy(
     assert await asyncio.to_thread(generator.join, 5.0)
     line = next(one for one in caplog.messages if "warm after" in one)
     assert 0.1 <= float(line.split()[3]) < 0.25
+
+
+def test_largest_batch_that_is_set_bounds_the_sequences_of_an_iteration(folder: Path) -> None:
+    assert limits(folder).max_sequences == 64
+    assert limits(folder, max_batch_size=4).max_sequences == 4
+    assert limits(folder, max_batch_size=16, max_sequences=8).max_sequences == 8
+
+
+def test_vllm_takes_its_number_of_sequences_by_its_own_argument(folder: Path) -> None:
+    settings = settings_of(folder, engine="vllm", max_batch_size=4)
+    with pytest.raises(LoadError, match=r"HEADROOM_MAX_BATCH_SIZE must be unset.*--max-num-seqs"):
+        check_applicable(settings)

@@ -21,6 +21,7 @@ from headroom_server.generation.foreign.traffic import Traffic
 from headroom_server.generation.foreign.warming import Warming
 from headroom_server.generation.loop.startup import NotWarmError, StoppedError, WarmUpLimits
 from headroom_server.generation.ports import EngineListener, EngineStatistics, Receive, WarmEngine
+from headroom_server.generation.receivers import Receivers
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.values import (
     Delivery,
@@ -65,7 +66,7 @@ class ForeignEngine:
         self._guarded: GuardedGate | None = None
         """None until the engine is warm."""
         self._traffic: Traffic | None = None
-        self._receivers: dict[int, Receive] = {}
+        self._receivers = Receivers()
         """Of requests in flight; used on the server's loop only."""
         self._post: Callable[..., object] = lambda *_: None
         self._thread: threading.Thread | None = None
@@ -74,8 +75,8 @@ class ForeignEngine:
         self._stopping = threading.Event()
         self._over = asyncio.Event()
         """Set on the engine's loop."""
-        self._observed: GuardedGate | None = None
-        """Learns from the iterations of warm-up too."""
+        self._learning: GuardedGate | None = None
+        """Learns from the iterations of warm-up after the first use."""
 
     # ---- on the server's loop
 
@@ -191,17 +192,7 @@ class ForeignEngine:
             self._wake(lambda traffic, key=key: traffic.abort(key))  # type: ignore[misc]
 
     def _receive(self, deliveries: Sequence[Delivery]) -> None:
-        receivers = self._receivers
-        for delivery in deliveries:
-            key = delivery.key
-            receive = receivers.get(key) if delivery.finish is None else receivers.pop(key, None)
-            if receive is None:  # cancelled since
-                continue
-            try:
-                receive(delivery)
-            except Exception:  # a defect with one request must not stop the others' tokens
-                log.exception("a delivery failed")
-                self.cancel(key)
+        self._receivers.deliver(deliveries, self.cancel)
 
     # ---- on the engine's thread
 
@@ -253,14 +244,16 @@ class ForeignEngine:
     ) -> WarmEngine:
         self._post(listener.on_phase, Phase.WARM, self._clock())
         first_s = await warming.first_use()
-        self._observed = guarded  # what is compiled says nothing about later iterations
+        self._learning = guarded  # what is compiled says nothing about later iterations
         shapes = await warming.warm(first_s)
         self._post(listener.on_phase, Phase.SELFTEST, self._clock())
         return WarmEngine(guarded.gate.limits, shapes, await warming.self_test())
 
     def _observe(self, step: Step) -> None:
-        if self._observed is not None:
-            self._observed.observe(step)
+        if self._guarded is not None:
+            self._guarded.observe(step)
+        elif self._learning is not None:
+            self._learning.learn(step)
 
     async def _watch(self, traffic: Traffic, warming: Warming, listener: EngineListener) -> None:
         """Return when the server stops.

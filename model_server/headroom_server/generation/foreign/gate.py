@@ -118,6 +118,16 @@ class Gate:
 
     # ---- reports of the engine
 
+    def learn(self, step: Step) -> None:
+        """Learn from an iteration of warm-up, whose requests are not from here; nothing counts it.
+
+        The contexts of its decodes are taken for those of its prompts: they are short.
+        """
+        if step.seconds is not None:
+            products = step.prompt_tokens * step.prompt_tokens / 2
+            features = Features(step.prompt_tokens, step.decodes, 0, products)
+            self.state.cost.learn(features, step.seconds)
+
     def step(self, step: Step) -> None:
         """Follow an iteration: which prompts it computed, and what it took.
 

@@ -22,6 +22,11 @@ class GuardedGate:
         self._busy_s = 0.0
         self._last = Step()
 
+    def learn(self, step: Step) -> None:
+        """Learn from an iteration of warm-up."""
+        with self.lock:
+            self.gate.learn(step)
+
     def observe(self, step: Step) -> None:
         """Follow an iteration of the engine."""
         with self.lock:

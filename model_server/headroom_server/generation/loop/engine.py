@@ -26,6 +26,7 @@ from headroom_server.generation.ports import (
     Executor,
     Receive,
 )
+from headroom_server.generation.receivers import Receivers
 from headroom_server.generation.scheduling.iteration_cost import features_of
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.scheduler import Scheduler
@@ -73,7 +74,7 @@ class LoopEngine:
         self._changed = threading.Condition()
         """Its lock guards the scheduler; notified when there may be something to compute."""
         self._scheduler: Scheduler | None = None
-        self._receivers: dict[int, Receive] = {}
+        self._receivers = Receivers()
         """Of requests in flight; used on the event loop only."""
         self._ended: list[int] = []
         """Keys that the executor has to forget."""
@@ -204,17 +205,7 @@ class LoopEngine:
         return self._scheduler
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
-        receivers = self._receivers
-        for delivery in deliveries:
-            key = delivery.key
-            receive = receivers.get(key) if delivery.finish is None else receivers.pop(key, None)
-            if receive is None:  # cancelled since
-                continue
-            try:
-                receive(delivery)
-            except Exception:  # a defect with one request must not stop the others' tokens
-                log.exception("a delivery failed")
-                self.cancel(key)
+        self._receivers.deliver(deliveries, self.cancel)
 
     # ---- on the device thread
 

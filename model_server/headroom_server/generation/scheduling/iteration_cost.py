@@ -24,6 +24,8 @@ FORGET = 0.997
 RIDGE = 1e-3
 REFIT = 16
 """Iterations between two solutions of the normal equations, once there are as many."""
+LEAST_SEEN = 4
+"""Iterations before anything is predicted."""
 OUTLIER = 3.0
 """An iteration counts as at most this many times slower than expected."""
 TERMS = 5
@@ -138,6 +140,11 @@ class IterationCost:
         self.tail = 0.0
         """Recent mean of the relative error's size."""
 
+    def learn(self, features: Features, seconds: float) -> None:
+        """Add an iteration of warm-up: the first requests are predicted from all of them."""
+        self.observe(features, seconds)
+        self._solve()
+
     def observe(self, features: Features, seconds: float) -> None:
         """Add an iteration."""
         if seconds <= 0.0:
@@ -149,11 +156,15 @@ class IterationCost:
         self._sums.add(features.row(), seconds, 1.0 / (seconds * seconds), FORGET)
         self.seen += 1
         self._since += 1
-        if self._since >= min(REFIT, self.seen):
-            self._since = 0
-            (self.base_s, self.per_token_s, self.per_decode_s,
-             self.per_context_s, self.per_product_s) = self._sums.solve()  # fmt: skip
-            self.known = self.seen >= 4
+        # at the 1st, 2nd, 4th, 8th, 16th, and then every 16th
+        if self._since >= min(REFIT, self.seen - self._since):
+            self._solve()
+
+    def _solve(self) -> None:
+        self._since = 0
+        (self.base_s, self.per_token_s, self.per_decode_s,
+         self.per_context_s, self.per_product_s) = self._sums.solve()  # fmt: skip
+        self.known = self.seen >= LEAST_SEEN
 
     def seconds(self, features: Features) -> float:
         """Return the expected time of an iteration."""

@@ -190,7 +190,7 @@ class Scheduler:
             self._leave(sequence, reason, ended_s)
         state.count("iterations")
         if flight.whole:
-            self.learn(flight.features, ended_s - began_s)
+            self._observe(flight.features, ended_s - began_s)
         return outcome.deliveries
 
     def fail(self, iteration: Iteration, error: str, now_s: float) -> Sequence[Delivery]:
@@ -210,7 +210,10 @@ class Scheduler:
         ]
 
     def learn(self, features: Features, seconds: float) -> None:
-        """Learn from an iteration's time; warm-up calls it with `features_of(iteration)`."""
+        """Learn from an iteration of warm-up, with `features_of(iteration)`; no sum counts it."""
+        self._state.cost.learn(features, seconds)
+
+    def _observe(self, features: Features, seconds: float) -> None:
         self._state.cost.observe(features, seconds)
         self._state.sums.add(features.row(), seconds, 1.0, 1.0)
 

@@ -106,7 +106,7 @@ async def test_warm_up_runs_full_seats_and_everything_that_is_compiled_on_first_
         ready = await here.http.get("/v2/health/ready")
         assert ready.status_code == 200
         assert ready.json()["shapes"][1]["sequences"] == 4
-        assert here.loop.statistics().iterations > 0
+        assert here.loop.statistics().iterations == 0  # warm-up is no traffic
 
 
 async def test_an_engine_that_does_not_start_fails_the_server() -> None:

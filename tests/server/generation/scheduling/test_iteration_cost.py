@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation_world import Device, World, request
+from generation_world import LIMITS, Device, World, request
 from headroom_server.generation.scheduling.iteration_cost import Features, IterationCost
+from headroom_server.generation.scheduling.scheduler import Scheduler
 
 
 def mixed(chance: random.Random) -> Features:
@@ -108,3 +109,26 @@ def test_exported_sums_identify_the_cost() -> None:
              true.per_product_s)  # fmt: skip
     for row, right in zip(matrix, counts.xy, strict=True):
         assert sum(a * b for a, b in zip(row, terms, strict=True)) == pytest.approx(right)
+
+
+def test_cost_is_known_after_four_iterations_and_follows_the_next_ones() -> None:
+    cost, true = IterationCost(), Device()
+    for at, (prompt, decodes) in enumerate([(16, 0), (512, 0), (0, 1), (0, 64)], 1):
+        cost.observe(Features(prompt, decodes), true.seconds(Features(prompt, decodes)))
+        assert cost.known is (at == 4)
+
+
+def test_every_iteration_of_warm_up_counts_for_the_first_prediction_and_for_no_sum() -> None:
+    scheduler, true = Scheduler(LIMITS), Device()
+    for decodes in (1, 2, 4, 8, 16, 32, 64) * 2:
+        scheduler.learn(Features(0, decodes), true.seconds(Features(0, decodes)))
+    long = Features(512, 0, 0, 512 * 256)
+    for _ in range(3):  # between two solutions of what traffic shows
+        scheduler.learn(long, true.seconds(long))
+    learned = IterationCost()
+    for decodes in (1, 2, 4, 8, 16, 32, 64) * 2:
+        learned.learn(Features(0, decodes), true.seconds(Features(0, decodes)))
+    for _ in range(3):
+        learned.learn(long, true.seconds(long))
+    assert learned.seconds(long) == pytest.approx(true.seconds(long), rel=0.05)
+    assert set(scheduler.statistics.xx) == set(scheduler.statistics.xy) == {0.0}
