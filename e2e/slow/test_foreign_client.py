@@ -52,12 +52,11 @@ def test_aiperf_measures_what_the_server_reports(url: str, tmp_path: Path) -> No
     assert seen["request_count"]["avg"] == REQUESTS
     assert seen["output_sequence_length"]["sum"] == REQUESTS * TOKENS
     assert page['headroom_requests_total{model="writer",outcome="ok"}'] == REQUESTS
-    for name, metric in (
-        ("time_to_first_token", "headroom_time_to_first_token_seconds"),
-        ("inter_token_latency", "headroom_time_per_output_token_seconds"),
-    ):
-        reported_ms = 1000.0 * mean(page, metric)
-        assert seen[name]["avg"] == pytest.approx(reported_ms, rel=0.2, abs=100.0), name
+    # a client's time has its own delays too: it is no shorter than the server's
+    first_ms = 1000.0 * mean(page, "headroom_time_to_first_token_seconds")
+    assert seen["time_to_first_token"]["avg"] >= 0.95 * first_ms
+    token_ms = 1000.0 * mean(page, "headroom_time_per_output_token_seconds")
+    assert seen["inter_token_latency"]["avg"] == pytest.approx(token_ms, rel=0.2, abs=10.0)
 
 
 def profiled(url: str, folder: Path) -> dict[str, Any]:
