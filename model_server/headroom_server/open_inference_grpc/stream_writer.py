@@ -37,6 +37,7 @@ class StreamWriter:
         self._queue: deque[tuple[bytes, Callable[[int], object]]] = deque()
         self._ready = asyncio.Event()
         self._closed = False
+        self._writing: asyncio.Future[Any] | None = None
 
     @property
     def paused(self) -> bool:
@@ -75,8 +76,10 @@ class StreamWriter:
 
     async def _next(self) -> None:
         message, sent = self._queue[0]
-        async with asyncio.timeout(self._within_s):
-            await self._write(message)
+        self._writing = asyncio.ensure_future(self._write(message))
+        if not (await asyncio.wait((self._writing,), timeout=self._within_s))[0]:
+            raise TimeoutError
+        self._writing.result()
         was_paused = self.paused
         self._queue.popleft()
         self.unsent_bytes -= len(message)
@@ -91,6 +94,16 @@ class StreamWriter:
         self.unsent_bytes = 0
         for message, sent in lost:
             sent(len(message))
+
+    async def settled(self) -> None:
+        """Wait for the write that is under way: gRPC takes no status before it has ended.
+
+        It ends when the client reads, leaves, or its deadline passes.
+        """
+        if self._writing is not None and not self._writing.done():
+            await asyncio.wait((self._writing,))
+        if self._writing is not None and not self._writing.cancelled():
+            self._writing.exception()  # looked at, so that asyncio does not log it
 
     def give_up(self) -> None:
         """End the call: one of its answers waited for too long."""

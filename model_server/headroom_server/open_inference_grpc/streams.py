@@ -116,6 +116,7 @@ class Stream:
             for task in (serving, writing):
                 task.cancel()
             await asyncio.gather(serving, writing, return_exceptions=True)
+            await self._writer.settled()
 
     def _served(self, serving: asyncio.Task[None]) -> None:
         if self._over.done() or serving.cancelled():
