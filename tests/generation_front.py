@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import orjson
 
+from headroom_server.caching.features import FeatureCache
 from headroom_server.caching.generation_cache import GenerationCache
 from headroom_server.generation.loop.engine import LoopEngine
 from headroom_server.generation.scheduling.options import SchedulingOptions
@@ -155,12 +156,13 @@ async def front(
     options: GeneratorOptions | None = None,
     wait: bool = True,
     cache: GenerationCache | None = None,
+    features: FeatureCache | None = None,
     max_unread_bytes: int = UNREAD_BYTES,
 ) -> AsyncIterator[FrontWorld]:
     """A server that is ready unless `wait` is false."""
     executor = executor or ScriptedExecutor()
     engine = LoopEngine("scripted", executor, clock=time.monotonic, options=scheduling)
-    generator = Generator("m", engine, options, cache=cache)
+    generator = Generator("m", engine, options, cache=cache, features=features)
     app = GenerationApplication(
         generator,
         text or ModelText(tokenizer=ByteTokenizer(), chat=PlainChat()),

@@ -8,11 +8,13 @@ import socket
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import uvloop
 
+from headroom_server.caching.features import CachedEmbedder, FeatureCache
 from headroom_server.caching.generation_cache import Embed, GenerationCache
+from headroom_server.caching.store import GuardedStore
 from headroom_server.engine import LoadError
 from headroom_server.generation.loop.engine import LoopEngine
 from headroom_server.generation.loop.startup import WarmUpLimits
@@ -32,6 +34,8 @@ from headroom_server.process import (
 )
 from headroom_server.repository import huggingface, model_uri
 from headroom_server.runtime.caches import (
+    embedding_identity,
+    feature_cache_of,
     generation_cache_of,
     generation_identity,
     second_level_of,
@@ -254,8 +258,16 @@ def build_engine(settings: Settings) -> ManagedEngine:
     )
 
 
-def build_cache(settings: Settings) -> GenerationCache | None:
-    """Return the cache of answers; None if nothing is cached.
+class Caches(NamedTuple):
+    """The caches of a generating model, and the second level that they share."""
+
+    answers: GenerationCache | None
+    features: FeatureCache | None
+    second_level: GuardedStore | None
+
+
+def build_caches(settings: Settings) -> Caches:
+    """Return the caches.
 
     Raises:
         LoadError: a setting of the cache is invalid.
@@ -265,10 +277,13 @@ def build_cache(settings: Settings) -> GenerationCache | None:
         raise LoadError(
             "HEADROOM_CACHE_BYTES must be above 0 with HEADROOM_SEMANTIC_CACHE_URL; got 0"
         )
-    return generation_cache_of(settings, second_level_of(settings), _embedder(settings))
+    second_level = second_level_of(settings)
+    features = feature_cache_of(settings, second_level)
+    answers = generation_cache_of(settings, second_level, _embedder(settings, features))
+    return Caches(answers, features, second_level)
 
 
-def _embedder(settings: Settings) -> Embed | None:
+def _embedder(settings: Settings, features: FeatureCache | None) -> Embed | None:
     if not settings.semantic_cache_url:
         return None
     from headroom_server.generation.text.huggingface_tokenizer import (  # noqa: PLC0415
@@ -278,13 +293,21 @@ def _embedder(settings: Settings) -> Embed | None:
 
     tokenizer = load_tokenizer(Path(settings.semantic_cache_tokenizer))
     try:
-        return RemoteEmbedder(settings.semantic_cache_url, partial(tokenizer.encode, special=True))
+        remote = RemoteEmbedder(
+            settings.semantic_cache_url, partial(tokenizer.encode, special=True)
+        )
     except ValueError as error:
         raise LoadError(str(error)) from error
+    if features is not None:
+        return CachedEmbedder(features, embedding_identity(settings), remote)
+    return lambda text, _tenant: remote(text)
 
 
 def build_generator(
-    settings: Settings, engine: ManagedEngine, cache: GenerationCache | None = None
+    settings: Settings,
+    engine: ManagedEngine,
+    cache: GenerationCache | None = None,
+    features: FeatureCache | None = None,
 ) -> Generator:
     """Return the model's runtime around an engine."""
     return Generator(
@@ -296,6 +319,7 @@ def build_generator(
             classes=classes_of(settings),
         ),
         cache=cache,
+        features=features,
     )
 
 
@@ -323,13 +347,13 @@ def run(settings: Settings) -> int:
             check_applicable(settings)
             text = build_text(settings)
             engine = build_engine(settings)
-            cache = build_cache(settings)
+            caches = build_caches(settings)
             listener = listen(settings.host, settings.port)
     except StartError as error:
         log.error("%s", error)
         return 2
-    generator = build_generator(settings, engine, cache)
-    code = uvloop.run(_serve(settings, generator, text, listener))
+    generator = build_generator(settings, engine, caches.answers, caches.features)
+    code = uvloop.run(_serve(settings, generator, text, listener, caches.second_level))
     if not generator.join(JOIN_VLLM_S if settings.engine == "vllm" else JOIN_S):
         # a native call that hangs cannot be ended from here
         logging.shutdown()
@@ -338,7 +362,11 @@ def run(settings: Settings) -> int:
 
 
 async def _serve(
-    settings: Settings, generator: Generator, text: ModelText, listener: socket.socket
+    settings: Settings,
+    generator: Generator,
+    text: ModelText,
+    listener: socket.socket,
+    second_level: GuardedStore | None,
 ) -> int:
     """Serve and return the exit code. The model loads while the web framework is imported."""
     prompt_device_thread()
@@ -370,8 +398,8 @@ async def _serve(
         generator.stop()
         return 2
     finally:
-        if generator.cache is not None and generator.cache.store is not None:
-            await generator.cache.store.close()
+        if second_level is not None:
+            await second_level.close()
 
 
 def _text_handler(application: GenerationApplication) -> MakeHandler:

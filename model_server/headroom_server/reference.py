@@ -12,6 +12,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from headroom_server.caching.cache import AnswerSource, CacheCounts
+from headroom_server.caching.feature_values import FeatureKind
+from headroom_server.caching.features import FeatureCounts, FeatureSource
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
 from headroom_server.generation.ports import EngineStatistics
 from headroom_server.generation.values import GenerationLimits
@@ -158,6 +160,14 @@ def _generating() -> GenerationSnapshot:
         draining=False,
         phase_s=dict.fromkeys(STARTUP, 0.0),
         cache=GenerationCacheCounts(dict.fromkeys(GeneratedSource, 0), 0, 0, 0, 0, True, 0, 0),
+        features=FeatureCounts(
+            {(kind, source): 0 for kind in FeatureKind for source in FeatureSource},
+            0,
+            0,
+            0,
+            0,
+            True,
+        ),
     )
 
 

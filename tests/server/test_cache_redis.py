@@ -13,9 +13,13 @@ from pathlib import Path
 import pytest
 
 from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.feature_values import FeatureInput, FeatureKind
+from headroom_server.caching.features import FeatureCache, FeatureSource
 from headroom_server.caching.generated import CachedChoice
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCache, Question
 from headroom_server.caching.redis_store import RedisStore
+from headroom_server.caching.seal import Seal
+from headroom_server.caching.sealed_store import SealedStore
 from headroom_server.caching.store import LOOKUP_S, GuardedStore, StoredValue
 from headroom_server.generation.values import FinishReason, SampledToken
 from server_world import Start, balanced_metrics, until
@@ -293,3 +297,25 @@ async def test_generated_answers_do_without_redis() -> None:
         await until(lambda: not store.asked)
         assert cache.counts().store_failures
         await store.close()
+
+
+async def test_sealed_features_are_shared_by_replicas(url: str) -> None:
+    def sealed() -> GuardedStore:
+        store = SealedStore(RedisStore(url), Seal("0" * 32), time.time)
+        return GuardedStore(store, time.monotonic)
+
+    async def compute() -> list[int]:
+        return [1, 2, 3]
+
+    async def not_again() -> list[int]:
+        raise AssertionError("the other replica has computed it")
+
+    asked = FeatureInput(FeatureKind.TOKENS, "m", "a", "text")
+    for step in (compute, not_again):
+        store = sealed()
+        features = FeatureCache(max_bytes=1 << 20, ttl_s=60.0, clock=time.monotonic, store=store)
+        features.start()
+        await until(lambda store=store: store.asked)  # type: ignore[misc]
+        assert list(await features.feature(asked, step)) == [1, 2, 3]
+        await store.close()
+    assert features.counts().by_source[FeatureKind.TOKENS, FeatureSource.STORE] == 1

@@ -215,7 +215,7 @@ class Embedder:
         self.error: Exception | None = None
         self.hangs = False
 
-    async def __call__(self, text: str) -> Sequence[float]:
+    async def __call__(self, text: str, tenant: str) -> Sequence[float]:
         self.asked.append(text)
         if self.hangs:
             await asyncio.sleep(60)

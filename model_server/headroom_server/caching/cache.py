@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from headroom_server.caching.flights import Flight, FlightResult, FollowerRole
+from headroom_server.caching.flights import OWN_ENDS, Flight, FlightResult, FollowerRole
 from headroom_server.caching.keys import Keys
 from headroom_server.caching.lru import CachedValue, Lru
 from headroom_server.caching.store import GuardedStore
@@ -21,13 +21,7 @@ from headroom_server.caching.values import decoded, encoded, size_of
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
-from headroom_server.errors import (
-    AbandonedError,
-    DisconnectedError,
-    ExpiredError,
-    RefusedError,
-    RequestError,
-)
+from headroom_server.errors import DisconnectedError, ExpiredError, RequestError
 from headroom_server.tensors import Signature
 
 
@@ -56,15 +50,6 @@ class CacheCounts:
 
 
 T = TypeVar("T")
-
-OWN_ENDS = (
-    RefusedError,
-    ExpiredError,
-    DisconnectedError,
-    AbandonedError,
-    asyncio.CancelledError,
-)
-"""Results of a request that do not apply to an equal one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +84,7 @@ class Cache:
         self._clock = clock
         self._store = store
         self._memory: Lru[Outputs] = Lru(bounds.max_bytes)
-        self._flights: dict[bytes, Flight] = {}
+        self._flights: dict[bytes, Flight[Outputs]] = {}
         self._joined_bytes = 0
         self._signature: Signature | None = None
         self._keys: Keys | None = None
@@ -161,7 +146,7 @@ class Cache:
     async def _lead(
         self,
         key: bytes,
-        flight: Flight,
+        flight: Flight[Outputs],
         request: CacheRequest,
         execute: Callable[[], Awaitable[Outputs]],
     ) -> tuple[Outputs, AnswerSource]:
@@ -181,7 +166,9 @@ class Cache:
         self._land(key, flight, outputs)
         return outputs, source
 
-    async def _follow(self, key: bytes, flight: Flight, request: CacheRequest) -> FlightResult:
+    async def _follow(
+        self, key: bytes, flight: Flight[Outputs], request: CacheRequest
+    ) -> FlightResult[Outputs]:
         follower = flight.join()
         try:
             return await _bounded(follower, request, self._clock)
@@ -228,11 +215,11 @@ class Cache:
     def _keep(self, key: bytes, outputs: Outputs, ttl_s: float) -> None:
         self._memory.put(key, CachedValue(outputs, size_of(outputs), self._clock() + ttl_s))
 
-    def _land(self, key: bytes, flight: Flight, word: FlightResult) -> None:
+    def _land(self, key: bytes, flight: Flight[Outputs], word: FlightResult[Outputs]) -> None:
         del self._flights[key]
         flight.land(word)
 
-    def _pass_on(self, key: bytes, flight: Flight) -> None:
+    def _pass_on(self, key: bytes, flight: Flight[Outputs]) -> None:
         if not flight.hand_over():
             del self._flights[key]
 

@@ -15,9 +15,25 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
-from headroom_server.device.execution import Outputs
+from headroom_server.errors import (
+    AbandonedError,
+    DisconnectedError,
+    ExpiredError,
+    RefusedError,
+)
+
+V = TypeVar("V")
+
+OWN_ENDS = (
+    RefusedError,
+    ExpiredError,
+    DisconnectedError,
+    AbandonedError,
+    asyncio.CancelledError,
+)
+"""Results of a request that do not apply to an equal one."""
 
 
 class FollowerRole(Enum):
@@ -27,24 +43,24 @@ class FollowerRole(Enum):
     ALONE = auto()
 
 
-FlightResult: TypeAlias = "Outputs | FollowerRole"
+FlightResult: TypeAlias = V | FollowerRole
 
 
-class Flight:
+class Flight(Generic[V]):
     """One running execution and its followers in order of arrival."""
 
     def __init__(self) -> None:
-        self._followers: deque[asyncio.Future[FlightResult]] = deque()
+        self._followers: deque[asyncio.Future[FlightResult[V]]] = deque()
         self.over = asyncio.get_running_loop().create_future()
         """Set when no request is left to execute it."""
 
-    def join(self) -> asyncio.Future[FlightResult]:
+    def join(self) -> asyncio.Future[FlightResult[V]]:
         """Return a future of the result, as a follower; it may be cancelled at any time."""
-        follower: asyncio.Future[FlightResult] = asyncio.get_running_loop().create_future()
+        follower: asyncio.Future[FlightResult[V]] = asyncio.get_running_loop().create_future()
         self._followers.append(follower)
         return follower
 
-    def land(self, word: FlightResult) -> None:
+    def land(self, word: FlightResult[V]) -> None:
         """Resolve all followers and end the flight."""
         for follower in self._waiting():
             follower.set_result(word)
@@ -59,7 +75,7 @@ class Flight:
         self.over.set_result(None)
         return False
 
-    def _waiting(self) -> Iterable[asyncio.Future[FlightResult]]:
+    def _waiting(self) -> Iterable[asyncio.Future[FlightResult[V]]]:
         while self._followers:
             follower = self._followers.popleft()
             if not follower.done():

@@ -64,6 +64,7 @@ class Question(NamedTuple):
     """Of requests whose answers may be given in place of each other if their texts are similar;
     None: none."""
     text: str = ""
+    tenant: str = ""
 
 
 class Similar(NamedTuple):
@@ -84,8 +85,8 @@ class SimilarAnswers(Protocol):
         """Return the number of entries."""
 
 
-Embed = Callable[[str], Awaitable[Sequence[float]]]
-"""Returns a text's embedding; may raise any exception, and may hang."""
+Embed = Callable[[str, str], Awaitable[Sequence[float]]]
+"""Returns the embedding of a text for a tenant; may raise any exception, and may hang."""
 
 
 class Looked(NamedTuple):
@@ -164,7 +165,7 @@ class GenerationCache:
         if self._similar is None or question.scope is None:
             return None, None
         answers, embed = self._similar
-        numbers = await self._embedded(embed, question.text)
+        numbers = await self._embedded(embed, question)
         if numbers is None:
             return None, None
         found = answers.look(question.scope, numbers, self._clock())
@@ -185,12 +186,12 @@ class GenerationCache:
             self._keep(key, answer, min(found.left_s, self._ttl_s))
         return answer
 
-    async def _embedded(self, embed: Embed, text: str) -> Sequence[float] | None:
+    async def _embedded(self, embed: Embed, question: Question) -> Sequence[float] | None:
         if not self._breaker.closed and not self._breaker.probe(self._clock()):
             return None
         try:
             async with asyncio.timeout(EMBED_S):
-                numbers = await embed(text)
+                numbers = await embed(question.text, question.tenant)
         except Exception as error:  # noqa: BLE001 - whatever it is, the engine can answer
             self._embedding_failures += 1
             if self._breaker.closed:

@@ -208,7 +208,9 @@ class TextCalls:
 
     async def _answer(self, text: Text, connection: Connection) -> None:
         call, style = text.request.call, text.request.answer
-        encoded = await self._service.encode(call, text.size, connection, text.options.tenant)
+        encoded = await self._service.prompts.encode(
+            call, text.size, connection, text.options.tenant, fresh=text.fresh
+        )
         accepted = Accepted(call, text.options, encoded, text.arrived_s)
         form = partial(_form, style)
         await self._service.answer(accepted, form, connection, _no_asgi, fresh=text.fresh)

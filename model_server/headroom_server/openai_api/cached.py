@@ -46,7 +46,7 @@ def question_of(
     if text is None:
         return Question(key)
     common = key_of(identity, requests, stops, prompts=False)
-    return Question(key, scope_of(common, _context(call), text), text)
+    return Question(key, scope_of(common, _context(call), text), text, requests[0].tenant)
 
 
 def _last_text(call: Call) -> str | None:

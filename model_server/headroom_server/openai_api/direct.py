@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from headroom_server.connection import Connection, Headers
 from headroom_server.errors import DisconnectedError, InvalidRequestError
 from headroom_server.openai_api.endpoints import Call, Endpoint, endpoint_of
+from headroom_server.openai_api.prompt_encoder import SHORT_BODY_BYTES
 from headroom_server.openai_api.prompts import constrained
-from headroom_server.openai_api.service import SHORT_BODY_BYTES, Accepted, GenerationService
+from headroom_server.openai_api.service import Accepted, GenerationService
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.direct import Exchange, Respond
@@ -107,7 +108,7 @@ class DirectGeneration:
         service, arrived_s = self._service, exchange.arrived_s
         size, tenant = exchange.head.body_bytes, options.tenant
         try:
-            encoded = await service.encode(call, size, connection, tenant)
+            encoded = await service.prompts.encode(call, size, connection, tenant, fresh=True)
             accepted = Accepted(call, options, encoded, arrived_s)
             await service.answer(accepted, exchange.target[1], connection, send, fresh=True)
         except Exception as error:  # noqa: BLE001 - the last resort, which logs it

@@ -53,18 +53,47 @@ class EncodedCall(NamedTuple):
     """Kind and text of what they were compiled from."""
 
 
+class PromptText(NamedTuple):
+    """A prompt as it is tokenized."""
+
+    text: str
+    special: bool
+    """Whether the tokenizer adds its special tokens."""
+
+
+def only_prompt(call: CompletionCall | ChatCall, text: ModelText) -> PromptText | None:
+    """Render the prompt of a call; None: it has several, or they are tokens.
+
+    Raises:
+        InvalidRequestError: the messages cannot be rendered.
+    """
+    if isinstance(call, ChatCall):
+        return PromptText(_chat_prompt(call, text), special=False)
+    prompt, *others = call.prompts
+    if others or not isinstance(prompt, str):
+        return None
+    return PromptText(prompt, call.special_tokens)
+
+
 def encode_call(
-    call: CompletionCall | ChatCall, text: ModelText, limits: GenerationLimits
+    call: CompletionCall | ChatCall,
+    text: ModelText,
+    limits: GenerationLimits,
+    only: tuple[int, ...] | None = None,
 ) -> EncodedCall:
     """Render and tokenize prompts and compile the constraint. Long prompts take milliseconds.
+
+    `only`: the tokens of the only prompt, if they are known.
 
     Raises:
         InvalidRequestError: prompt and answer do not fit the context, or a constraint is invalid.
     """
-    if isinstance(call, ChatCall):
-        field, prompts = "messages", [_chat_prompt(call, text)]
+    field = "messages" if isinstance(call, ChatCall) else "prompt"
+    if only is not None:
+        prompts = [only]
+    elif isinstance(call, ChatCall):
+        prompts = [tuple(text.tokenizer.encode(_chat_prompt(call, text), special=False))]
     else:
-        field = "prompt"
         prompts = [
             tuple(text.tokenizer.encode(one, special=call.special_tokens))
             if isinstance(one, str)
@@ -150,7 +179,7 @@ def _seeded(choices: Choices, number: int) -> Sampling:
     return replace(sampling, seed=(sampling.seed + number + 2**63) % 2**64 - 2**63)
 
 
-def _chat_prompt(call: ChatCall, text: ModelText) -> tuple[int, ...]:
+def _chat_prompt(call: ChatCall, text: ModelText) -> str:
     if text.chat is None:
         raise InvalidFieldError(
             "messages",
@@ -161,13 +190,12 @@ def _chat_prompt(call: ChatCall, text: ModelText) -> tuple[int, ...]:
         raise InvalidFieldError(
             "tools", "tools must be omitted: this model's chat template does not describe tools"
         )
-    prompt = text.chat.render(
+    return text.chat.render(
         call.messages,
         tools=described,
         add_generation_prompt=call.add_generation_prompt,
         options=call.template_options,
     )
-    return tuple(text.tokenizer.encode(prompt, special=False))
 
 
 def _described(tools: ToolUse | None) -> Sequence[Mapping[str, Any]] | None:

@@ -33,14 +33,13 @@ from headroom_server.openai_api.cached import (
 )
 from headroom_server.openai_api.collecting import AnswerContext, CollectedAnswer
 from headroom_server.openai_api.encoding import Head
-from headroom_server.openai_api.encoding_turns import EncodingTurns
 from headroom_server.openai_api.endpoints import Call, MakeForm, Parse
 from headroom_server.openai_api.parameters import ChatCall
 from headroom_server.openai_api.parsing import check_parts, explain
+from headroom_server.openai_api.prompt_encoder import PromptEncoder
 from headroom_server.openai_api.prompts import (
     EncodedCall,
     build_requests,
-    constrained,
     echoes,
     encode_call,
     most_body_bytes,
@@ -64,8 +63,6 @@ from headroom_server.web.response_stream import AsgiStream, ResponseStream
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-SHORT_BODY_BYTES = 16 * 1024
-"""Longer prompts are tokenized on a thread: 16 KiB take about 2 ms."""
 FEW_PROBABILITIES = 4096
 """Answers with more are written as JSON on a thread: 4096 take about 10 ms."""
 EVENT_STREAM: Headers = [
@@ -109,7 +106,7 @@ class GenerationService:
         self._identity = identity
         self._closing = ClosePolicy(generator)
         self._turns = ParsingTurns()
-        self._encoder = EncodingTurns()
+        self.prompts = PromptEncoder(generator, text, identity)
         self._renderer = ThreadPoolExecutor(1, "renderer")
         # unique, not secret: a system call per request would give up the interpreter's lock
         self._ids, self._answers = secrets.token_hex(12), itertools.count()
@@ -187,7 +184,8 @@ class GenerationService:
         await self._turns.wait(len(body), connection.client)
         check_parts(body, limits.context_tokens)
         call, options = self.parsed(parse, body, headers)
-        encoding = self.encode(call, len(body), connection, options.tenant)
+        fresh = forbids_caching(scope["headers"])
+        encoding = self.prompts.encode(call, len(body), connection, options.tenant, fresh=fresh)
         del body  # it waits as a call, without its text
         return call, options, await encoding
 
@@ -211,21 +209,6 @@ class GenerationService:
                 f"got {call.model!r:.100}"
             )
         return call, parse_request_options(headers, generator.options.classes)
-
-    async def encode(
-        self, call: Call, size: int, connection: Connection, tenant: str
-    ) -> EncodedCall:
-        """Tokenize the prompts of a request with so many bytes.
-
-        Raises:
-            InvalidRequestError: prompt and answer do not fit, or a constraint is invalid.
-            DisconnectedError: the client left meanwhile.
-        """
-        limits = self.generator.limits
-        if size <= SHORT_BODY_BYTES and not constrained(call):
-            return encode_call(call, self.text, limits)
-        encode = partial(encode_call, call, self.text, limits)
-        return await self._encoder.run(connection, tenant, encode)
 
     def stream(
         self,

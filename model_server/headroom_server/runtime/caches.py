@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.features import FeatureCache
 from headroom_server.caching.generation_cache import Embed, GenerationCache
 from headroom_server.caching.seal import Seal
 from headroom_server.caching.sealed_store import SealedStore
@@ -98,6 +99,24 @@ def generation_cache_of(
         store=second_level,
         similar=similar,
     )
+
+
+def feature_cache_of(settings: Settings, second_level: GuardedStore | None) -> FeatureCache | None:
+    """Return the cache of embeddings and tokens; None if it keeps nothing."""
+    if settings.feature_cache_bytes == 0:
+        return None
+    return FeatureCache(
+        max_bytes=settings.feature_cache_bytes,
+        ttl_s=settings.feature_cache_ttl_s,
+        clock=time.monotonic,
+        store=second_level,
+    )
+
+
+def embedding_identity(settings: Settings) -> str:
+    """Identify the embedding model: its address, and its tokenizer's file."""
+    status = (Path(settings.semantic_cache_tokenizer) / "tokenizer.json").stat()
+    return repr((settings.semantic_cache_url, status.st_size, status.st_mtime_ns))
 
 
 def generation_identity(settings: Settings, folder: Path | None) -> str:

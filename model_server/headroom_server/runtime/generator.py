@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from headroom_server.caching.features import FeatureCache
 from headroom_server.caching.generation_cache import GenerationCache
 from headroom_server.errors import LateError, QueueFullError, RefusedError
 from headroom_server.generation.ports import ManagedEngine, WarmEngine
@@ -49,9 +50,11 @@ class Generator:
         options: GeneratorOptions | None = None,
         clock: Callable[[], float] = time.monotonic,
         cache: GenerationCache | None = None,
+        features: FeatureCache | None = None,
     ) -> None:
         self.model = model
         self.cache = cache
+        self.features = features
         self.engine = engine
         self.options = options or GeneratorOptions()
         self.clock = clock
@@ -262,6 +265,7 @@ class Generator:
             phase_s=self.lifecycle.seconds(self.clock()),
             page=next(self._pages),
             cache=None if self.cache is None else self.cache.counts(),
+            features=None if self.features is None else self.features.counts(),
         )
 
     # ---- the engine's events
@@ -274,8 +278,9 @@ class Generator:
     def on_warm(self, warm: WarmEngine) -> None:
         """The engine is ready."""
         self.warm_engine = warm
-        if self.cache is not None:
-            self.cache.start()
+        for cache in (self.cache, self.features):
+            if cache is not None:
+                cache.start()
         if self.lifecycle.starting:
             self._enter(Phase.READY)
         self._settled.set()

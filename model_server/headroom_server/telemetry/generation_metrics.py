@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from headroom_server.caching.feature_values import FeatureKind
+from headroom_server.caching.features import FeatureCounts, FeatureSource
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
 from headroom_server.generation.ports import EngineStatistics
 from headroom_server.generation.values import GenerationLimits
@@ -41,6 +43,8 @@ class GenerationSnapshot:
     page: int = 1
     cache: GenerationCacheCounts | None = None
     """None without a cache; then the series are absent."""
+    features: FeatureCounts | None = None
+    """None without a feature cache."""
 
 
 def render(snapshot: GenerationSnapshot) -> bytes:
@@ -58,6 +62,10 @@ def _lines(snapshot: GenerationSnapshot) -> Iterator[str]:
     yield from _cost(snapshot.counts, model)
     if snapshot.cache is not None:
         yield from _cache(snapshot.cache, model)
+    if snapshot.features is not None:
+        yield from _features(snapshot.features, model)
+    if (shared := snapshot.cache or snapshot.features) is not None:
+        yield from _redis(shared, model)
     yield exposition.head("startup_phase_seconds", "gauge", "Seconds per startup phase.")
     for phase in STARTUP:
         if phase in snapshot.phase_s:
@@ -173,13 +181,6 @@ def _cache(counts: GenerationCacheCounts, model: str) -> Iterator[str]:
         ("cache_bytes", "gauge", "Bytes of cached answers.", counts.size),
         ("cache_entries", "gauge", "Cached answers.", counts.entries),
     ]
-    if counts.store_failures is not None:
-        series += [
-            ("cache_redis_failures_total", "counter", "Redis calls that failed or were late.",
-             counts.store_failures),
-            ("cache_redis_enabled", "gauge",
-             "1 if Redis is used, 0 while it is paused after failures.", int(counts.store_asked)),
-        ]  # fmt: skip
     if counts.similar_entries is not None:
         series += [
             ("cache_similar_entries", "gauge", "Answers that are found by similarity.",
@@ -187,6 +188,45 @@ def _cache(counts: GenerationCacheCounts, model: str) -> Iterator[str]:
             ("cache_embedding_failures_total", "counter",
              "Embeddings of questions that failed or were late.", counts.embedding_failures),
         ]  # fmt: skip
+    yield from _plain(series, model)
+
+
+def _features(counts: FeatureCounts, model: str) -> Iterator[str]:
+    name = "feature_cache_hits_total"
+    yield exposition.head(name, "counter", "Features found in the cache, by kind and level.")
+    for (kind, source), count in counts.by_source.items():
+        if source is not FeatureSource.COMPUTED:
+            yield exposition.sample(name, f'{model},kind="{kind}",level="{source}"', count)
+    yield from exposition.counters(
+        "feature_cache_misses_total",
+        "Features that had to be computed, by kind.",
+        model,
+        "kind",
+        {kind: counts.by_source[kind, FeatureSource.COMPUTED] for kind in FeatureKind},
+    )
+    series = [
+        ("feature_cache_evictions_total", "counter", "Features evicted to make room.",
+         counts.evicted),
+        ("feature_cache_bytes", "gauge", "Bytes of cached features.", counts.size),
+        ("feature_cache_entries", "gauge", "Cached features.", counts.entries),
+    ]  # fmt: skip
+    yield from _plain(series, model)
+
+
+def _redis(counts: GenerationCacheCounts | FeatureCounts, model: str) -> Iterator[str]:
+    """The second level, which all caches share."""
+    if counts.store_failures is None:
+        return
+    series = [
+        ("cache_redis_failures_total", "counter", "Redis calls that failed or were late.",
+         counts.store_failures),
+        ("cache_redis_enabled", "gauge",
+         "1 if Redis is used, 0 while it is paused after failures.", int(counts.store_asked)),
+    ]  # fmt: skip
+    yield from _plain(series, model)
+
+
+def _plain(series: Sequence[tuple[str, str, str, float]], model: str) -> Iterator[str]:
     for name, kind, meaning, value in series:
         yield exposition.head(name, kind, meaning)
         yield exposition.sample(name, model, value)

@@ -24,7 +24,7 @@ def cache() -> GenerationCache:
 
 
 def similar_cache(embed: Callable[[str], Sequence[float]]) -> GenerationCache:
-    async def embedded(text: str) -> Sequence[float]:
+    async def embedded(text: str, _tenant: str) -> Sequence[float]:
         return embed(text)
 
     answers = SemanticAnswers(SemanticBounds(0.9, 100, 60.0))
