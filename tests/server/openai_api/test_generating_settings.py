@@ -9,10 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from composed_generation import composed, settings_of
+from headroom_server.caching.feature_values import FeatureKind
+from headroom_server.caching.features import FeatureSource
+from headroom_server.caching.generation_cache import Question
 from headroom_server.engine import LoadError
 from headroom_server.generating_server import (
+    build_caches,
     build_engine,
     build_executor,
     build_generator,
@@ -177,3 +182,40 @@ def test_vllm_takes_its_number_of_sequences_by_its_own_argument(folder: Path) ->
     settings = settings_of(folder, engine="vllm", max_batch_size=4)
     with pytest.raises(LoadError, match=r"HEADROOM_MAX_BATCH_SIZE must be unset.*--max-num-seqs"):
         check_applicable(settings)
+
+
+async def test_embeddings_are_asked_of_their_server_once_with_a_feature_cache(folder: Path) -> None:
+    asked: list[object] = []
+
+    async def predict(request: web.Request) -> web.Response:
+        asked.append(await request.json())
+        close = {"connection": "close"}
+        return web.json_response({"predictions": [[1.0, 0.5]]}, headers=close)
+
+    app = web.Application()
+    app.router.add_post("/v1/models/e:predict", predict)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    caches = build_caches(
+        settings_of(
+            folder,
+            cache_bytes=1 << 20,
+            feature_cache_bytes=1 << 20,
+            semantic_cache_url=f"http://127.0.0.1:{runner.addresses[0][1]}/v1/models/e:predict",
+            semantic_cache_tokenizer=str(folder),
+        )
+    )
+    assert caches.answers is not None
+    assert caches.features is not None
+    for key in (b"one", b"other"):  # their prompts differ in what is before the last text
+        await caches.answers.look(Question(key, key, "What is a queue?", "a"))
+    await runner.cleanup()
+
+    assert len(asked) == 1
+    assert caches.features.counts().by_source[FeatureKind.EMBEDDING, FeatureSource.MEMORY] == 1
+    assert caches.answers.counts().embedding_failures == 0
+
+
+def test_no_features_are_kept_by_default(folder: Path) -> None:
+    assert build_caches(settings_of(folder)) == (None, None, None)
