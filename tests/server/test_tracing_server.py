@@ -186,6 +186,37 @@ async def test_grpc_context_is_metadata(traced: StartTraced) -> None:
     assert len(one.requests()[0].links) == 1
 
 
+async def test_grpc_stream_is_one_span_with_the_stages_of_its_first_request(
+    traced: StartTraced,
+) -> None:
+    one = await traced()
+    bounds = GrpcBounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
+    models = Models.of(one.world.runner)
+    server = GrpcServer(models_handler(models), bounds, [TracedGrpc(one.telemetry)])
+    port = await server.start("127.0.0.1", 0)
+    x = pb.ModelInferRequest.InferInputTensor(name="x", datatype="FP64", shape=[1, 2])
+    x.contents.fp64_contents.extend([1, 2])
+    async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stream = channel.stream_stream(
+            "/inference.GRPCInferenceService/ModelStreamInfer",
+            request_serializer=pb.ModelInferRequest.SerializeToString,
+            response_deserializer=pb.ModelStreamInferResponse.FromString,
+        )(metadata=(("traceparent", PARENT),), timeout=5)
+        for _ in range(2):
+            await stream.write(pb.ModelInferRequest(model_name="m", inputs=[x]))
+            assert not (await stream.read()).error_message
+        await stream.done_writing()
+        assert await stream.read() is aio.EOF
+        trailing = dict(await stream.trailing_metadata())
+        assert trailing["traceparent"].startswith(f"00-{TRACE_ID}-")
+    await server.stop()
+    (span,) = one.requests()
+    attributes = dict(span.attributes or {})
+    assert attributes["rpc.method"] == "ModelStreamInfer"
+    assert attributes["rpc.grpc.status_code"] == 0
+    assert len(span.links) == 1
+
+
 @asynccontextmanager
 async def collector() -> AsyncIterator[tuple[str, list[Any]]]:
     spans: list[Any] = []

@@ -11,7 +11,7 @@ from grpc import aio
 from headroom_server.tracing.current import TRACE
 from headroom_server.tracing.open_telemetry import OpenTelemetry
 
-SERVICE, METHOD = "inference.GRPCInferenceService", "ModelInfer"
+SERVICE, UNARY, STREAM = "inference.GRPCInferenceService", "ModelInfer", "ModelStreamInfer"
 CONTEXT = ("traceparent", "tracestate")
 SERVER_ERRORS = {
     grpc.StatusCode.UNKNOWN,
@@ -22,7 +22,10 @@ SERVER_ERRORS = {
 
 
 class TracedGrpc(aio.ServerInterceptor):  # type: ignore[misc]
-    """Begins and ends a trace for each inference; other calls are not traced."""
+    """Begins and ends a trace for each inference; other calls are not traced.
+
+    A stream is one span, with the stages of its first request.
+    """
 
     def __init__(self, telemetry: OpenTelemetry) -> None:
         self._telemetry = telemetry
@@ -32,20 +35,24 @@ class TracedGrpc(aio.ServerInterceptor):  # type: ignore[misc]
     ) -> Any:
         """Return the handler of a call."""
         handler = await continuation(details)
-        if handler is None or details.method != f"/{SERVICE}/{METHOD}":
+        service, _, method = details.method.removeprefix("/").partition("/")
+        if handler is None or service != SERVICE or method not in (UNARY, STREAM):
             return handler
         carrier = {name: value for name, value in details.invocation_metadata if name in CONTEXT}
+        behaviour = handler.stream_unary if method == UNARY else handler.stream_stream
 
         async def traced(messages: Any, context: Any) -> Any:
-            return await self._traced(handler.stream_unary, carrier, messages, context)
+            return await self._traced(method, behaviour, carrier, messages, context)
 
-        return grpc.stream_unary_rpc_method_handler(traced)
+        if method == UNARY:
+            return grpc.stream_unary_rpc_method_handler(traced)
+        return grpc.stream_stream_rpc_method_handler(traced)
 
     async def _traced(
-        self, behaviour: Any, carrier: dict[str, str], messages: Any, context: Any
+        self, method: str, behaviour: Any, carrier: dict[str, str], messages: Any, context: Any
     ) -> Any:
-        attributes = {"rpc.system": "grpc", "rpc.service": SERVICE, "rpc.method": METHOD}
-        begun = self._telemetry.begin(carrier, f"{SERVICE}/{METHOD}", attributes)
+        attributes = {"rpc.system": "grpc", "rpc.service": SERVICE, "rpc.method": method}
+        begun = self._telemetry.begin(carrier, f"{SERVICE}/{method}", attributes)
         context.set_trailing_metadata((("traceparent", begun.traceparent),))
         token, code = TRACE.set(begun.trace), grpc.StatusCode.CANCELLED
         try:
