@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+
+import pytest
+import uvloop
 
 from headroom.adapters.bounded_listener import listening
 from headroom.adapters.relay import LOOPBACK, Relay
@@ -107,3 +110,16 @@ async def test_end_of_the_relay_ends_the_connections_that_it_holds() -> None:
             with contextlib.suppress(ConnectionResetError):
                 assert await reader.read() == b""
             writer.close()
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        test_bytes_pass_in_both_directions_and_the_client_is_known,
+        test_client_that_does_not_read_holds_the_server_back,
+        test_server_that_is_gone_closes_the_client,
+    ],
+)
+def test_the_same_on_uvloop(scenario: Callable[[], Coroutine[None, None, None]]) -> None:
+    """The operator runs on uvloop, whose transports are not asyncio's and read once when paused."""
+    uvloop.run(scenario())

@@ -96,6 +96,9 @@ async def _hold(one: socket.socket, factory: Factory, context: ssl.SSLContext | 
     except (OSError, TimeoutError):  # without a certificate, or too slow
         one.close()
         return
+    except asyncio.CancelledError:
+        one.close()
+        raise
     try:
         while not transport.is_closing():  # noqa: ASYNC110  (a protocol tells nobody else)
             await asyncio.sleep(CLOSED_SEEN_AFTER_S)

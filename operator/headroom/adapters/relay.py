@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import cast
 
 from headroom.adapters.bounded_listener import BoundedListener, owner
 
@@ -39,18 +40,32 @@ class _End(asyncio.Protocol):
     def __init__(self) -> None:
         self.other: asyncio.Transport | None = None
         self.transport: asyncio.Transport | None = None
+        self._early = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin without reading: there is nowhere to write to yet."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.set_write_buffer_limits(high=BUFFERED_BYTES)
-        transport.pause_reading()
+        # uvloop's transports have the methods of asyncio's, not the type
+        self.transport = cast("asyncio.Transport", transport)
+        self.transport.set_write_buffer_limits(high=BUFFERED_BYTES)
+        self.transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
-        """Pass on."""
+        """Pass on, or keep what came before there was another end: uvloop reads once more."""
         if self.other is not None:
             self.other.write(data)
+            return
+        self._early += data
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def join(self, other: asyncio.Transport) -> None:
+        """Pass everything on to another end from now on."""
+        self.other = other
+        if self._early:
+            other.write(bytes(self._early))
+            self._early.clear()
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def pause_writing(self) -> None:
         """Read no more of the other end until this one takes what there is."""
@@ -110,8 +125,5 @@ class _Client(_End):
             plain.close()
             self.transport.abort()
             raise
-        assert isinstance(there, asyncio.Transport)
-        self.other, end.other = there, self.transport
-        there.resume_reading()
-        if not self.transport.is_closing():
-            self.transport.resume_reading()
+        end.join(self.transport)
+        self.join(there)
