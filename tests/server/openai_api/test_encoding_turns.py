@@ -60,7 +60,7 @@ async def test_nothing_is_done_for_clients_that_have_left() -> None:
     first = asyncio.create_task(turns.run(Connection(client="a"), "", held))
     await asyncio.sleep(0)
     leaver, done = Connection(client="b"), list[str]()
-    left = asyncio.create_task(turns.run(leaver, "", lambda: done.append("for nobody")))
+    left = asyncio.create_task(turns.run(leaver, "", lambda: done.append("for a client that left")))
     await asyncio.sleep(0)
     leaver.lost()
     held.free.set()
