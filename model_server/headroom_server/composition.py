@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from headroom_server.device.startup import WarmUpPlan
-from headroom_server.engine import Engine
+from headroom_server.engine import Engine, LoadError
 from headroom_server.heap import return_large_blocks
 from headroom_server.process import (
     StartError,
@@ -39,6 +39,21 @@ if TYPE_CHECKING:
     from headroom_server.torch_engine.loading import Load
 
 log = logging.getLogger("headroom_server")
+
+
+def check_applicable(settings: Settings) -> None:
+    """Check that no cache is asked for that would have no effect on models that batch.
+
+    Raises:
+        LoadError: one is; it says what to do instead.
+    """
+    for key in ("feature_cache_bytes", "semantic_cache_url"):
+        value = getattr(settings, key)
+        if value:
+            raise LoadError(
+                f"HEADROOM_{key.upper()} must be unset unless the model generates text; got "
+                f"{value!s:.200}: HEADROOM_CACHE_BYTES keeps the answers to equal requests"
+            )
 
 
 def build_engines(settings: Settings, source: ModelSource) -> list[Engine]:
@@ -186,6 +201,7 @@ def run(settings: Settings) -> int:
 
             return generating_server.run(settings)
         with explained(settings, "HEADROOM_CACHE_REDIS_URL"):
+            check_applicable(settings)
             second_level = second_level_of(settings)
             store = ModelStore(settings, partial(build_runner, settings, second_level=second_level))
             versions = store.configured()

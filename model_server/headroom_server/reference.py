@@ -11,10 +11,12 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from headroom_server.caching.cache import AnswerSource, CacheCounts
+from headroom_server.caching.cache import CacheCounts
 from headroom_server.caching.feature_values import FeatureKind
-from headroom_server.caching.features import FeatureCounts, FeatureSource
+from headroom_server.caching.features import FeatureCounts
+from headroom_server.caching.flights import Source
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
+from headroom_server.caching.levels import LevelCounts
 from headroom_server.generation.ports import EngineStatistics
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.lifecycle import STARTUP
@@ -159,16 +161,14 @@ def _generating() -> GenerationSnapshot:
         ready=True,
         draining=False,
         phase_s=dict.fromkeys(STARTUP, 0.0),
-        cache=GenerationCacheCounts(dict.fromkeys(GeneratedSource, 0), 0, 0, 0, 0, True, 0, 0),
+        cache=GenerationCacheCounts(dict.fromkeys(GeneratedSource, 0), _LEVELS, 0, 0),
         features=FeatureCounts(
-            {(kind, source): 0 for kind in FeatureKind for source in FeatureSource},
-            0,
-            0,
-            0,
-            0,
-            True,
+            {(kind, source): 0 for kind in FeatureKind for source in Source}, _LEVELS
         ),
     )
+
+
+_LEVELS = LevelCounts(0, 0, 0, 0, store_asked=True)
 
 
 def _everything() -> Snapshot:
@@ -189,7 +189,7 @@ def _everything() -> Snapshot:
         phase_s=dict.fromkeys(STARTUP, 0.0),
         budget_share=1.0,
         devices=(DeviceStatus(0.0, True), DeviceStatus(0.0, True)),
-        cache=CacheCounts(dict.fromkeys(AnswerSource, 0), 0, 0, 0, 0, True),
+        cache=CacheCounts(dict.fromkeys(Source, 0), _LEVELS),
     )
 
 

@@ -295,7 +295,7 @@ class CacheSettings(Group):
     """Maximum answers that are found by similarity."""
     feature_cache_bytes: int = Field(0, ge=0, le=1 << 40)
     """Bytes of cached features of a model that generates text: embeddings of questions and tokens
-    of prompts of 16 to 256 KiB, also in Redis if it is set. 0: no cache."""
+    of prompts of 16 to 256 KiB, also in Redis if it is set. 0: no cache. Refused for others."""
     feature_cache_ttl_s: Seconds = 600.0
     """Lifetime of a cached feature, in seconds."""
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom_server.caching.cache import AnswerSource, Bounds, Cache, CacheRequest
+from headroom_server.caching.cache import Bounds, Cache, CacheRequest
+from headroom_server.caching.flights import Source
 from headroom_server.caching.store import LOOKUP_S, GuardedStore, StoredValue
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
@@ -106,7 +107,7 @@ class Bench:
         *x: float,
         due_s: float | None = None,
         connection: Connection | None = None,
-    ) -> asyncio.Task[tuple[Outputs, AnswerSource]]:
+    ) -> asyncio.Task[tuple[Outputs, Source]]:
         work = Work(1, {"x": array("d", x or (1, 2))})
         asked = CacheRequest(work, due_s, connection or Connection())
         return asyncio.create_task(self.cache.outputs(asked, self.device.execute))
@@ -125,12 +126,16 @@ async def test_second_equal_request_is_answered_from_memory() -> None:
     first = bench.ask()
     await turns()
     bench.device.answer(0)
-    assert (await first)[1] is AnswerSource.DEVICE
+    assert (await first)[1] is Source.COMPUTED
     outputs, source = await bench.ask()
-    assert (outputs["sum"], source) == (array("d", [3.0]), AnswerSource.MEMORY)
-    assert bench.answers() == {"device": 1, "memory": 1}
+    assert (outputs["sum"], source) == (array("d", [3.0]), Source.MEMORY)
+    assert bench.answers() == {"computed": 1, "memory": 1}
     counts = bench.cache.counts()
-    assert (counts.entries, counts.size > 8, counts.store_failures) == (1, True, None)
+    assert (counts.levels.entries, counts.levels.size > 8, counts.levels.store_failures) == (
+        1,
+        True,
+        None,
+    )
 
 
 async def test_cached_answer_expires() -> None:
@@ -140,12 +145,12 @@ async def test_cached_answer_expires() -> None:
     bench.device.answer(0)
     await first
     bench.now_s = 4.9
-    assert (await bench.ask())[1] is AnswerSource.MEMORY
+    assert (await bench.ask())[1] is Source.MEMORY
     bench.now_s = 5.0
     again = bench.ask()
     await bench.device.begun(2)
     bench.device.answer(1)
-    assert (await again)[1] is AnswerSource.DEVICE
+    assert (await again)[1] is Source.COMPUTED
 
 
 async def test_equal_requests_share_one_execution() -> None:
@@ -156,7 +161,7 @@ async def test_equal_requests_share_one_execution() -> None:
     assert len(bench.device.executions) == 2
     bench.device.answer(0)
     bench.device.answer(1, 11.0)
-    assert [source for _, source in await asyncio.gather(*equal)] == ["device", *["flight"] * 3]
+    assert [source for _, source in await asyncio.gather(*equal)] == ["computed", *["flight"] * 3]
     assert (await other)[0]["sum"][0] == 11.0
     await bench.cache.wait_idle()
 
@@ -171,7 +176,7 @@ async def test_failure_is_neither_shared_nor_cached() -> None:
     bench.device.answer(2)
     ends = await asyncio.gather(*requests, return_exceptions=True)
     assert [type(end) for end in ends] == [FailedError, FailedError, tuple]
-    assert (await bench.ask())[1] is AnswerSource.MEMORY  # the one that went well is kept
+    assert (await bench.ask())[1] is Source.MEMORY  # the one that went well is kept
     await bench.cache.wait_idle()
 
 
@@ -183,7 +188,7 @@ async def test_failure_without_followers_leaves_no_flight() -> None:
     with pytest.raises(FailedError):
         await first
     await bench.cache.wait_idle()
-    assert bench.cache.counts().entries == 0
+    assert bench.cache.counts().levels.entries == 0
 
 
 @pytest.mark.parametrize("error", [DisconnectedError(), ExpiredError("late"), FULL])
@@ -198,7 +203,7 @@ async def test_leader_that_expires_or_leaves_hands_over(error: RequestError) -> 
     bench.device.answer(1)
     ends = await asyncio.gather(*requests, return_exceptions=True)
     assert ends[0] is error
-    assert [end[1] for end in ends[1:] if isinstance(end, tuple)] == ["device", "flight"]
+    assert [end[1] for end in ends[1:] if isinstance(end, tuple)] == ["computed", "flight"]
 
 
 async def test_cancelled_leader_hands_over() -> None:
@@ -208,7 +213,7 @@ async def test_cancelled_leader_hands_over() -> None:
     leader.cancel()
     await bench.device.begun(2)
     bench.device.answer(1)
-    assert (await follower)[1] is AnswerSource.DEVICE
+    assert (await follower)[1] is Source.COMPUTED
     await bench.cache.wait_idle()
 
 
@@ -220,7 +225,7 @@ async def test_follower_cancelled_on_promotion_passes_it_on() -> None:
     bench.device.fail(0, DisconnectedError())
     await bench.device.begun(2)
     bench.device.answer(1)
-    assert (await third)[1] is AnswerSource.DEVICE
+    assert (await third)[1] is Source.COMPUTED
     ends = await asyncio.gather(leader, second, return_exceptions=True)
     assert [type(end) for end in ends] == [DisconnectedError, asyncio.CancelledError]
     await bench.cache.wait_idle()
@@ -235,7 +240,7 @@ async def test_follower_that_left_is_not_promoted() -> None:
     bench.device.fail(0, DisconnectedError())
     await bench.device.begun(2)
     bench.device.answer(1)
-    assert (await heir)[1] is AnswerSource.DEVICE
+    assert (await heir)[1] is Source.COMPUTED
     ends = await asyncio.gather(leader, left, return_exceptions=True)
     assert [type(end) for end in ends] == [DisconnectedError, DisconnectedError]
 
@@ -252,7 +257,7 @@ async def test_follower_can_leave_and_expire() -> None:
     with pytest.raises(ExpiredError):
         await expires
     bench.device.answer(0)
-    assert (await leader)[1] is AnswerSource.DEVICE
+    assert (await leader)[1] is Source.COMPUTED
     assert connection.on_lost is None
 
 
@@ -264,7 +269,7 @@ async def test_follower_beyond_the_byte_limit_goes_through_admission() -> None:
     for index in range(2):
         bench.device.answer(index)
     sources = [source for _, source in await asyncio.gather(*requests)]
-    assert sources == [AnswerSource.DEVICE, AnswerSource.FLIGHT, AnswerSource.DEVICE]
+    assert sources == [Source.COMPUTED, Source.FLIGHT, Source.COMPUTED]
 
 
 async def test_cache_is_idle_after_the_last_promoted_follower() -> None:
@@ -300,8 +305,8 @@ async def test_second_level_shares_answers_between_replicas() -> None:
     await first
     await until(lambda: bool(store.values))
     outputs, source = await other.ask()
-    assert (outputs, source) == ({"sum": array("d", [3.0])}, AnswerSource.STORE)
-    assert (await other.ask())[1] is AnswerSource.MEMORY
+    assert (outputs, source) == ({"sum": array("d", [3.0])}, Source.STORE)
+    assert (await other.ask())[1] is Source.MEMORY
     assert not other.device.executions
 
 
@@ -314,12 +319,12 @@ async def test_second_level_value_keeps_its_age() -> None:
     await first
     await until(lambda: bool(store.values))
     store.values = {key: found._replace(left_s=2.0) for key, found in store.values.items()}
-    assert (await other.ask())[1] is AnswerSource.STORE
+    assert (await other.ask())[1] is Source.STORE
     other.now_s, store.values = 2.0, {}
     again = other.ask()
     await other.device.begun(1)
     other.device.answer(0)
-    assert (await again)[1] is AnswerSource.DEVICE
+    assert (await again)[1] is Source.COMPUTED
 
 
 async def test_damaged_second_level_value_costs_one_execution() -> None:
@@ -334,7 +339,7 @@ async def test_damaged_second_level_value_costs_one_execution() -> None:
     again = other.ask()
     await other.device.begun(1)
     other.device.answer(0, 3.0)
-    assert (await again)[1] is AnswerSource.DEVICE
+    assert (await again)[1] is Source.COMPUTED
 
 
 @pytest.mark.parametrize("error", [OSError("refused"), ValueError("not the protocol")])
@@ -346,9 +351,9 @@ async def test_failing_second_level_is_paused_and_fails_no_request(error: Except
         request = bench.ask(index, 0)
         await bench.device.begun(index + 1)
         bench.device.answer(index)
-        assert (await request)[1] is AnswerSource.DEVICE
+        assert (await request)[1] is Source.COMPUTED
     counts = bench.cache.counts()
-    assert (counts.store_asked, counts.store_failures) == (False, store.asked)
+    assert (counts.levels.store_asked, counts.levels.store_failures) == (False, store.asked)
     assert 3 <= store.asked <= 4  # lookups and writes both count; then nobody asks
     store.error = None
     bench.now_s = 1.0  # the pause is over: the next request has it probed, and waits for nothing
@@ -356,7 +361,7 @@ async def test_failing_second_level_is_paused_and_fails_no_request(error: Except
     await bench.device.begun(7)
     bench.device.answer(6)
     await request
-    await until(lambda: bench.cache.counts().store_asked)
+    await until(lambda: bench.cache.counts().levels.store_asked)
 
 
 async def test_hanging_second_level_delays_requests_by_its_timeout() -> None:
@@ -402,7 +407,7 @@ def test_flights_end_and_execute_one_at_a_time(
 
 async def _play(steps: list[tuple[str, int]]) -> None:
     bench = Bench(max_bytes=0)  # nothing is kept: who comes joins a flight or begins one
-    requests: list[asyncio.Task[tuple[Outputs, AnswerSource]]] = []
+    requests: list[asyncio.Task[tuple[Outputs, Source]]] = []
     failed = False
     for step, index in [*steps, *[("answer", 0)] * len(steps)]:
         open_ = [one for one in bench.device.executions if not one.done()]

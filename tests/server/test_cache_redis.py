@@ -14,7 +14,8 @@ import pytest
 
 from headroom_server.caching.cache import Bounds, Cache
 from headroom_server.caching.feature_values import FeatureInput, FeatureKind
-from headroom_server.caching.features import FeatureCache, FeatureSource
+from headroom_server.caching.features import FeatureCache
+from headroom_server.caching.flights import Source
 from headroom_server.caching.generated import CachedChoice
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCache, Question
 from headroom_server.caching.redis_store import RedisStore
@@ -295,7 +296,7 @@ async def test_generated_answers_do_without_redis() -> None:
         assert looked.hit is not None
         assert looked.hit.source is GeneratedSource.MEMORY
         await until(lambda: not store.asked)
-        assert cache.counts().store_failures
+        assert cache.counts().levels.store_failures
         await store.close()
 
 
@@ -318,4 +319,4 @@ async def test_sealed_features_are_shared_by_replicas(url: str) -> None:
         await until(lambda store=store: store.asked)  # type: ignore[misc]
         assert list(await features.feature(asked, step)) == [1, 2, 3]
         await store.close()
-    assert features.counts().by_source[FeatureKind.TOKENS, FeatureSource.STORE] == 1
+    assert features.counts().by_source[FeatureKind.TOKENS, Source.STORE] == 1

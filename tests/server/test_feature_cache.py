@@ -25,8 +25,8 @@ from headroom_server.caching.features import (
     MAX_FOLLOWERS,
     CachedEmbedder,
     FeatureCache,
-    FeatureSource,
 )
+from headroom_server.caching.flights import Source
 from headroom_server.caching.store import ByteStore, GuardedStore, StoredValue
 from headroom_server.errors import DisconnectedError
 from server_world import until
@@ -179,7 +179,7 @@ async def test_after_a_failure_each_follower_computes_and_nothing_of_it_is_kept(
     bench.computing.begun[0].set_exception(OSError("down"))
     await bench.computing.until_begun(3)
     bench.computing.begun[1].set_exception(OSError("down"))
-    assert bench.cache.counts().entries == 0
+    assert bench.cache.counts().levels.entries == 0
     bench.computing.begun[2].set_result([1])
     ends = await asyncio.gather(*asking, return_exceptions=True)
     assert [type(end) for end in ends] == [OSError, OSError, array]
@@ -247,9 +247,9 @@ async def test_memory_is_bounded_in_bytes() -> None:
     bench = Bench(max_bytes=3 * each)
     for number in range(5):
         await bench.at_once(ASKED._replace(text=str(number)), range(100))
-        assert bench.cache.counts().size <= 3 * each
+        assert bench.cache.counts().levels.size <= 3 * each
     counts = bench.cache.counts()
-    assert (counts.entries, counts.size, counts.evicted) == (3, 3 * each, 2)
+    assert (counts.levels.entries, counts.levels.size, counts.levels.evicted) == (3, 3 * each, 2)
 
 
 async def test_large_features_are_returned_and_not_kept() -> None:
@@ -257,7 +257,7 @@ async def test_large_features_are_returned_and_not_kept() -> None:
     bench = await Bench(store=store).connected()
     assert len(await bench.at_once(ASKED, range(MAX_VALUE_BYTES // 4 + 1))) > MAX_VALUE_BYTES // 4
     await turns()
-    assert (bench.cache.counts().entries, store.values) == (0, {})
+    assert (bench.cache.counts().levels.entries, store.values) == (0, {})
 
 
 # ---- the second level
@@ -271,7 +271,7 @@ async def test_replicas_share_features_and_their_age() -> None:
     store.values = {key: replace_left(found) for key, found in store.values.items()}
     equal = [other.ask() for _ in range(3)]
     assert await asyncio.gather(*equal) == [array("I", [1, 2])] * 3
-    assert other.sources() == {"redis": 1, "memory": 2}
+    assert other.sources() == {"redis": 1, "flight": 2}
     other.now_s, store.values = 2.0, {}
     assert list(await other.at_once(ASKED, [9])) == [9]
 
@@ -298,7 +298,7 @@ async def test_without_redis_the_process_level_serves() -> None:
     for number in range(4):
         assert list(await bench.at_once(ASKED._replace(text=str(number)), [9])) == [number]
     assert bench.sources() == {"computed": 4, "memory": 4}
-    assert bench.cache.counts().store_failures
+    assert bench.cache.counts().levels.store_failures
 
 
 # ---- embeddings
@@ -319,4 +319,4 @@ async def test_a_text_is_embedded_once_per_tenant() -> None:
 
     assert found == [array("f", [0.5, 0.25])] * 7
     assert asked == ["q", "q"]
-    assert bench.cache.counts().by_source[FeatureKind.EMBEDDING, FeatureSource.MEMORY] == 1
+    assert bench.cache.counts().by_source[FeatureKind.EMBEDDING, Source.MEMORY] == 1

@@ -198,6 +198,15 @@ async def test_port_in_use_is_reported() -> None:
     assert b"Traceback" not in log
 
 
+@pytest.mark.parametrize("given", [{"FEATURE_CACHE_BYTES": 1}, {"SEMANTIC_CACHE_URL": "http://a"}])
+async def test_cache_without_effect_is_refused_at_the_start(given: dict[str, object]) -> None:
+    async with serving(**given) as server:
+        _, log = await asyncio.wait_for(server.process.communicate(), 20)
+        assert server.process.returncode == 2
+    assert b"must be unset unless the model generates text" in log
+    assert b"Traceback" not in log
+
+
 async def test_all_wrong_settings_are_reported_with_rule_and_value() -> None:
     async with serving(PORT=70_000, ENGINE="cuda", DRAIN_GRACE_S="1m", MAX_WAITNG=3) as server:
         _, log = await asyncio.wait_for(server.process.communicate(), 20)

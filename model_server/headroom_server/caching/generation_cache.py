@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from headroom_server.caching.breaker import Breaker
 from headroom_server.caching.generated import CachedAnswer, decoded, encoded, size_of
-from headroom_server.caching.lru import CachedValue, Lru
+from headroom_server.caching.levels import LevelCounts, Levels
 from headroom_server.caching.store import GuardedStore
 
 log = logging.getLogger("headroom_server")
@@ -44,12 +44,7 @@ class GenerationCacheCounts(NamedTuple):
 
     by_source: Mapping[GeneratedSource, int]
     """Answers by source; requests that were generated, for `ENGINE`."""
-    size: int
-    entries: int
-    evicted: int
-    store_failures: int | None
-    """None without a second level."""
-    store_asked: bool
+    levels: LevelCounts
     similar_entries: int | None
     """None: nothing is found by similarity."""
     embedding_failures: int
@@ -108,10 +103,8 @@ class GenerationCache:
         store: GuardedStore | None = None,
         similar: tuple[SimilarAnswers, Embed] | None = None,
     ) -> None:
-        self._ttl_s = ttl_s
         self._clock = clock
-        self.memory: Lru[CachedAnswer] = Lru(max_bytes)
-        self.store = store
+        self._levels: Levels[CachedAnswer] = Levels(max_bytes, ttl_s, clock, store, size_of)
         self._similar = similar
         self._breaker = Breaker()
         self._breaker.probed(clock(), well=True)
@@ -120,19 +113,13 @@ class GenerationCache:
 
     def start(self) -> None:
         """Connect to the second level, on the running loop."""
-        if self.store is not None:
-            self.store.start()
+        self._levels.start()
 
     def counts(self) -> GenerationCacheCounts:
         """Return the current statistics for metrics."""
-        store, memory = self.store, self.memory
         return GenerationCacheCounts(
             dict(self._by_source),
-            memory.size,
-            len(memory),
-            memory.evicted,
-            None if store is None else store.failures,
-            store is not None and store.asked,
+            self._levels.counts(),
             None if self._similar is None else len(self._similar[0]),
             self._embedding_failures,
         )
@@ -144,10 +131,7 @@ class GenerationCache:
         self._by_source[source] += 1
 
         def keep(answer: CachedAnswer) -> None:
-            self._keep(question.key, answer, self._ttl_s)
-            store = self.store
-            if store is not None and store.asked:
-                store.put(question.key, encoded(question.key, answer), self._ttl_s)
+            self._levels.keep(question.key, answer, encoded)
             if keep_similar is not None:
                 keep_similar(answer)
 
@@ -156,10 +140,11 @@ class GenerationCache:
     async def _find(
         self, question: Question
     ) -> tuple[Hit | None, Callable[[CachedAnswer], None] | None]:
-        kept = self.memory.get(question.key, self._clock())
+        key = question.key
+        kept = self._levels.remembered(key)
         if kept is not None:
             return Hit(kept, GeneratedSource.MEMORY), None
-        kept = await self._from_store(question.key)
+        kept = await self._levels.stored(key, lambda stored: decoded(key, stored))
         if kept is not None:
             return Hit(kept, GeneratedSource.STORE), None
         if self._similar is None or question.scope is None:
@@ -172,19 +157,6 @@ class GenerationCache:
         if found.answer is None:
             return None, found.keep
         return Hit(found.answer, GeneratedSource.SEMANTIC, found.similarity), None
-
-    async def _from_store(self, key: bytes) -> CachedAnswer | None:
-        store = self.store
-        if store is None:
-            return None
-        if not store.asked:
-            store.start()
-            return None
-        found = await store.get(key)
-        answer = None if found is None else decoded(key, found.value)
-        if found is not None and answer is not None:
-            self._keep(key, answer, min(found.left_s, self._ttl_s))
-        return answer
 
     async def _embedded(self, embed: Embed, question: Question) -> Sequence[float] | None:
         if not self._breaker.closed and not self._breaker.probe(self._clock()):
@@ -205,6 +177,3 @@ class GenerationCache:
         else:
             self._breaker.probed(self._clock(), well=True)
         return numbers
-
-    def _keep(self, key: bytes, answer: CachedAnswer, ttl_s: float) -> None:
-        self.memory.put(key, CachedValue(answer, size_of(answer), self._clock() + ttl_s))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from headroom_server.caching.cache import Cache, CacheRequest
+from headroom_server.caching.flights import Source
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
@@ -127,7 +128,7 @@ class Intake:
         )
         trace = TRACE.get()
         if trace is not None:
-            trace.source = source.value
+            trace.source = "device" if source is Source.COMPUTED else source.value
         return outputs
 
     def _on_done(

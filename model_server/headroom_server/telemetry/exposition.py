@@ -30,6 +30,12 @@ def sample(name: str, labels: str, value: float) -> str:
     return f"headroom_{name}{{{labels}}} {value}\n"
 
 
+def single(name: str, kind: str, meaning: str, labels: str, value: float) -> Iterator[str]:
+    """Yield a family with one sample."""
+    yield head(name, kind, meaning)
+    yield sample(name, labels, value)
+
+
 def counters(
     name: str, meaning: str, model: str, key: str, values: Mapping[Any, float]
 ) -> Iterator[str]:

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom_server.caching.feature_values import FeatureKind
-from headroom_server.caching.features import FeatureCounts, FeatureSource
+from headroom_server.caching.features import FeatureCounts
+from headroom_server.caching.flights import Source
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
 from headroom_server.generation.ports import EngineStatistics
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.lifecycle import STARTUP, Phase
-from headroom_server.telemetry import exposition
+from headroom_server.telemetry import cache_metrics, exposition
 from headroom_server.telemetry.accounting import Ledger
 from headroom_server.telemetry.generation import GenerationLedger
 
@@ -65,7 +66,7 @@ def _lines(snapshot: GenerationSnapshot) -> Iterator[str]:
     if snapshot.features is not None:
         yield from _features(snapshot.features, model)
     if (shared := snapshot.cache or snapshot.features) is not None:
-        yield from _redis(shared, model)
+        yield from cache_metrics.second_level(shared.levels, model)
     yield exposition.head("startup_phase_seconds", "gauge", "Seconds per startup phase.")
     for phase in STARTUP:
         if phase in snapshot.phase_s:
@@ -168,68 +169,31 @@ def _tokens(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
 
 
 def _cache(counts: GenerationCacheCounts, model: str) -> Iterator[str]:
-    hits = {
-        source: n for source, n in counts.by_source.items() if source is not GeneratedSource.ENGINE
-    }
-    yield from exposition.counters(
-        "cache_hits_total", "Requests answered from the cache, by level.", model, "level", hits
-    )
-    misses = counts.by_source[GeneratedSource.ENGINE]
-    series = [
-        ("cache_misses_total", "counter", "Requests that had to be executed.", misses),
-        ("cache_evictions_total", "counter", "Answers evicted to make room.", counts.evicted),
-        ("cache_bytes", "gauge", "Bytes of cached answers.", counts.size),
-        ("cache_entries", "gauge", "Cached answers.", counts.entries),
-    ]
+    engine = GeneratedSource.ENGINE
+    hits = {source: n for source, n in counts.by_source.items() if source is not engine}
+    yield from cache_metrics.answers(hits, counts.by_source[engine], counts.levels, model)
     if counts.similar_entries is not None:
-        series += [
-            ("cache_similar_entries", "gauge", "Answers that are found by similarity.",
-             counts.similar_entries),
-            ("cache_embedding_failures_total", "counter",
-             "Embeddings of questions that failed or were late.", counts.embedding_failures),
-        ]  # fmt: skip
-    yield from _plain(series, model)
+        similar, failures = counts.similar_entries, counts.embedding_failures
+        meaning = "Answers that are found by similarity."
+        yield from exposition.single("cache_similar_entries", "gauge", meaning, model, similar)
+        meaning, name = "Embeddings of questions that failed or were late.", "cache_embedding"
+        yield from exposition.single(f"{name}_failures_total", "counter", meaning, model, failures)
 
 
 def _features(counts: FeatureCounts, model: str) -> Iterator[str]:
     name = "feature_cache_hits_total"
     yield exposition.head(name, "counter", "Features found in the cache, by kind and level.")
     for (kind, source), count in counts.by_source.items():
-        if source is not FeatureSource.COMPUTED:
+        if source is not Source.COMPUTED:
             yield exposition.sample(name, f'{model},kind="{kind}",level="{source}"', count)
     yield from exposition.counters(
         "feature_cache_misses_total",
         "Features that had to be computed, by kind.",
         model,
         "kind",
-        {kind: counts.by_source[kind, FeatureSource.COMPUTED] for kind in FeatureKind},
+        {kind: counts.by_source[kind, Source.COMPUTED] for kind in FeatureKind},
     )
-    series = [
-        ("feature_cache_evictions_total", "counter", "Features evicted to make room.",
-         counts.evicted),
-        ("feature_cache_bytes", "gauge", "Bytes of cached features.", counts.size),
-        ("feature_cache_entries", "gauge", "Cached features.", counts.entries),
-    ]  # fmt: skip
-    yield from _plain(series, model)
-
-
-def _redis(counts: GenerationCacheCounts | FeatureCounts, model: str) -> Iterator[str]:
-    """The second level, which all caches share."""
-    if counts.store_failures is None:
-        return
-    series = [
-        ("cache_redis_failures_total", "counter", "Redis calls that failed or were late.",
-         counts.store_failures),
-        ("cache_redis_enabled", "gauge",
-         "1 if Redis is used, 0 while it is paused after failures.", int(counts.store_asked)),
-    ]  # fmt: skip
-    yield from _plain(series, model)
-
-
-def _plain(series: Sequence[tuple[str, str, str, float]], model: str) -> Iterator[str]:
-    for name, kind, meaning, value in series:
-        yield exposition.head(name, kind, meaning)
-        yield exposition.sample(name, model, value)
+    yield from cache_metrics.memory("feature_cache", "features", counts.levels, model)
 
 
 def _cost(counts: EngineStatistics, model: str) -> Iterator[str]:

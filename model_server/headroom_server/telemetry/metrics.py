@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headroom_server.caching.cache import AnswerSource, CacheCounts
+from headroom_server.caching.cache import CacheCounts
+from headroom_server.caching.flights import Source
 from headroom_server.lifecycle import STARTUP, Phase
 from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.telemetry import cache_metrics
 from headroom_server.telemetry.accounting import Ledger
 from headroom_server.telemetry.exposition import (
     INVALID,
@@ -191,39 +193,6 @@ def _devices(snapshot: Snapshot, model: str) -> Iterator[str]:
 
 
 def _cache(counts: CacheCounts, model: str) -> Iterator[str]:
-    hits = {
-        source: n for source, n in counts.by_source.items() if source is not AnswerSource.DEVICE
-    }
-    yield from counters(
-        "cache_hits_total", "Requests answered from the cache, by level.", model, "level", hits
-    )
-    series: list[tuple[str, str, str, int]] = [
-        (
-            "cache_misses_total",
-            "counter",
-            "Requests that had to be executed.",
-            counts.by_source[AnswerSource.DEVICE],
-        ),
-        ("cache_evictions_total", "counter", "Answers evicted to make room.", counts.evicted),
-        ("cache_bytes", "gauge", "Bytes of cached answers.", counts.size),
-        ("cache_entries", "gauge", "Cached answers.", counts.entries),
-    ]
-    if counts.store_failures is not None:
-        failures, asked = counts.store_failures, int(counts.store_asked)
-        series += [
-            (
-                "cache_redis_failures_total",
-                "counter",
-                "Redis calls that failed or were late.",
-                failures,
-            ),
-            (
-                "cache_redis_enabled",
-                "gauge",
-                "1 if Redis is used, 0 while it is paused after failures.",
-                asked,
-            ),
-        ]
-    for name, kind, meaning, value in series:
-        yield head(name, kind, meaning)
-        yield sample(name, model, value)
+    hits = {source: n for source, n in counts.by_source.items() if source is not Source.COMPUTED}
+    yield from cache_metrics.answers(hits, counts.by_source[Source.COMPUTED], counts.levels, model)
+    yield from cache_metrics.second_level(counts.levels, model)

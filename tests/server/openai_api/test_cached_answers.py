@@ -112,7 +112,7 @@ async def test_requests_whose_answers_must_not_be_repeated(
             assert source(answer) is None
         counts = here.generator.cache.counts() if here.generator.cache else None
         assert counts is not None
-        assert counts.entries == 0
+        assert counts.levels.entries == 0
 
 
 async def test_tenants_share_no_answers() -> None:

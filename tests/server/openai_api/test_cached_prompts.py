@@ -13,7 +13,8 @@ import pytest
 
 from generation_front import FrontWorld, ScriptedExecutor, front
 from headroom_server.caching.feature_values import FeatureKind
-from headroom_server.caching.features import FeatureCache, FeatureCounts, FeatureSource
+from headroom_server.caching.features import FeatureCache, FeatureCounts
+from headroom_server.caching.flights import Source
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
@@ -77,8 +78,8 @@ async def test_a_long_prompt_is_tokenized_once() -> None:
             assert one.json()["choices"] == first.json()["choices"]
             assert one.json()["usage"]["prompt_tokens"] == len(LONG) + 1
         found = here.counts().by_source
-        late = found[FeatureKind.TOKENS, FeatureSource.MEMORY]
-        assert late + found[FeatureKind.TOKENS, FeatureSource.FLIGHT] == 5
+        late = found[FeatureKind.TOKENS, Source.MEMORY]
+        assert late + found[FeatureKind.TOKENS, Source.FLIGHT] == 5
         metrics = (await here.front.http.get("/metrics")).text
         hits = 'headroom_feature_cache_hits_total{model="m",kind="tokens",level="memory"}'
         assert f"{hits} {late}" in metrics
@@ -107,7 +108,7 @@ async def test_prompts_that_are_not_kept(prompt: object, headers: Mapping[str, s
     async with long_prompts() as here:
         for _ in range(2):
             await here.complete(prompt, headers)
-        assert here.counts().entries == 0
+        assert here.counts().levels.entries == 0
 
 
 async def test_tenants_share_no_tokens() -> None:

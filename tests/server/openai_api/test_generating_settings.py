@@ -13,7 +13,7 @@ from aiohttp import web
 
 from composed_generation import composed, settings_of
 from headroom_server.caching.feature_values import FeatureKind
-from headroom_server.caching.features import FeatureSource
+from headroom_server.caching.flights import Source
 from headroom_server.caching.generation_cache import Question
 from headroom_server.engine import LoadError
 from headroom_server.generating_server import (
@@ -213,7 +213,7 @@ async def test_embeddings_are_asked_of_their_server_once_with_a_feature_cache(fo
     await runner.cleanup()
 
     assert len(asked) == 1
-    assert caches.features.counts().by_source[FeatureKind.EMBEDDING, FeatureSource.MEMORY] == 1
+    assert caches.features.counts().by_source[FeatureKind.EMBEDDING, Source.MEMORY] == 1
     assert caches.answers.counts().embedding_failures == 0
 
 

@@ -1,0 +1,95 @@
+"""Two levels of cached values: this process's memory, and the second level that replicas share.
+
+Everything runs on the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from headroom_server.caching.flights import Wait, straight
+from headroom_server.caching.lru import CachedValue, Lru
+from headroom_server.caching.store import GuardedStore
+
+V = TypeVar("V")
+
+
+class LevelCounts(NamedTuple):
+    """Statistics of both levels for metrics."""
+
+    size: int
+    entries: int
+    evicted: int
+    store_failures: int | None
+    """None without a second level."""
+    store_asked: bool
+
+
+class Levels(Generic[V]):
+    """Values by key, bounded in bytes and age. Several may share a `store`."""
+
+    def __init__(
+        self,
+        max_bytes: int,
+        ttl_s: float,
+        clock: Callable[[], float],
+        store: GuardedStore | None,
+        size_of: Callable[[V], int],
+    ) -> None:
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._store = store
+        self._size_of = size_of
+        self._memory: Lru[V] = Lru(max_bytes)
+
+    def start(self) -> None:
+        """Connect to the second level, on the running loop."""
+        if self._store is not None:
+            self._store.start()
+
+    def counts(self) -> LevelCounts:
+        """Return the current statistics."""
+        store, memory = self._store, self._memory
+        return LevelCounts(
+            memory.size,
+            len(memory),
+            memory.evicted,
+            None if store is None else store.failures,
+            store is not None and store.asked,
+        )
+
+    def remembered(self, key: bytes) -> V | None:
+        """Return what the memory has."""
+        return self._memory.get(key, self._clock())
+
+    async def stored(
+        self, key: bytes, decode: Callable[[bytes], V | None], wait: Wait = straight
+    ) -> V | None:
+        """Return what the second level has, and remember it; `wait` may end the look-up early."""
+        store = self._store
+        if store is None:
+            return None
+        if not store.asked:
+            store.start()
+            return None
+        lookup = asyncio.ensure_future(store.get(key))
+        try:
+            found = await wait(lookup)
+        finally:
+            lookup.cancel()
+        value = None if found is None else decode(found.value)
+        if found is not None and value is not None:
+            self._remember(key, value, min(found.left_s, self._ttl_s))
+        return value
+
+    def keep(self, key: bytes, value: V, encode: Callable[[bytes, V], bytes]) -> None:
+        """Keep a new value in both levels."""
+        self._remember(key, value, self._ttl_s)
+        store = self._store
+        if store is not None and store.asked:
+            store.put(key, encode(key, value), self._ttl_s)
+
+    def _remember(self, key: bytes, value: V, ttl_s: float) -> None:
+        self._memory.put(key, CachedValue(value, self._size_of(value), self._clock() + ttl_s))

@@ -1,0 +1,38 @@
+"""PURE. The series of caches: what was found, what is kept, and the second level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headroom_server.caching.levels import LevelCounts
+from headroom_server.telemetry.exposition import counters, single
+
+
+def answers(hits: Mapping[Any, int], misses: int, counts: LevelCounts, model: str) -> Iterator[str]:
+    """Yield the series of cached answers; `hits` by level."""
+    yield from counters(
+        "cache_hits_total", "Requests answered from the cache, by level.", model, "level", hits
+    )
+    meaning = "Requests that had to be executed."
+    yield from single("cache_misses_total", "counter", meaning, model, misses)
+    yield from memory("cache", "answers", counts, model)
+
+
+def memory(name: str, what: str, counts: LevelCounts, model: str) -> Iterator[str]:
+    """Yield what is kept in the process; `what` in the plural."""
+    meaning = f"{what.capitalize()} evicted to make room."
+    yield from single(f"{name}_evictions_total", "counter", meaning, model, counts.evicted)
+    yield from single(f"{name}_bytes", "gauge", f"Bytes of cached {what}.", model, counts.size)
+    yield from single(f"{name}_entries", "gauge", f"Cached {what}.", model, counts.entries)
+
+
+def second_level(counts: LevelCounts, model: str) -> Iterator[str]:
+    """Yield the series of Redis, which all caches of a process share; nothing without it."""
+    if counts.store_failures is None:
+        return
+    meaning = "Redis calls that failed or were late."
+    name = "cache_redis_failures_total"
+    yield from single(name, "counter", meaning, model, counts.store_failures)
+    meaning = "1 if Redis is used, 0 while it is paused after failures."
+    yield from single("cache_redis_enabled", "gauge", meaning, model, int(counts.store_asked))
