@@ -23,7 +23,9 @@ def test_no_removal_follows_from_what_is_missing_and_bounds_hold() -> None:
     assert len(outcome.faults) >= 10
 
 
-@pytest.mark.parametrize("tree", [211, 475, 20639, 30571])
+@pytest.mark.parametrize(
+    "tree", [211, 475, 3761, 3997, 6097, 7189, 8633, 9375, 20639, 30571, 101211]
+)
 def test_trees_in_which_one_replica_once_misled_the_decision_hold(tree: int) -> None:
     assert run([tree]).wrongs == []
 

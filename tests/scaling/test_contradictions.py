@@ -131,6 +131,10 @@ def claiming(factor: float) -> Lie:
     return lambda true: replace(true, cost=cost)
 
 
+def silent() -> Lie:
+    return lambda true: replace(true, time_s=1.0)
+
+
 def back_and_forth() -> Lie:
     ticks = [0]
 
@@ -331,6 +335,46 @@ def test_batches_that_last_longer_than_their_requests_teach_nothing() -> None:
     assert fleet.state.learner.speeds.sums["pod-0"][3] < 15.0
     assert fleet.state.cost is not None
     assert fleet.state.cost.batch_s(1) == pytest.approx(0.21, rel=0.02)
+
+
+Course = list[tuple[int, Lie | None]]
+"""For how many ticks which lie."""
+
+COURSES: dict[str, tuple[float, int, Routing, Course]] = {
+    "counters that fall to half, after a page that is missing": (
+        *(12.2, 2, Routing.RANDOM),
+        [(12, None), (1, silent()), (8, scaled(0.5))],
+    ),
+    "executions in ms, then none, then those of all the time": (
+        *(19.8, 3, Routing.STICKY),
+        [(1, None), (4, seconds(1e-3)), (4, silent()), (12, None)],
+    ),
+    "twice the time of each batch": (
+        *(11.2, 2, Routing.STICKY),
+        [(9, None), (40, seconds(2.0))],
+    ),
+    "a cost of 19 minutes before ten batches": (
+        *(0.76, 2, Routing.STICKY),
+        [(8, silent()), (12, claiming(7000.0))],
+    ),
+    "a cost of 19 minutes before any batch": (
+        *(0.3, 2, Routing.STICKY),
+        [(20, claiming(7000.0))],
+    ),
+    "silence after the first pages": (
+        *(14.4, 2, Routing.STICKY),
+        [(3, None), (70, silent())],
+    ),
+}
+"""Requests per second, replicas, their routing, and what one of them does."""
+
+
+@pytest.mark.parametrize("course", COURSES)
+def test_course_of_one_replica_adds_at_most_one(course: str) -> None:
+    rate_rps, replicas, routing, steps = COURSES[course]
+    fleet = Fleet(rate_rps, replicas, routing)
+    decisions = [decision for ticks, lie in steps for decision in fleet.run(ticks, lie)]
+    assert max(one.replicas for one in decisions) <= replicas + 1
 
 
 def test_fleet_without_contradictions_changes_no_state() -> None:

@@ -171,6 +171,31 @@ def test_variation_up_to_2_percent_is_zero(cv: float, expected: float) -> None:
     assert ExecutionVariation(squares=100 * cv**2, differences=100.0).cv == pytest.approx(expected)
 
 
+def test_variation_without_a_replica_that_the_others_contradict() -> None:
+    """Its batches take twice as long from once on, which is no variation of each of them."""
+    jumps = [ran((10.0, 1.0, took_s)) for took_s in (0.21, 0.21, 0.42, 0.42, 0.42, 0.42)]
+    alone = observed(SETTLED, *jumps * 2)
+    paired = observed(
+        SETTLED, *[[*tick, *ran((10.0, 1.0, 0.21), replica="b")] for tick in jumps * 2]
+    )
+    # 2 jumps up and one down of 10 x 10 / 20 each
+    assert alone.believed == pytest.approx((15.0, 11.0))
+    assert (paired.squares, paired.differences) == pytest.approx((15.0, 22.0))
+    assert paired.believed == pytest.approx((0.0, 11.0))
+    assert paired.cv == 0.0 < alone.cv
+    assert paired.only({"b"}).squares == 0.0
+    assert paired.only({"a"}).squares == pytest.approx(15.0)
+    assert paired.fewer(0.5).differences == pytest.approx(5.5)
+
+
+def test_variation_of_one_replica_counts_until_others_are_known() -> None:
+    both = [*ran((10.0, 1.0, 0.21)), *ran((10.0, 1.0, 0.21), replica="b")]
+    few = observed(SETTLED, *[both] * 5, [*ran((10.0, 1.0, 0.42)), both[1]])
+    assert few.believed == (0.0, 5.0)
+    fewer = observed(SETTLED, *[both] * 4, [*ran((10.0, 1.0, 0.42)), both[1]])
+    assert fewer.believed == pytest.approx((5.0, 8.0))
+
+
 @pytest.mark.parametrize(
     ("batches", "cv", "factor", "differs"),
     [
@@ -200,6 +225,7 @@ def test_speed_of_a_replica_has_a_half_life_of_5_minutes() -> None:
 
 
 SLOW = CostModel(fixed_s=0.2, per_item_s=0.01, max_batch=16)
+ABSURD = replace(TRUE, fixed_s=1150.0)
 
 
 @pytest.mark.parametrize(
@@ -217,6 +243,9 @@ SLOW = CostModel(fixed_s=0.2, per_item_s=0.01, max_batch=16)
         # one of three alone changes nothing
         ([(None, 4, 1), (None, 400, 1), (None, 4, 1)], Claim(max_batch=4)),
         ([(TRUE, None, 1), (SLOW, None, 1), (SLOW, None, 1)], Claim(max_batch=16, cost=SLOW)),
+        # one of two is ten times as slow
+        ([(TRUE, None, 1), (ABSURD, None, 1)], Claim(max_batch=8, cost=TRUE)),
+        ([(ABSURD, None, 1), (TRUE, None, 1)] * 2, Claim(max_batch=8, cost=TRUE)),
     ],
 )
 def test_claim_of_several_servers_is_the_median_and_the_safe_one_of_two(
@@ -227,3 +256,41 @@ def test_claim_of_several_servers_is_the_median_and_the_safe_one_of_two(
         for cost, max_batch, slots in says
     ]
     assert claim_of(samples) == claim
+
+
+@pytest.mark.parametrize("batches", [3.0, 2.0])
+def test_reported_cost_that_three_own_batches_contradict_goes_last(batches: float) -> None:
+    """A batch of one takes 0.21 s; that of the other replica has not run yet."""
+    dear = replace(
+        sample("a", 1.0, 0.0, cost=replace(TRUE, fixed_s=2.5)),
+        batches=batches,
+        batch_items=batches,
+        batch_seconds=0.21 * batches,
+    )
+    slow = replace(TRUE, fixed_s=1.5)
+    claim = claim_of([dear, sample("b", 1.0, 0.0, cost=slow)])
+    assert claim is not None
+    assert claim.cost == (slow if batches == 3.0 else dear.cost)
+
+
+def test_batches_larger_than_any_that_a_server_forms_now_say_nothing() -> None:
+    """They were of another setting, or never were."""
+    large = CostLearner().observe(ran((300.0, 100.0, 0.21)), 0.0)
+    learner = large.observe(ran((100.0, 1.0, 0.21)), 2.0)
+    cost = learner.fit(Claim(max_batch=8, cost=TRUE))
+    assert cost is not None
+    assert cost.batch_s(8) == pytest.approx(TRUE.batch_s(8), rel=0.01)
+    assert large.fit(Claim(max_batch=8)) is not None
+
+
+def test_executed_times_that_were_wrong_teach_nothing_for_90_s() -> None:
+    tick = [*ran((10.0, 1.0, 2.1)), *ran((10.0, 1.0, 0.21), replica="b")]
+    learner = KNOWN.observe(tick, 2.0, TRUE, wrong={"a"})
+    assert learner.distrusted == {"a": 90.0}
+    assert learner.speeds.sums.keys() == {"b"}
+    for _ in range(44):
+        learner = learner.observe(tick, 2.0, TRUE)
+    assert learner.speeds.sums.keys() == {"b"}
+    learner = learner.observe(tick, 2.0, TRUE)
+    assert learner.distrusted == {}
+    assert learner.speeds.sums.keys() == {"a", "b"}

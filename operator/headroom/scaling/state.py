@@ -109,8 +109,7 @@ class State:
                 for number, sums in sorted(self.learner.bins.items())
             ],
             "variation": [
-                _short(self.learner.variation.squares),
-                _short(self.learner.variation.differences),
+                *(_short(total) for total in self.learner.variation.believed),
             ],
             "correction": [_short(math.exp(self.correction.logarithm))],
             "promise": [

@@ -36,8 +36,12 @@ _LOG_BIN_FACTOR = math.log(BIN_FACTOR)
 MOST_PARALLEL = 64
 """Batches that run at the same time for each slot that the resource states: a server may have more
 workers than it says."""
-ENOUGH_BATCHES, FAR_OFF = 10.0, 10.0
-"""A reported cost that is ten times as high or low as that of the server's own batches is wrong."""
+ENOUGH_BATCHES, FAR_OFF = 3.0, 10.0
+"""A reported cost that is ten times as high or low as that of the server's own batches is wrong.
+Worked: three exponential executions take a tenth of the expected time once in 300 servers."""
+DISTRUSTED_S = 90.0
+"""Executed times that the others contradict, or the requests in them, teach nothing for so long:
+counters that were wrong once also jump when they are right again."""
 OUTLIER_FACTOR = 20.0
 """An interval this many times slower than the fit is a hang, not a cost: a lognormal execution of
 cv 1 exceeds 20 times its mean once in 20 000."""
@@ -56,8 +60,9 @@ def claim_of(samples: Iterable[PodSample]) -> Claim | None:
     """Return the limits and the cost that the servers report; None if none does.
 
     Of different reports the median counts, so that one replica alone changes neither: the smaller
-    of two largest batches, and the slower of two costs. A cost that the server's own batches bear
-    out goes before one without batches yet, and that before one that they contradict.
+    of two largest batches, and the slower of two costs, unless it is ten times as slow. A cost that
+    the server's own batches bear out goes before one without batches yet, and that before one that
+    they contradict.
     """
     costs: tuple[list[CostModel], ...] = ([], [], [])
     largests: list[int] = []
@@ -90,7 +95,13 @@ def _usual_cost(costs: Sequence[CostModel]) -> CostModel | None:
     first = costs[0]
     if all(one is first or one == first for one in costs):
         return first
-    return sorted(costs, key=_full_s)[len(costs) // 2]
+    lower, upper = _middle(sorted(costs, key=_full_s))
+    return upper if _full_s(upper) < FAR_OFF * _full_s(lower) else lower
+
+
+def _middle(costs: Sequence[CostModel]) -> tuple[CostModel, CostModel]:
+    """Return the two in the middle, the same one twice of an odd number."""
+    return costs[(len(costs) - 1) // 2], costs[len(costs) // 2]
 
 
 def _full_s(cost: CostModel) -> float:
@@ -104,6 +115,8 @@ class CostLearner:
     bins: Mapping[int, Sums] = field(default_factory=dict)
     variation: ExecutionVariation = field(default_factory=ExecutionVariation)
     speeds: ReplicaSpeeds = field(default_factory=ReplicaSpeeds)
+    distrusted: Mapping[str, float] = field(default_factory=dict)
+    """For how many seconds more the executions of a replica teach nothing."""
 
     def observe(
         self,
@@ -111,25 +124,29 @@ class CostLearner:
         elapsed_s: float,
         expected: CostModel | None = None,
         doubted: AbstractSet[str] = frozenset(),
+        wrong: AbstractSet[str] = frozenset(),
     ) -> CostLearner:
         """Return the learner with one interval of each replica added.
 
-        Of `doubted` replicas, which may have to be replaced, only the speed is learned.
+        Of `doubted` replicas, which may have to be replaced, only the speed is learned; of those
+        whose executed times are `wrong`, nothing for a while.
         Intervals that take OUTLIER_FACTOR times as long as `expected` are ignored. If the recent
         batches contradict `expected` by more than chance, the past is scaled to them and nearly
         forgotten: the cost of every request has changed, also for sizes that were not observed
         since.
         """
         usual = _usual(intervals, expected, elapsed_s)
+        fast = too_fast(usual, expected) if expected is not None else frozenset()
+        distrusted = self.distrusted
+        if distrusted or fast or wrong:
+            distrusted = _distrusted(distrusted, fast | wrong, elapsed_s)
+            usual = [one for one in usual if one.replica not in distrusted]
         if not usual:
-            return self
+            return self if distrusted == self.distrusted else replace(self, distrusted=distrusted)
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
         if expected is None:
-            return replace(self, bins=_with(self.bins, usual, fade, {}))
-        variation, fast = self.variation, too_fast(usual, expected)
-        if fast:
-            usual = [one for one in usual if one.replica not in fast]
-            variation = variation.interrupted(fast)
+            return replace(self, bins=_with(self.bins, usual, fade, {}), distrusted=distrusted)
+        variation = self.variation.interrupted(distrusted.keys()) if distrusted else self.variation
         every, factors = usual, self.speeds.factors
         known_cv = self.variation.cv if self.variation.known else None
         doubted |= outlying(every, expected, factors, known_cv) | self.speeds.incredible
@@ -145,7 +162,10 @@ class CostLearner:
             bins = {number: _rescaled(sums, ratio) for number, sums in bins.items()}
             variation, speeds = variation.fewer(KEPT), speeds.rescaled(ratio)
         return CostLearner(
-            bins=_with(bins, usual, fade, speeds.factors), variation=variation, speeds=speeds
+            bins=_with(bins, usual, fade, speeds.factors),
+            variation=variation,
+            speeds=speeds,
+            distrusted=distrusted,
         )
 
     def only(self, replicas: AbstractSet[str]) -> CostLearner:
@@ -162,8 +182,11 @@ class CostLearner:
         """
         if claim is None or (claim.cost is None and not self.bins):
             return None
-        seen: Sums = tuple(map(sum, zip(*self.bins.values(), strict=True))) or NOTHING
-        full = float(claim.max_batch)
+        full, most = float(claim.max_batch), _bin_of(_ROUNDING * claim.max_batch * claim.slots)
+        bins = self.bins
+        if bins and max(bins) > most:  # no server forms such batches any more
+            bins = {number: sums for number, sums in bins.items() if number <= most} or bins
+        seen: Sums = tuple(map(sum, zip(*bins.values(), strict=True))) or NOTHING
         if claim.cost is not None:
             scale = _scale(seen, claim.cost)
             sums = plus(seen, PRIOR_BATCHES, 1.0, scale * claim.cost.batch_s(1))
@@ -227,8 +250,7 @@ def _with(
     """Return the bins with intervals added; only bins that are refreshed fade."""
     fresh: dict[int, list[float]] = {}
     for replica, batches, size, mean_s in intervals:
-        # 0 for batches of one, then (1, 1.5], (1.5, 2.25] and so on
-        number = 0 if size <= 1.0 else 1 + int(math.log(size) / _LOG_BIN_FACTOR)
+        number = _bin_of(size)
         sums = fresh.get(number)
         if sums is None:
             sums = fresh[number] = [0.0] * SUMS
@@ -246,6 +268,19 @@ def _with(
         for number, sums in fresh.items()
     }
     return {**bins, **added}
+
+
+def _bin_of(size: float) -> int:
+    """Return 0 for batches of one, then (1, 1.5], (1.5, 2.25] and so on."""
+    return 0 if size <= 1.0 else 1 + int(math.log(size) / _LOG_BIN_FACTOR)
+
+
+def _distrusted(
+    before: Mapping[str, float], wrong: AbstractSet[str], elapsed_s: float
+) -> dict[str, float]:
+    """Return for how long each replica still teaches nothing."""
+    left = {one: left_s - elapsed_s for one, left_s in before.items() if left_s > elapsed_s}
+    return left | dict.fromkeys(wrong, DISTRUSTED_S)
 
 
 def _latest_ratio(

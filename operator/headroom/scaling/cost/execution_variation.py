@@ -6,6 +6,10 @@ mean square successive difference). What lasts longer than an interval is in bot
 out: a slower replica, a size that no line fits, a cost that drifts. With residuals around one line
 it would not: a replica that is always 20 % slower, at 60 executions an interval, would count as 60
 x 0.2^2 = 2.4, and look like a variation of 1.5.
+
+A replica that becomes slower, or whose counters jump, differs from itself once, by as much. So the
+replica with the largest squares is left out where its mean is `CONTRADICTED` times that of all
+others together.
 """
 
 from __future__ import annotations
@@ -24,6 +28,10 @@ FEWEST_DIFFERENCES = 10.0
 _NEGLIGIBLE_CV = 0.02
 MOST_CV = 100.0
 """Of one difference: pages may claim more, which would outweigh all others for hours."""
+CONTRADICTED, FEWEST_OF_OTHERS = 9.0, 5.0
+"""Chance makes the mean square of ten differences so many times that of ten others in one of a
+thousand services; the others must have as many differences to say so."""
+_NONE = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +44,10 @@ class ExecutionVariation:
     """Observed so far; the first ones are not compared: the expected cost is still a guess."""
     latest: Mapping[str, BatchStats] = field(default_factory=dict)
     """The last interval of each replica."""
+    own: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Squares and differences of each replica, parts of the above."""
+    largest: str = ""
+    """The replica with the largest squares; empty while all are 0."""
 
     def observe(
         self,
@@ -53,6 +65,8 @@ class ExecutionVariation:
         squares, differences = fade * self.squares, fade * self.differences
         fixed_s, per_item_s = expected.fixed_s, expected.per_item_s
         settled, latest = self.intervals >= FIRST_INTERVALS, dict(self.latest)
+        own, largest = dict(self.own), self.largest
+        most = own.get(largest, _NONE)[0]
         for now in intervals:
             replica, batches, size, mean_s = now
             before = latest.get(replica)
@@ -64,29 +78,66 @@ class ExecutionVariation:
             ratio -= other_s / (fixed_s + per_item_s * other)
             if replica in factors:
                 ratio /= factors[replica]
-            squares += min(MOST_CV**2, ratio * ratio * batches * fewer / (batches + fewer))
+            square = min(MOST_CV**2, ratio * ratio * batches * fewer / (batches + fewer))
+            squares += square
             differences += 1.0
-        observed = self.intervals + len(intervals)
+            earlier, compared = own.get(replica, _NONE)
+            square += fade * earlier
+            own[replica] = square, fade * compared + 1.0
+            if square > most:
+                largest, most = replica, square
         return ExecutionVariation(
-            squares=squares, differences=differences, intervals=observed, latest=latest
+            squares=squares,
+            differences=differences,
+            intervals=self.intervals + len(intervals),
+            latest=latest,
+            own=own,
+            largest=largest,
         )
 
     def only(self, replicas: AbstractSet[str]) -> ExecutionVariation:
-        """Return it without the intervals of other replicas; what was learned from them is kept."""
-        if self.latest.keys() <= replicas:
+        """Return it without the intervals of other replicas.
+
+        What was learned from them is kept, unless the others contradict it.
+        """
+        if self.latest.keys() <= replicas and self.own.keys() <= replicas:
             return self
-        latest = {replica: one for replica, one in self.latest.items() if replica in replicas}
-        return replace(self, latest=latest)
+        squares, differences = self.squares, self.differences
+        if self.largest and self.largest not in replicas:
+            squares, differences = self.believed
+        return replace(
+            self,
+            squares=squares,
+            differences=differences,
+            latest={one: interval for one, interval in self.latest.items() if one in replicas},
+            own={one: sums for one, sums in self.own.items() if one in replicas},
+            largest=self.largest if self.largest in replicas else "",
+        )
 
     def interrupted(self, replicas: AbstractSet[str]) -> ExecutionVariation:
         """Return it without the last intervals of these: their next ones are no successors."""
         if self.latest.keys().isdisjoint(replicas):
             return self
-        return self.only(self.latest.keys() - replicas)
+        latest = {one: interval for one, interval in self.latest.items() if one not in replicas}
+        return replace(self, latest=latest)
 
     def fewer(self, kept: float) -> ExecutionVariation:
         """Return the same variation with the weight of its evidence reduced."""
-        return ExecutionVariation(squares=kept * self.squares, differences=kept * self.differences)
+        squares, differences = self.believed
+        return ExecutionVariation(squares=kept * squares, differences=kept * differences)
+
+    @property
+    def believed(self) -> tuple[float, float]:
+        """Squares and differences without those of a replica that the others contradict."""
+        if not self.largest or len(self.own) < 2:
+            return self.squares, self.differences
+        square, compared = self.own[self.largest]
+        squares, differences = max(0.0, self.squares - square), self.differences - compared
+        if differences < FEWEST_OF_OTHERS or (
+            square * differences <= CONTRADICTED * squares * compared
+        ):
+            return self.squares, self.differences
+        return squares, differences
 
     @property
     def known(self) -> bool:
@@ -98,5 +149,6 @@ class ExecutionVariation:
         """The coefficient of variation of one execution; 0 while unknown."""
         if not self.known:
             return 0.0
-        cv = math.sqrt(self.squares / self.differences)
+        squares, differences = self.believed
+        cv = math.sqrt(squares / differences)
         return cv if cv > _NEGLIGIBLE_CV else 0.0

@@ -4,6 +4,7 @@ A replica leaps if it has answered, executed or worked more since its last sampl
 its cost allows, and more than three times as much as any other replica: the page is another
 server's, an old one, or its counters are not its own. A replica that was in doubt before leaps
 already with one and a half times as much as the others: counters that stood still make up for it.
+So does one whose counters fell: since it started, after its last sample, it served less than they.
 And counters that fall a second time within a minute or two, while the replica stays ready, are no
 restart.
 """
@@ -144,13 +145,16 @@ def leaps(
     """
     work: dict[str, _Work] = {}
     found: dict[str, str] = {}
+    started: set[str] = set()
     for sample in samples:
         before = windows.last.get(sample.pod)
         if before is None or sample.time_s <= before.time_s:
             continue
         work[sample.pod] = _work(sample, before, cost)
-        if sample.arrivals < before.arrivals and sample.pod in fell:
-            found[sample.pod] = "has counters that fall again and again while it stays ready"
+        if sample.arrivals < before.arrivals:
+            started.add(sample.pod)
+            if sample.pod in fell:
+                found[sample.pod] = "has counters that fall again and again while it stays ready"
     every = [*work.values(), *_quiet(windows, work)]
     rates_rps = sorted([one.requests / one.elapsed_s for one in every])[-2:]
     busiest = sorted([one.seconds / one.elapsed_s for one in every])[-2:]
@@ -158,7 +162,7 @@ def leaps(
         return found
     for uid, one in work.items():
         high, most = HIGH, HIGH_CAPACITIES * one.full_rps * one.elapsed_s
-        if uid in doubtful:
+        if uid in doubtful or uid in started:
             high, most = CATCHES_UP, 0.0
         most += HIGH_CAPACITIES * cost.slots * cost.max_batch
         most_s = HIGH_SLOTS * cost.slots * (one.elapsed_s + cost.batch_s(cost.max_batch))
