@@ -86,36 +86,35 @@ def test_capacity_of_the_published_load_is_bound_by_memory() -> None:
 
 LLAMA_8B_H100 = EngineLimits(kv_tokens=450_000, sequences=256, iteration_tokens=8192)
 SATURATED_RPS = {
-    (4275, 1.4, 230): 4.50,
-    (4282, 1.0, 230): 5.70,
-    (4275, 1.4, 795): 1.72,
-    (1491, 1.4, 398): 11.90,
-    (1495, 0.6, 398): 13.73,
+    (4255, 1.4, 232): 6.18,
+    (4285, 1.0, 232): 6.56,
+    (4255, 1.4, 804): 2.92,
+    (1484, 1.4, 402): 13.08,
+    (1500, 0.6, 402): 13.22,
 }
 """Requests per second of a simulated replica in front of which requests wait, by length of prompts,
 their variation, and length of answers."""
 
 
 @pytest.mark.parametrize(("mix", "measured_rps"), SATURATED_RPS.items())
-def test_full_replica_serves_less_where_lengths_differ(
+def test_full_replica_serves_nearly_the_rate_at_which_its_memory_is_full(
     mix: tuple[float, float, float], measured_rps: float
 ) -> None:
     prompt, prompt_cv, answer = mix
     shape = requests(prompt, answer, prompt_cv=prompt_cv, output_cv=0.7)
     found = capacity(LLAMA_8B, shape, LLAMA_8B_H100)
 
-    assert found.saturated_rps == pytest.approx(measured_rps, rel=0.12)
+    assert found.saturated_rps == pytest.approx(measured_rps, rel=0.06)
 
 
-def test_no_rate_is_planned_at_which_a_full_replica_never_recovers() -> None:
-    """Two at 2.8/s each answered 5 % in time over two hours."""
+@pytest.mark.parametrize("replicas", [1, 2, 8, 64])
+def test_no_rate_is_planned_at_which_a_full_replica_never_recovers(replicas: int) -> None:
     loose = TokenTargets(output_token=Target(percentile=0.95, seconds=1.0))
     shape = requests(4280, 800, prompt_cv=1.0, output_cv=0.7)
     found = capacity(LLAMA_8B, shape, LLAMA_8B_H100, loose, Routing.LEAST_IN_FLIGHT)
 
-    assert found.binding(8) is Binding.MEMORY
-    assert found.rps(1.0, 1) == pytest.approx(found.saturated_rps, rel=0.01)
-    assert found.saturated_rps < found.rps(1.0, 8) < 0.85 * found.most_rps
+    assert found.binding(replicas) is Binding.MEMORY
+    assert found.rps(1.0, replicas) < found.saturated_rps
 
 
 @pytest.mark.parametrize(

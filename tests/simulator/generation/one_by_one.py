@@ -126,7 +126,7 @@ class Replica:
             count = min(budget, one.tokens - found)
             own = self.blocks_of(found + count) - self.unit * len(hits)
             revived = self.unit * sum(self.uses[unit] == 0 for unit in hits)
-            if not self.fits(own + revived):
+            if not self.fits(self.blocks_of(one.tokens) - self.unit * len(hits) + revived):
                 return
             self.waiting.pop(0)
             self.share(one, hits)

@@ -136,3 +136,19 @@ def test_least_in_flight_spreads_simultaneous_arrivals_over_all_rows() -> None:
     plant = ran(Engine(cost=H100_8B, kv_tokens=60_000), requests, rows=4)
 
     assert np.bincount(plant.place).tolist() == [4, 4, 4, 4]
+
+
+def test_prompt_as_long_as_the_memory_waits_until_all_of_it_fits() -> None:
+    """Admitted by its first chunk alone, it was computed again and again while others decoded."""
+    engine = Engine(cost=H100_8B, kv_tokens=60_000, noise_cv=0.0)
+    requests = Requests(
+        arrival_s=np.array([0.0, 1.0, 2.0]),
+        prompt_tokens=np.array([500, engine.context_tokens - 1, 500]),
+        output_tokens=np.array([2_000, 1, 10]),
+    )
+
+    plant = ran(engine, requests)
+
+    assert plant.preempted.sum() == 0
+    assert plant.counters[0, Column.COMPUTED] == requests.prompt_tokens.sum()
+    assert plant.end_s[0] <= plant.first_s[1] <= plant.first_s[2]

@@ -298,9 +298,11 @@ def scaled(cost: IterationCost, factor: float) -> IterationCost:
 
 def _limits(samples: Iterable[PodSample]) -> EngineLimits | None:
     """Return the smallest limits that any replica reports; None without a generating one."""
-    every = {one.generation.limits for one in samples if one.generation is not None}
-    if len(every) <= 1:
-        return next(iter(every), None)
+    every = [one.generation.limits for one in samples if one.generation is not None]
+    if not every:
+        return None
+    if every.count(every[0]) == len(every):
+        return every[0]
     return EngineLimits(
         kv_tokens=min((one.kv_tokens for one in every if one.kv_tokens is not None), default=None),
         sequences=min((one.sequences for one in every if one.sequences is not None), default=None),

@@ -187,7 +187,7 @@ class Ledger:
         sequences, computed = float(xx[0, 2]) / count, float(xx[0, 1]) / count
         shares = (sequences, experts.prompt_iterations(computed / max(1.0, prompt_tokens)))
         also = [scale * count * mean for mean in shares]
-        sums = (count, *inner[np.triu_indices(3)].tolist(), *right.tolist(), *also)
+        sums = (count, *inner[_UPPER].tolist(), *right.tolist(), *also)
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
         key = _key(sequences, computed)
         bins = {**self.bins, key: _faded(self.bins.get(key), fade, sums)}
@@ -266,14 +266,12 @@ def _key(sequences: float, prompt_tokens: float) -> Bin:
 def _by_bin(columns: Vector, intervals: Intervals, usable: NDArray[np.bool_]) -> dict[Bin, Sums]:
     counts, seconds = intervals.iterations[usable], intervals.seconds[usable]
     weights = counts / seconds**2
-    upper = np.triu_indices(3)
-    inner = columns[:, upper[0]] * columns[:, upper[1]] * weights[:, np.newaxis]
+    inner = columns[:, _UPPER[0]] * columns[:, _UPPER[1]] * weights[:, np.newaxis]
     right = columns * (weights * seconds)[:, np.newaxis]
     also = np.column_stack((intervals.sequences[usable], intervals.prompt_share[usable]))
     rows = np.column_stack((counts, inner, right, also * weights[:, np.newaxis]))
-    widths = np.log([BIN_FACTOR, BIN_FACTOR**2])
     numbers = np.column_stack((intervals.sequences[usable], intervals.prompt_tokens[usable]))
-    keys = (np.log1p(np.maximum(0.0, numbers)) / widths).astype(int)
+    keys = (np.log1p(np.maximum(0.0, numbers)) / _WIDTHS).astype(int)
     flat = keys[:, 0] * _KEYS + keys[:, 1]
     found, places = np.unique(flat, return_inverse=True)
     totals = np.zeros((len(found), SUMS))
@@ -285,6 +283,10 @@ def _by_bin(columns: Vector, intervals: Intervals, usable: NDArray[np.bool_]) ->
 
 
 _KEYS = 64
+_WIDTHS = np.log([BIN_FACTOR, BIN_FACTOR**2])
+_UPPER = np.triu_indices(3)
+_WHOLE = np.array((1, 2, 3, 2, 4, 5, 3, 5, 6))
+"""Columns of the sums that make X'X, row by row."""
 
 
 def _faded(before: Sums | None, fade: float, added: Sums) -> Sums:
@@ -309,9 +311,7 @@ def _rescaled(sums: Sums, factor: float) -> Sums:
 
 def _matrix(upper: Vector) -> Vector:
     whole = np.zeros((3, 3))
-    whole[np.triu_indices(3)] = upper
-    whole = whole + whole.T
-    whole[np.diag_indices(3)] /= 2.0
+    whole[_UPPER] = whole[_UPPER[::-1]] = upper
     return whole
 
 
@@ -332,7 +332,7 @@ def _with_experts(table: Vector, ratios: Ratios) -> tuple[Vector, Vector]:
 
 
 def _matrices(table: Vector) -> Vector:
-    return np.stack([_matrix(row) for row in table[:, 1:7]])
+    return table[:, _WHOLE].reshape(-1, 3, 3)
 
 
 def _means(table: Vector) -> Vector:

@@ -55,7 +55,7 @@ class Lengths:
         """Return the sums with what was counted since the last tick."""
         if not increase.pods or elapsed_s <= 0.0:
             return self
-        total = increase.total()
+        total = increase.total
         left_s = max(0.0, self.recomputing_s - elapsed_s)
         if total[Count.PREEMPTIONS] > 0.0:
             left_s = RECOMPUTED_S

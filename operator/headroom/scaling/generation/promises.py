@@ -51,7 +51,7 @@ class PromiseWindow:
         if not increase.pods:
             return self
         _, _, first, token = grid.slices()
-        added = np.nansum(increase.added[:, first.start : token.stop], axis=0)
+        added = increase.total[first.start : token.stop]
         if grid != self.grid or not self.ticks:
             return PromiseWindow(ticks=((now_s, added),), total=added, grid=grid)
         kept = tuple(tick for tick in self.ticks if now_s - tick[0] < WINDOW_S)

@@ -23,10 +23,6 @@ MEMORY_PERCENTILE = 0.99
 """Not that of the promises: a full memory is not one late request, but the begin of a queue that
 may last for a start. Worked: at p95 two replicas of 130 000 tokens with prompts of 4300 +- 6600
 fell behind within 20 minutes at a steady load, and stayed so for the 300 s of a start."""
-RELIEF = 0.25
-"""Of the rate that a full replica loses, what many level ones take over. Six or seven replicas of
-dense models lasted two hours at 0.4 to 0.7 in six mixes; where prompts fill a whole memory (130 000
-tokens, cv 1.5), at 0.1."""
 OUTPUT_TAIL = 1.2
 """Measured over modelled tail of the time per token, before any was measured: prompts arrive when
 sequences are many, so tau(n95) is 5 to 25 % low."""
@@ -76,7 +72,7 @@ class GeneratingReplica:
         if binding is Binding.MEMORY and self.limits.kv_tokens is not None:
             used = self.memory_tokens(occupancy, replicas)
             used /= self.memory_share * self.limits.kv_tokens
-            return max(used, arrival_rps / self.recovering_rps(replicas))
+            return max(used, arrival_rps / self.rates.saturated_rps)
         if binding is Binding.SEATS and self.limits.sequences is not None:
             first = self.targets.first_token or self.targets.latency
             percentile = first.percentile if first is not None else WAITING_PERCENTILE
@@ -88,14 +84,6 @@ class GeneratingReplica:
         """Return the tokens in memory, at `MEMORY_PERCENTILE`; at any rate one has to fit."""
         used = occupancy.memory_tokens(MEMORY_PERCENTILE, self.pooled(replicas))
         return max(used, self.work.context_tokens)
-
-    def recovering_rps(self, replicas: int = 1) -> float:
-        """Return the rate at which a replica whose memory is full becomes free again.
-
-        Level replicas take a part of what it does not serve.
-        """
-        rates, others = self.rates, 1.0 - 1.0 / self.pooled(replicas)
-        return rates.saturated_rps + RELIEF * others * (rates.most_rps - rates.saturated_rps)
 
     @cached_property
     def rates(self) -> Rates:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from struct import Struct
 
 import numpy as np
@@ -80,7 +81,7 @@ class Grid:
         return found[0], found[1], found[2], found[3]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Increase:
     """What pods added since their scrape before; one row per pod that was scraped again."""
 
@@ -92,10 +93,14 @@ class Increase:
     waiting_tokens: float = 0.0
     """By how much the prompt tokens that wait have grown."""
 
+    @cached_property
     def total(self) -> Vector:
-        """Return the sum over pods; NaN where no pod reports a counter."""
-        total: Vector = np.nansum(self.added, axis=0)
-        total[np.isnan(self.added).all(axis=0)] = NAN
+        """The sum over pods; NaN where no pod reports a counter."""
+        total: Vector = self.added.sum(axis=0)
+        partly = np.isnan(total)
+        partly &= ~np.isnan(self.added).all(axis=0)
+        if partly.any():
+            total[partly] = np.nansum(self.added[:, partly], axis=0)
         return total
 
 

@@ -2,9 +2,10 @@
 
 Policy (vLLM 0.33 v1/core/sched/scheduler.py, first come first served): every decoding sequence
 gets a token; then a prompt that is partly computed continues; then waiting requests are admitted
-in order while the iteration has tokens, the replica seats and memory left. If a running sequence
-finds no memory, the one admitted last is preempted and computed again later; nothing is admitted
-in such an iteration.
+in order while the iteration has tokens, the replica seats and memory left: for the whole sequence,
+not only its first chunk (`scheduler_reserve_full_isl`, the default). If a running sequence finds no
+memory, the one admitted last is preempted and computed again later; nothing is admitted in such an
+iteration.
 
 While all sequences decode and none can be admitted, k iterations take
 k (a + d D) + c (k KV + D k (k-1) / 2): one run, up to the next end, arrival or lack of memory.
@@ -174,12 +175,13 @@ def _admit(p: TokenState, row: int) -> None:
         request = r[Row.HEAD]
         count = memory.hits(p, row, request)
         found = count * p.whole[Whole.UNIT] * p.whole[Whole.BLOCK]
-        tokens = min(
-            room, p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED] - found
-        )
-        own = memory.blocks_of(p, found + tokens) - count * p.whole[Whole.UNIT]
-        if own + memory.revived(p, row, request, count) > memory.free(p, row):
+        known = p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]
+        tokens = min(room, known - found)
+        shared = count * p.whole[Whole.UNIT]
+        needed = memory.blocks_of(p, known) - shared + memory.revived(p, row, request, count)
+        if needed > memory.free(p, row):
             return
+        own = memory.blocks_of(p, found + tokens) - shared
         sequences.dequeue(p, row)
         memory.adopt(p, row, request, count)
         memory.take(p, row, own)
