@@ -332,9 +332,18 @@ def test_batches_that_last_longer_than_their_requests_teach_nothing() -> None:
     fleet.run(3)
     fleet.run(1, lambda true: replace(true, batch_seconds=true.batch_seconds + 30.0))
     assert overlong(fleet.state.windows) == {"pod-0"}
-    assert fleet.state.learner.speeds.sums["pod-0"][3] < 15.0
+    assert "pod-0" not in fleet.state.learner.speeds.sums
     assert fleet.state.cost is not None
     assert fleet.state.cost.batch_s(1) == pytest.approx(0.21, rel=0.02)
+
+
+def test_contradicting_replica_has_no_speed_of_its_own() -> None:
+    fleet = Fleet()
+    fleet.run(20, seconds(1.5))
+    assert fleet.state.learner.speeds.factors["pod-0"] == pytest.approx(1.5, rel=0.01)
+    last = fleet.run(6, scaled(0.0))[-1]
+    assert [one.pod for one in last.left_out] == ["pod-0"]
+    assert fleet.state.learner.speeds.factors.get("pod-0", 1.0) == 1.0
 
 
 Course = list[tuple[int, Lie | None]]
@@ -360,6 +369,10 @@ COURSES: dict[str, tuple[float, int, Routing, Course]] = {
     "a cost of 19 minutes before any batch": (
         *(0.3, 2, Routing.STICKY),
         [(20, claiming(7000.0))],
+    ),
+    "parts of the cost swapped": (
+        *(14.7, 2, Routing.ROUND_ROBIN),
+        [(20, lambda true: replace(true, cost=replace(COST, fixed_s=0.06, per_item_s=0.15)))],
     ),
     "silence after the first pages": (
         *(14.4, 2, Routing.STICKY),

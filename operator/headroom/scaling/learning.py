@@ -51,10 +51,11 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
     doubted = state.replacer.doubted | crowded(windows)
     executed = windows.executed()
-    if contradictions.found:
-        executed = [one for one in executed if one.replica not in contradictions.found]
+    found = contradictions.found.keys()
+    if found:
+        executed = [one for one in executed if one.replica not in found]
     learner = state.learner.observe(executed, elapsed_s, state.cost, doubted, overlong(windows))
-    learner = learner.only(windows.last.keys())
+    learner = learner.only(windows.last.keys() - found if found else windows.last.keys())
     starts = state.cold_starts.observe(
         observation.pods,
         observation.now_s,
@@ -72,14 +73,14 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     connections = state.connections
     settled = not moved and observation.now_s - state.ready_since_s >= 2 * EVERY_S
     if policy.routing is Routing.STICKY and settled and connections.due(observation.now_s):
-        heard = windows.heard_throughout(EVERY_S, observation.now_s, policy.stale_after_s)
+        sampled = windows.sampled_throughout(EVERY_S, observation.now_s, policy.stale_after_s)
         connections = connections.observe(
             observation.now_s,
             windows.arrivals_by_replica(
                 [
                     uid
                     for uid in _ready(observation)
-                    if uid in heard and not contradictions.has_no_known_share(uid)
+                    if uid in sampled and not contradictions.has_no_known_share(uid)
                 ],
                 EVERY_S,
             ),

@@ -60,9 +60,9 @@ def claim_of(samples: Iterable[PodSample]) -> Claim | None:
     """Return the limits and the cost that the servers report; None if none does.
 
     Of different reports the median counts, so that one replica alone changes neither: the smaller
-    of two largest batches, and the slower of two costs, unless it is ten times as slow. A cost that
-    the server's own batches bear out goes before one without batches yet, and that before one that
-    they contradict.
+    of two largest batches, and the mean of two costs, or the lower of two that are far apart. A
+    cost that the server's own batches bear out goes before one without batches yet, and that before
+    one that they contradict.
     """
     costs: tuple[list[CostModel], ...] = ([], [], [])
     largests: list[int] = []
@@ -95,13 +95,15 @@ def _usual_cost(costs: Sequence[CostModel]) -> CostModel | None:
     first = costs[0]
     if all(one is first or one == first for one in costs):
         return first
-    lower, upper = _middle(sorted(costs, key=_full_s))
-    return upper if _full_s(upper) < FAR_OFF * _full_s(lower) else lower
-
-
-def _middle(costs: Sequence[CostModel]) -> tuple[CostModel, CostModel]:
-    """Return the two in the middle, the same one twice of an odd number."""
-    return costs[(len(costs) - 1) // 2], costs[len(costs) // 2]
+    ordered = sorted(costs, key=_full_s)
+    lower, upper = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    if _full_s(upper) >= FAR_OFF * _full_s(lower):
+        return lower
+    return replace(
+        lower,
+        fixed_s=(lower.fixed_s + upper.fixed_s) / 2.0,
+        per_item_s=(lower.per_item_s + upper.per_item_s) / 2.0,
+    )
 
 
 def _full_s(cost: CostModel) -> float:
@@ -137,22 +139,43 @@ class CostLearner:
         """
         usual = _usual(intervals, expected, elapsed_s)
         fast = too_fast(usual, expected) if expected is not None else frozenset()
-        distrusted = self.distrusted
-        if distrusted or fast or wrong:
-            distrusted = _distrusted(distrusted, fast | wrong, elapsed_s)
-            usual = [one for one in usual if one.replica not in distrusted]
+        if not (self.distrusted or fast or wrong):
+            return self._taught(usual, elapsed_s, expected, doubted)
+        left = self._distrusting(fast | wrong, elapsed_s)
+        usual = [one for one in usual if one.replica not in left.distrusted]
+        return left._taught(usual, elapsed_s, expected, doubted)
+
+    def _distrusting(self, wrong: AbstractSet[str], elapsed_s: float) -> CostLearner:
+        """Return the learner after this time, without the speeds of what it distrusts."""
+        before = self.distrusted.items()
+        kept = {one: left_s - elapsed_s for one, left_s in before if left_s > elapsed_s}
+        distrusted = kept | dict.fromkeys(wrong, DISTRUSTED_S)
+        return replace(
+            self,
+            variation=self.variation.interrupted(distrusted.keys()),
+            speeds=self.speeds.only(self.speeds.sums.keys() - distrusted.keys()),
+            distrusted=distrusted,
+        )
+
+    def _taught(
+        self,
+        usual: list[BatchStats],
+        elapsed_s: float,
+        expected: CostModel | None,
+        doubted: AbstractSet[str],
+    ) -> CostLearner:
+        """Return the learner with these intervals added."""
         if not usual:
-            return self if distrusted == self.distrusted else replace(self, distrusted=distrusted)
+            return self
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
         if expected is None:
-            return replace(self, bins=_with(self.bins, usual, fade, {}), distrusted=distrusted)
-        variation = self.variation.interrupted(distrusted.keys()) if distrusted else self.variation
+            return replace(self, bins=_with(self.bins, usual, fade, {}))
         every, factors = usual, self.speeds.factors
         known_cv = self.variation.cv if self.variation.known else None
         doubted |= outlying(every, expected, factors, known_cv) | self.speeds.incredible
         if doubted:
             usual = [one for one in every if one.replica not in doubted]
-        variation = variation.observe(usual, expected, fade, factors)
+        variation = self.variation.observe(usual, expected, fade, factors)
         known_cv = variation.cv if variation.known else None
         speeds = self.speeds.observe(every, expected, elapsed_s, known_cv)
         chance_cv = expected.cv if variation.known else max(1.0, expected.cv)
@@ -165,7 +188,7 @@ class CostLearner:
             bins=_with(bins, usual, fade, speeds.factors),
             variation=variation,
             speeds=speeds,
-            distrusted=distrusted,
+            distrusted=self.distrusted,
         )
 
     def only(self, replicas: AbstractSet[str]) -> CostLearner:
@@ -273,14 +296,6 @@ def _with(
 def _bin_of(size: float) -> int:
     """Return 0 for batches of one, then (1, 1.5], (1.5, 2.25] and so on."""
     return 0 if size <= 1.0 else 1 + int(math.log(size) / _LOG_BIN_FACTOR)
-
-
-def _distrusted(
-    before: Mapping[str, float], wrong: AbstractSet[str], elapsed_s: float
-) -> dict[str, float]:
-    """Return for how long each replica still teaches nothing."""
-    left = {one: left_s - elapsed_s for one, left_s in before.items() if left_s > elapsed_s}
-    return left | dict.fromkeys(wrong, DISTRUSTED_S)
 
 
 def _latest_ratio(

@@ -25,7 +25,7 @@ from headroom.scaling.windows.histogram import attainment
 
 ROUND_S = 20.0
 """Length of a round: at least ten times a tick of production."""
-SLOW_FROM = 2.0
+SLOW_FROM = 2.0 * (1.0 - 1e-9)
 """Times as long as the others: hardware of one fleet differs by less."""
 FEWEST_ARRIVALS = 10.0
 """Fewer requests in a round say nothing about a replica that answers none of them."""

@@ -191,12 +191,14 @@ class Windows:
         arrived: Vector = (self.series.arrivals[-1] - before)[known]
         return arrived
 
-    def heard_throughout(self, window_s: float, now_s: float, patience_s: float) -> frozenset[str]:
+    def sampled_throughout(
+        self, window_s: float, now_s: float, patience_s: float
+    ) -> frozenset[str]:
         """Return the replicas whose series covers the window that ends now, or `patience_s` ago."""
-        heard = (self.series.times_s[0] <= self.ends_s - window_s) & (
+        sampled = (self.series.times_s[0] <= self.ends_s - window_s) & (
             self.ends_s >= now_s - patience_s
         )
-        return frozenset(uid for uid, column in self.series.columns.items() if heard[column])
+        return frozenset(uid for uid, column in self.series.columns.items() if sampled[column])
 
     def answered(self, window_s: float) -> dict[str, float]:
         """Return how many requests of each replica ended in the window, answered or missed."""
