@@ -75,6 +75,8 @@ class Answers(_Message):
     retried: int
     """Sent again, since a kept connection had been closed meanwhile."""
     connections: int
+    late_s: tuple[float, ...] = ()
+    """How late each request was sent."""
 
 
 def request_bytes(

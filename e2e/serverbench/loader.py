@@ -248,6 +248,7 @@ def main() -> int:
         late_p99_s=late_s[int(0.99 * (len(late_s) - 1))],
         retried=loader.retried,
         connections=loader.connections,
+        late_s=tuple(loader.late_s),
     )
     print(answers.model_dump_json(), flush=True)
     loader.close()

@@ -293,6 +293,8 @@ class GenerationService:
 
     def _check_count(self, run: GenerationRun, call: Call, count: int) -> None:
         """Refuse what may not wait before 128 choices are made of it: 8 ms of the event loop."""
+        if count == 1:  # the engine checks it as soon
+            return
         options = run.options
         batch_class = call.choices.flexible or options.batch
         try:

@@ -22,7 +22,7 @@ from headroom_server.openai_api.collecting import (
 )
 from headroom_server.openai_api.encoding import Part
 from headroom_server.web.receiving import Receipt
-from headroom_server.web.response_stream import ResponseStream
+from headroom_server.web.response_stream import ResponseStream, nothing
 
 
 class StreamedAnswer:
@@ -178,6 +178,9 @@ class StreamedAnswer:
         if not self._ended:
             self._ended = True
             self._on_over(complete)
+        if self._stream is not None:  # a cycle would wait for the garbage collector
+            self._stream.on_writable = nothing
+            self._stream = None
         self._stop_timer()
         self._unread.close()
 

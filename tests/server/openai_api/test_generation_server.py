@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import orjson
 import pytest
@@ -15,6 +16,9 @@ from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.text.tool_calls import ToolStyle
+from headroom_server.openai_api.collecting import CollectedAnswer
+from headroom_server.openai_api.streaming import StreamedAnswer
+from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import GeneratorOptions
 from server_world import until
 
@@ -45,6 +49,23 @@ async def test_chat_stream_is_the_same_text_in_pieces() -> None:
     assert chunks[-1]["choices"] == []
     assert chunks[-1]["usage"]["completion_tokens"] == 12
     assert all(one["usage"] is None for one in chunks[:-1])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_request_that_ended_leaves_no_cycle(stream: bool) -> None:
+    # what lives for seconds is old when it ends, and the collector looks at old objects rarely
+    async with front() as world:
+        await world.complete(stream=stream)
+        gc.collect()
+        gc.disable()
+        try:
+            await world.complete(stream=stream)
+            await asyncio.sleep(0)
+            kinds = (StreamedAnswer, CollectedAnswer, GenerationRun)
+            left = [type(one) for one in gc.get_objects() if type(one) in kinds]
+        finally:
+            gc.enable()
+    assert left == []
 
 
 async def test_several_prompts_and_choices_are_in_order() -> None:

@@ -91,8 +91,8 @@ class Admission:
         """Raise what a client gets if so many further choices may not wait together."""
         if self.draining:
             raise RefusedError("this replica is stopping", retry_after_s=1)
-        lines = self._state.lines
-        before = sum(line.count for line in lines) + count - 1
+        lines = first, second, third = self._state.lines
+        before = first.count + second.count + third.count + count - 1
         if not before:
             return
         share = BATCH_SHARE if batch_class else 1.0
