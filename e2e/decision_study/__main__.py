@@ -14,7 +14,7 @@ from rich.markup import escape
 from bench import decision
 from bench.figures import Figure, all_hold
 from decision_study import options, plan, promises, records, report, running
-from decision_study.family import command
+from decision_study.family import command, excess_command
 from decision_study.points import points_of
 from decision_study.progress import bar
 from decision_study.records import Job, Record
@@ -26,11 +26,13 @@ WIDTH_WITHOUT_TERMINAL = 170
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run, report, and return the exit status; `family` as first argument runs the family."""
+    """Run, report, and return the exit status; `family` and `excess` are studies of their own."""
     given = sys.argv[1:] if argv is None else argv
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if given[:1] == ["family"]:
         return command.main(given[1:])
+    if given[:1] == ["excess"]:
+        return excess_command.main(given[1:])
     asked = options.parsed(argv)
     console = Console(highlight=False)
     if not console.is_terminal:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from headroom.scaling import Observation, Policy, State, decide
 from headroom.scaling.post_rules import apply_post_rules
 from headroom.scaling.tuning import Component, Tuning
+from headroom.scaling.values import Decision
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer
 
@@ -42,6 +43,8 @@ class Headroom(Peer):
     """Disabled components, separated by `+`; an unknown one is an error."""
     state: State = field(default_factory=State.initial, init=False)
     decided: Policy = field(init=False)
+    decision: Decision | None = field(default=None, init=False)
+    """The latest one."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a knob out of its range or an unknown component."""
@@ -77,6 +80,7 @@ class Headroom(Peer):
         )
         decided = decide(self.decided, self.state, observation)
         decision, self.state = apply_post_rules(self.decided, self.state, decided)
+        self.decision = decision
         replacement = decision.replacement
         return ScaleRequest(
             replicas=decision.replicas,

@@ -1,0 +1,91 @@
+"""`python -m decision_study excess`: what Headroom pays for above the clairvoyant, and where."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+from rich.console import Console
+
+from decision_study import running, tables
+from decision_study.family import members, performing, summary, watched
+from decision_study.family.command import BOUNDS, FOLDER, RUNS, WIDTH_WITHOUT_TERMINAL
+from decision_study.family.excess import LAYERS
+from decision_study.family.members import DEVELOP, MEMBERS
+from decision_study.family.watched import Attribution
+from decision_study.records import CLAIRVOYANT, OURS, Job
+from decision_study.tables import Grid
+from headroom.simulator.report.write import write_atomically
+
+Cell = tuple[Attribution, float]
+"""What Headroom's layers cost, and the clairvoyant's GPU-hours."""
+
+
+def main(argv: Sequence[str], folder: Path = FOLDER) -> int:
+    """Run Headroom and the clairvoyant in cells of *develop*; print the table."""
+    given = _parser().parse_args(argv)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    names = [m.name for m in MEMBERS.values() if m.set == DEVELOP][: given.sample]
+    bounds = [
+        Job(cell=name, autoscaler=CLAIRVOYANT, knobs=each.knobs, seed=members.SEED)
+        for name in names
+        for each in BOUNDS
+        if each.autoscaler == CLAIRVOYANT
+    ]
+    known = performing.complete(bounds, folder / RUNS, workers=given.jobs, console=console)
+    found: list[Cell] = []
+
+    def finished(job: Job, result: Attribution | Exception) -> None:
+        if isinstance(result, Exception):
+            raise result
+        rows = [record for record in known.values() if record.job.cell == job.cell]
+        best = summary.yardstick(rows)
+        if best is not None and best.attainment >= summary.KEPT and best.gpu_hours > 0:
+            found.append((result, best.gpu_hours))
+
+    ours = [Job(cell=name, autoscaler=OURS, seed=members.SEED) for name in names]
+    running.carry_out(ours, workers=given.jobs, perform=watched.perform, finished=finished)
+    grid = table(sorted(found, key=lambda cell: cell[0].cell))
+    console.print(tables.for_terminal(grid))
+    write_atomically(folder / "excess.md", tables.as_markdown(grid))
+    return 0
+
+
+def table(cells: Sequence[Cell]) -> Grid:
+    """Return a row per feasible cell and their mean, in units of the clairvoyant's GPU-hours."""
+    shares = [[hours / below for hours in cell.gpu_hours] for cell, below in cells]
+    rows = [
+        (cell.cell, f"{100 * cell.attainment:.1f}", f"{sum(row):.2f}", *map(_shown, row))
+        for (cell, _), row in zip(cells, shares, strict=True)
+    ]
+    if cells:
+        means = [fmean(column) for column in zip(*shares, strict=True)]
+        attained = 100 * fmean(cell.attainment for cell, _ in cells)
+        rows.append(("mean", f"{attained:.1f}", f"{sum(means):.2f}", *map(_shown, means)))
+    return Grid(
+        title="What each layer of the decision costs, over the clairvoyant's GPU-hours",
+        columns=("cell", "attainment %", "cost", *LAYERS),
+        rows=tuple(rows),
+        note="After the first hour, in feasible cells. The clairvoyant is 1; each layer is what "
+        "its part adds to those before it.",
+    )
+
+
+def _shown(share: float) -> str:
+    return f"{share:.2f}" if abs(share) >= 0.005 else "-"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="decision_study excess",
+        allow_abbrev=False,
+        description="Divide what Headroom costs above the clairvoyant among the layers of its "
+        "decision: forecast, risk, margins, holds.",
+    )
+    parser.add_argument("--sample", type=int, default=10, metavar="N", help="first N cells (10)")
+    parser.add_argument("--jobs", "-j", type=int, default=2, metavar="N", help="processes (2)")
+    return parser
