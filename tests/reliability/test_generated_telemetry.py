@@ -24,7 +24,11 @@ def test_no_removal_follows_from_what_is_missing_and_bounds_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    "tree", [211, 475, 3761, 3997, 6097, 7189, 8633, 9375, 20639, 30571, 101211]
+    "tree",
+    [
+        *(211, 475, 3761, 3997, 6097, 7189, 8633, 9375, 20639, 30571),
+        *(101211, 304153, 306823, 308139, 310047, 310081, 312545),
+    ],
 )
 def test_trees_in_which_one_replica_once_misled_the_decision_hold(tree: int) -> None:
     assert run([tree]).wrongs == []

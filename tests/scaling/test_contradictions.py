@@ -131,6 +131,14 @@ def claiming(factor: float) -> Lie:
     return lambda true: replace(true, cost=cost)
 
 
+def late() -> Lie:
+    """All requests in the slowest bucket."""
+    return lambda true: replace(
+        true,
+        latency=LatencyCounts(bounds_s=true.latency.bounds_s, counts=(0.0, true.arrivals)),
+    )
+
+
 def silent() -> Lie:
     return lambda true: replace(true, time_s=1.0)
 
@@ -373,6 +381,14 @@ COURSES: dict[str, tuple[float, int, Routing, Course]] = {
     "parts of the cost swapped": (
         *(14.7, 2, Routing.ROUND_ROBIN),
         [(20, lambda true: replace(true, cost=replace(COST, fixed_s=0.06, per_item_s=0.15)))],
+    ),
+    "late answers alone": (
+        *(21.4, 3, Routing.RANDOM),
+        [(9, None), (60, late()), (60, None)],
+    ),
+    "late answers alone from the first page on": (
+        *(21.4, 3, Routing.RANDOM),
+        [(90, late()), (60, None)],
     ),
     "silence after the first pages": (
         *(14.4, 2, Routing.STICKY),

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from fakes_scaling import policy
 from headroom.scaling.evidence import with_risk
-from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes
+from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes, one_alone_is_late
 from headroom.scaling.promise.margin import LARGEST, Margin
 from headroom.scaling.promise.risk import Risk
 from headroom.scaling.state import State
+from headroom.scaling.windows.sliding_windows import REJECTED
 
 ALLOWED = 0.05
 TICK_S = 2.0
@@ -129,3 +130,27 @@ def test_service_at_the_highest_risk_keeps_replicas_for_rarer_peaks_than_it_adds
     assert with_risk(usual, State()) is usual
     tuning = with_risk(usual, State(risk=Risk(level=1.0))).tuning
     assert usual.tuning.kept_share < tuning.expected_share < tuning.kept_share < 1.0
+
+
+@pytest.mark.parametrize(
+    ("late", "alone"),
+    [
+        ([101.0, 0.0, 0.0], True),
+        ([101.0, 20.0, 19.0], True),
+        ([101.0, 20.0, 21.0], False),  # more than 5 % of the others
+        ([100.0, 0.0, 0.0], False),  # a burst that met one replica
+        ([200.0, 200.0, 0.0], False),
+    ],
+)
+def test_late_replica_is_alone_while_the_others_keep_the_promise(
+    late: list[float], alone: bool
+) -> None:
+    outcomes = {f"pod-{n}": Outcomes(ended=400.0, late=one) for n, one in enumerate(late)}
+    assert one_alone_is_late(outcomes, ALLOWED) is alone
+    outcomes[REJECTED] = Outcomes(ended=500.0, late=500.0)
+    assert not one_alone_is_late(outcomes, ALLOWED)
+
+
+def test_only_replica_is_not_alone_late() -> None:
+    assert not one_alone_is_late({"pod-0": Outcomes(ended=400.0, late=400.0)}, ALLOWED)
+    assert not one_alone_is_late({}, ALLOWED)

@@ -15,7 +15,7 @@ from headroom.scaling.demand.hidden_demand import (
 )
 from headroom.scaling.demand.throughput import FULL, Throughput, measure_throughput
 from headroom.scaling.generation.fleet import GeneratingCost
-from headroom.scaling.promise.error_budget import Outcomes
+from headroom.scaling.promise.error_budget import Outcomes, one_alone_is_late
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ReplicaCost
 from headroom.scaling.state import State
@@ -236,16 +236,21 @@ def learn_from_outcomes(
 ) -> State:
     """Count this tick's misses; move the margin and the risk level.
 
-    While `disturbed` by a replica that is replaced, they say nothing about the others. Unless the
-    target is `reachable` and no obstacle is seen, more replicas would change nothing.
+    While `disturbed` by a replica that is replaced, or while one alone is late, they say nothing
+    about the others. Unless the target is `reachable` and no obstacle is seen, more replicas would
+    change nothing.
     """
     elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
+    allowed, target_s = 1.0 - policy.latency_percentile, policy.latency_target_s
+    if outcomes is None:
+        outcomes = Outcomes.of(state.windows, target_s)
+        if outcomes.late > allowed * outcomes.ended:
+            each = Outcomes.by_replica(state.windows, target_s, policy.stable_window_s)
+            disturbed |= one_alone_is_late(each, allowed)
     since_s = None
     if not disturbed:
         since_s = _steady_since_s(state, signals, estimate, counts, results, now_s)
     steady = since_s is not None and now_s - max(since_s, state.ready_since_s) >= STEADY_S
-    if outcomes is None:
-        outcomes = Outcomes.of(state.windows, policy.latency_target_s)
     budget = state.budget.observe(outcomes, elapsed_s, steady=steady)
     helps = reachable and state.obstacles.obstacle is None
     may_rise = (
@@ -254,7 +259,6 @@ def learn_from_outcomes(
         and counts.warming == 0
         and results.desired.replicas <= counts.ready < policy.max_replicas
     )
-    allowed = 1.0 - policy.latency_percentile
     margin, budget = state.margin.observe(
         budget,
         allowed,

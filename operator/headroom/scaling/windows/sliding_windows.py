@@ -221,7 +221,7 @@ class Windows:
         return max(costs, key=lambda cost: cost.batch_s(cost.max_batch), default=None)
 
 
-_REJECTED = "rejected at the gateways"
+REJECTED = "rejected at the gateways"
 """The series of what no replica has counted: arrivals that missed."""
 
 
@@ -231,7 +231,7 @@ def _rejected(observation: Observation, bounds_s: tuple[float, ...]) -> Iterator
     if rejected is None or not observation.samples:
         return
     yield PodSample(
-        pod=_REJECTED,
+        pod=REJECTED,
         time_s=rejected.time_s,
         arrivals=rejected.requests,
         missed=rejected.requests,
