@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
-import uvicorn
+
+from bench.bare_uvicorn import body_of, serve
 
 HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
 
@@ -75,11 +76,7 @@ class Application:
             return
         if self._sequences is None:
             self._sequences = Sequences(self._step_s)
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
+        body = await body_of(receive)
         fields = orjson.loads(body)
         queue = self._sequences.add(fields["max_tokens"])
         head = {"id": "cmpl-1", "object": "text_completion", "created": 1, "model": fields["model"]}
@@ -101,17 +98,4 @@ class Application:
 
 
 if __name__ == "__main__":
-    uvicorn.run(
-        Application(float(sys.argv[2])),
-        host="127.0.0.1",
-        port=int(sys.argv[1]),
-        loop="uvloop",
-        http="httptools",
-        lifespan="off",
-        ws="none",
-        proxy_headers=False,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        date_header=False,
-    )
+    serve(Application(float(sys.argv[2])), int(sys.argv[1]))

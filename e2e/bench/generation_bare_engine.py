@@ -14,8 +14,8 @@ import time
 from typing import Any
 
 import orjson
-import uvicorn
 
+from bench.bare_uvicorn import body_of, serve
 from bench.generation_bare import HEADERS
 from headroom_server.generation.emulated import EmulatedCosts, EmulatedExecutor
 from headroom_server.generation.loop.engine import LoopEngine
@@ -82,11 +82,7 @@ class Application:
             await send({"type": "http.response.start", "status": status, "headers": []})
             await send({"type": "http.response.body", "body": b""})
             return
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
+        body = await body_of(receive)
         fields = orjson.loads(body)
         queue: asyncio.Queue[Delivery] = asyncio.Queue()
         key = next(self._keys)
@@ -122,17 +118,4 @@ class Application:
 if __name__ == "__main__":
     prompt_device_thread()
     quiet_garbage_collector()
-    uvicorn.run(
-        Application(float(sys.argv[2])),
-        host="127.0.0.1",
-        port=int(sys.argv[1]),
-        loop="uvloop",
-        http="httptools",
-        lifespan="off",
-        ws="none",
-        proxy_headers=False,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        date_header=False,
-    )
+    serve(Application(float(sys.argv[2])), int(sys.argv[1]))

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import orjson
-import uvicorn
 
+from bench.bare_uvicorn import body_of, serve
 from serverbench.peers.sleeping import MAX_BATCH_SIZE, Device
 
 Rows = list[list[float]]
@@ -69,11 +69,7 @@ def application(answer: Answer) -> Callable[[Any, Any, Any], Awaitable[None]]:
         if scope["method"] == "GET":
             await _send(send, b"{}")
             return
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
+        body = await body_of(receive)
         sums = await answer(orjson.loads(body)["instances"])
         await _send(send, orjson.dumps({"predictions": sums}))
 
@@ -96,17 +92,4 @@ ANSWERS: dict[str, Callable[[], Answer]] = {
 }
 
 if __name__ == "__main__":
-    uvicorn.run(
-        application(ANSWERS[sys.argv[1]]()),
-        host="127.0.0.1",
-        port=int(sys.argv[2]),
-        loop="uvloop",
-        http="httptools",
-        lifespan="off",
-        ws="none",
-        proxy_headers=False,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        date_header=False,
-    )
+    serve(application(ANSWERS[sys.argv[1]]()), int(sys.argv[2]))

@@ -158,29 +158,45 @@ async def test_cache_hit_records_its_source(traced: StartTraced) -> None:
     assert not cached.requests()[1].links
 
 
-async def test_grpc_context_is_metadata(traced: StartTraced) -> None:
-    one = await traced()
+@asynccontextmanager
+async def grpc_channel(one: Traced) -> AsyncIterator[aio.Channel]:
+    """Serve the model over gRPC with traces, and connect to it."""
     bounds = GrpcBounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
     models = Models.of(one.world.runner)
     server = GrpcServer(models_handler(models), bounds, [TracedGrpc(one.telemetry)])
     port = await server.start("127.0.0.1", 0)
+    try:
+        async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield channel
+    finally:
+        await server.stop()
+
+
+def an_input() -> pb.ModelInferRequest.InferInputTensor:
+    """Return a batch of one with two numbers."""
     x = pb.ModelInferRequest.InferInputTensor(name="x", datatype="FP64", shape=[1, 2])
     x.contents.fp64_contents.extend([1, 2])
-    async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    return x
+
+
+async def test_grpc_context_is_metadata(traced: StartTraced) -> None:
+    one = await traced()
+    async with grpc_channel(one) as channel:
         ask = channel.unary_unary(
             "/inference.GRPCInferenceService/ModelInfer",
             request_serializer=pb.ModelInferRequest.SerializeToString,
             response_deserializer=pb.ModelInferResponse.FromString,
         )
         metadata = (("traceparent", PARENT),)
-        call = ask(pb.ModelInferRequest(model_name="m", inputs=[x]), metadata=metadata, timeout=5)
+        call = ask(
+            pb.ModelInferRequest(model_name="m", inputs=[an_input()]), metadata=metadata, timeout=5
+        )
         await call
         trailing = dict(await call.trailing_metadata())
         assert trailing["traceparent"].startswith(f"00-{TRACE_ID}-")
         with pytest.raises(aio.AioRpcError) as caught:
             await ask(pb.ModelInferRequest(model_name="other"), timeout=5)
         assert caught.value.code() is grpc.StatusCode.NOT_FOUND
-    await server.stop()
     codes = [dict(span.attributes or {})["rpc.grpc.status_code"] for span in one.requests()]
     assert codes == [0, 5]
     assert len(one.requests()[0].links) == 1
@@ -190,26 +206,19 @@ async def test_grpc_stream_is_one_span_with_the_stages_of_its_first_request(
     traced: StartTraced,
 ) -> None:
     one = await traced()
-    bounds = GrpcBounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
-    models = Models.of(one.world.runner)
-    server = GrpcServer(models_handler(models), bounds, [TracedGrpc(one.telemetry)])
-    port = await server.start("127.0.0.1", 0)
-    x = pb.ModelInferRequest.InferInputTensor(name="x", datatype="FP64", shape=[1, 2])
-    x.contents.fp64_contents.extend([1, 2])
-    async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    async with grpc_channel(one) as channel:
         stream = channel.stream_stream(
             "/inference.GRPCInferenceService/ModelStreamInfer",
             request_serializer=pb.ModelInferRequest.SerializeToString,
             response_deserializer=pb.ModelStreamInferResponse.FromString,
         )(metadata=(("traceparent", PARENT),), timeout=5)
         for _ in range(2):
-            await stream.write(pb.ModelInferRequest(model_name="m", inputs=[x]))
+            await stream.write(pb.ModelInferRequest(model_name="m", inputs=[an_input()]))
             assert not (await stream.read()).error_message
         await stream.done_writing()
         assert await stream.read() is aio.EOF
         trailing = dict(await stream.trailing_metadata())
         assert trailing["traceparent"].startswith(f"00-{TRACE_ID}-")
-    await server.stop()
     (span,) = one.requests()
     attributes = dict(span.attributes or {})
     assert attributes["rpc.method"] == "ModelStreamInfer"
