@@ -73,6 +73,17 @@ def test_in_flight_bound_with_several_instances_counts_all_of_them(
     model = {"fixedCost": "150ms", "perItemCost": "60ms", "maxBatch": 4}
     shown = {"model": model | {"slots": triton.spec.runtime.instances}}
     learned = route_builder.Learned.of(Status.read(shown))
-    assert route_builder.in_flight(triton, learned.cost, 1) == in_flight
+    assert route_builder.in_flight(triton, learned, 1) == in_flight
     assert route_builder.busy(learned.cost, 1) == busy
     assert route_builder.served(triton, 20001, learned, ()).in_flight == in_flight
+
+
+@pytest.mark.parametrize(("most", "per_replica"), [(None, 41), (64, 64)])
+def test_generating_service_is_bounded_by_the_sequences_that_are_in_time(
+    most: int | None, per_replica: int
+) -> None:
+    routing = {"mode": "Gateway"} | ({} if most is None else {"maxInFlight": most})
+    llama = service(spec__routing=routing)
+    shown = {"generation": {"sizedBy": "Model", "maxInFlightPerReplica": 41}}
+    learned = route_builder.Learned.of(Status.read(shown))
+    assert route_builder.in_flight(llama, learned, 3) == 3 * per_replica

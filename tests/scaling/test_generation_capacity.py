@@ -12,6 +12,7 @@ from generating_plants import LLAMA_8B, LONG, QWEN_32B, requests
 from headroom.scaling.generating import fleet_of
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.first_token import first_token_s
+from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
@@ -237,3 +238,30 @@ def test_concurrency_bound_by_the_time_per_token_leaves_prompts_their_share_of_t
     )
     fleet = fleet_of(inputs, targets, Routing.LEAST_IN_FLIGHT, 60.0)
     assert fleet.cost.concurrency == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "targets"),
+    [
+        (LLAMA_8B_H100, INTERACTIVE),
+        (EngineLimits(sequences=16, kv_tokens=450_000), INTERACTIVE),
+        (EngineLimits(sequences=256, kv_tokens=60_000), INTERACTIVE),
+    ],
+)
+def test_gateway_admits_what_is_in_time_and_no_more(
+    limits: EngineLimits, targets: TokenTargets
+) -> None:
+    """All that is there by chance at the highest rate fits; what fills seats or memory does not."""
+    shape = requests(1500, 400, prompt_cv=0.6, output_cv=0.7)
+    found = capacity(LLAMA_8B, shape, limits, targets, Routing.LEAST_IN_FLIGHT)
+    fleet = GeneratingFleet(capacity=found, target_s=60.0)
+    rate_rps = fleet.capacity_rps(60.0, 4)
+    occupancy = occupancy_of(found.replica.work, rate_rps)
+    assert occupancy is not None
+    assert targets.first_token is not None
+
+    most = fleet.most_in_flight(4)
+
+    waiting = targets.first_token.seconds * rate_rps
+    assert min(occupancy.mean, fleet.cost.concurrency) <= most
+    assert most <= fleet.cost.concurrency + waiting + 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,3 +101,16 @@ def test_surge_of_more_arrivals_never_has_a_shorter_queue(
     assert more.queue >= less.queue
     assert 0 <= less.behind <= len(in_flight)
     assert less.replicas(CAPACITY_RPS, sees_load=sees_load) >= 0
+
+
+@given(
+    arrival_rps=st.floats(361.0, 5000.0),
+    in_flight=st.lists(st.floats(0.0, 300.0), min_size=1, max_size=4),
+)
+def test_surge_behind_a_gateway_that_rejects_needs_no_replicas_for_a_queue(
+    arrival_rps: float, in_flight: list[float]
+) -> None:
+    waits = surge(arrival_rps, tuple(in_flight))
+    bounded = replace(waits, rejected=True)
+    found = bounded.replicas(CAPACITY_RPS, sees_load=True)
+    assert found == math.ceil(arrival_rps / CAPACITY_RPS - 1e-9)

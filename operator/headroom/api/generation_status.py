@@ -52,6 +52,9 @@ class GenerationStatus(Value):
     Seats or Utilization."""
     capacity_per_replica: float | None = None
     """Requests per second that each replica carries within all bounds."""
+    max_in_flight_per_replica: int | None = None
+    """Requests in flight at one replica that are answered in time. In Gateway mode the gateway
+    rejects more with 429, unless spec.routing.maxInFlight says otherwise."""
     engine_share: float | None = None
     """Share of the engines' time that requests take now."""
     memory_share: float | None = None
@@ -91,6 +94,7 @@ def generation_status(
         unknown=tuple(shortened(one) for one in known.missing[:16]),
         binding=decision.binding,
         capacity_per_replica=rounded(decision.capacity_rps),
+        max_in_flight_per_replica=decision.most_in_flight,
         engine_share=rounded(decision.engine_share),
         memory_share=rounded(found.kv_used_share),
         generated_tokens_per_second=rounded(found.generated_tokens_per_s),

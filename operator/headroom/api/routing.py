@@ -37,8 +37,9 @@ class Routing(Value):
     immediately."""
     max_in_flight: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Maximum requests in flight per ready replica; the gateway rejects more with 429. Default:
-    the full batches that the learned cost model completes within the target, at least two. With a
-    larger number requests wait for new replicas instead, and late."""
+    the full batches that the learned cost model completes within the target, at least two; of a
+    service that generates tokens, status.generation.maxInFlightPerReplica. With a larger number
+    requests wait for new replicas instead, and late."""
     grpc_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """Port on which the replicas accept gRPC, in Gateway mode. Clients use the port of the service,
     without TLS. The headroom server is configured to listen there."""

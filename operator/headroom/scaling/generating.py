@@ -154,6 +154,7 @@ def for_surge(
         saturated_rps=fleet.capacity.saturated_rps,
         fit=fleet.cost.concurrency,
         target_s=targets.first_token.seconds if targets.first_token else policy.latency_target_s,
+        rejected=observation.rejected_at_gateway is not None,
     )
     capacity_rps = fleet.capacity_rps(policy.latency_target_s, max(1, observation.current))
     replicas = found.replicas(capacity_rps, sees_load=policy.routing.sees_load)
@@ -219,6 +220,7 @@ def described(
         binding=binding,
         capacity_rps=bounds[binding],
         bounds_rps=tuple(sorted(bounds.items(), key=lambda item: item[1])),
+        most_in_flight=fleet.most_in_flight(max(1, ready)),
         cost=inputs.cost,
         shape=inputs.shape,
         limits=inputs.limits,

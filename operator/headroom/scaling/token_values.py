@@ -237,6 +237,8 @@ class GenerationDecision:
     """The rate that each of the decided replicas carries within all bounds."""
     bounds_rps: tuple[tuple[Binding, float], ...] = ()
     """The rate within each bound alone."""
+    most_in_flight: int | None = None
+    """Requests in flight at one replica that are answered in time: gateways reject more."""
     cost: IterationCost | None = None
     shape: RequestShape | None = None
     limits: EngineLimits = EngineLimits()

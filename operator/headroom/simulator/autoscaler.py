@@ -42,6 +42,8 @@ class ScaleRequest:
     message: str = ""
     replace: str | None = None
     """UID of a pod to delete; its workload creates another."""
+    most_in_flight: int | None = None
+    """Per ready replica: the gateway in front rejects more; None for no bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

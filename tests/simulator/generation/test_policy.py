@@ -152,3 +152,16 @@ def test_prompt_as_long_as_the_memory_waits_until_all_of_it_fits() -> None:
     assert plant.preempted.sum() == 0
     assert plant.counters[0, Column.COMPUTED] == requests.prompt_tokens.sum()
     assert plant.end_s[0] <= plant.first_s[1] <= plant.first_s[2]
+
+
+def test_gateway_rejects_what_exceeds_its_bound() -> None:
+    requests = Requests(
+        arrival_s=np.full(16, 1.0), prompt_tokens=fixed(100, 16), output_tokens=fixed(50, 16)
+    )
+    plant = ran(Engine(cost=H100_8B, kv_tokens=60_000), requests, rows=4, until_s=0.0)
+    plant.whole[Whole.MOST_IN_FLIGHT] = 3
+
+    kernel.advance(plant, np.inf)
+
+    assert plant.whole[Whole.REJECTED] == np.isnan(plant.end_s).sum() == 4
+    assert np.bincount(plant.place[plant.place >= 0]).tolist() == [3, 3, 3, 3]

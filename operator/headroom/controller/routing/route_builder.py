@@ -86,13 +86,17 @@ class Learned:
     cost: CostModel | None = None
     cold_start_s: float | None = None
     """90th percentile."""
+    sequences: int | None = None
+    """In flight at one replica that generates tokens in time."""
 
     @classmethod
     def of(cls, status: Status) -> Learned:
         """Return what the status of a service shows."""
+        generation = status.generation
         return cls(
             cost=None if status.model is None else status.model.cost,
             cold_start_s=None if status.cold_start is None else seconds_of(status.cold_start.p90),
+            sequences=None if generation is None else generation.max_in_flight_per_replica,
         )
 
 
@@ -107,19 +111,19 @@ def served(
         timeout_s=routing.request_timeout.seconds,
         max_body_bytes=routing.max_body_bytes,
         cold_start_s=learned.cold_start_s,
-        in_flight=in_flight(service, learned.cost, 1) or UNKNOWN_IN_FLIGHT,
+        in_flight=in_flight(service, learned, 1) or UNKNOWN_IN_FLIGHT,
         replicas=tuple(sorted(endpoints(service, pods))),
         grpc_port=routing.grpc_port,
     )
 
 
-def in_flight(service: InferenceService, cost: CostModel | None, replicas: int) -> int | None:
+def in_flight(service: InferenceService, learned: Learned, replicas: int) -> int | None:
     """Return the maximum number of requests in flight; None if the cost is not known."""
-    per_replica = service.spec.routing.max_in_flight
+    per_replica = service.spec.routing.max_in_flight or learned.sequences
     if per_replica is None:
-        if cost is None:
+        if learned.cost is None:
             return None
-        per_replica = in_flight_per_replica(cost, service.spec.slo.whole_answer.seconds)
+        per_replica = in_flight_per_replica(learned.cost, service.spec.slo.whole_answer.seconds)
     return per_replica * max(1, replicas)
 
 

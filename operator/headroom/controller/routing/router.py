@@ -369,7 +369,7 @@ class RoutingLoop:
                 hosts[route.key] = [Endpoint(address, routed.port) for address in listening]
                 continue
             hosts[route.key] = route_builder.endpoints(service, pods)
-            most = route_builder.in_flight(service, learned.cost, len(pods))
+            most = route_builder.in_flight(service, learned, len(pods))
             if most is not None:
                 bounds[route.key] = most + activators.held(route.key)
             at_least = route_builder.busy(learned.cost, len(pods))

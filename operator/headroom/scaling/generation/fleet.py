@@ -17,6 +17,10 @@ from headroom.scaling.token_values import Binding
 
 _ROUNDING = 1e-9
 LARGEST_DEPTH = 4096
+LEAST_IN_FLIGHT = 2
+BY_CHANCE = 0.999
+WAITING_SHARE = 0.5
+"""Of the time to first token, in which a queue that the gateway admits is worked off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +102,21 @@ class GeneratingFleet:
 
     def _carried_rps(self, target_s: float, replicas: int) -> float:
         return replicas * self.capacity_rps(target_s, max(1, replicas)) * (1.0 + _ROUNDING)
+
+    def most_in_flight(self, replicas: int) -> int:
+        """Return how many requests may be in flight at one replica, so that all are in time.
+
+        As many as are there by chance at the highest rate that it carries, at most those that fit,
+        and what begins within a share of the time to first token.
+        """
+        replica, rate_rps = self.capacity.replica, self.capacity_rps(self.target_s, replicas)
+        occupancy = occupancy_of(replica.work, rate_rps)
+        if occupancy is None:
+            return LARGEST_DEPTH
+        first = replica.targets.first_token
+        inside = min(occupancy.sequences(BY_CHANCE), self.cost.concurrency)
+        waits_s = WAITING_SHARE * (first.seconds if first is not None else self.target_s)
+        return max(LEAST_IN_FLIGHT, math.ceil(inside + waits_s * rate_rps))
 
     def binds(self, replicas: int) -> str:
         """Return what bounds the rate per replica, as text."""

@@ -39,7 +39,7 @@ class Rates:
     @cached_property
     def most_rps(self) -> float:
         """The rate at which memory or seats are full on average."""
-        return min(self.full_rps, self._memory_rps, self._seats_rps)
+        return min(self.full_rps, self.memory_rps, self.seats_rps)
 
     @property
     def saturated_rps(self) -> float:
@@ -47,7 +47,8 @@ class Rates:
         return SATURATED_SHARE * self.most_rps
 
     @property
-    def _memory_rps(self) -> float:
+    def memory_rps(self) -> float:
+        """The rate at which memory is full on average; inf without a limit."""
         tokens = self.limits.kv_tokens
         if tokens is None:
             return math.inf
@@ -55,7 +56,8 @@ class Rates:
         return tokens / max(context + tokens * self.work.request_s, _LEAST_S)
 
     @property
-    def _seats_rps(self) -> float:
+    def seats_rps(self) -> float:
+        """The rate at which seats are full on average; inf without a limit."""
         seats = self.limits.sequences
         if seats is None:
             return math.inf

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from headroom.scaling.generation.first_token import first_token_s
 from headroom.scaling.generation.occupancy import Occupancy, occupancy_of
-from headroom.scaling.generation.rates import Rates
+from headroom.scaling.generation.rates import SATURATED_SHARE, Rates
 from headroom.scaling.generation.seats import seat_wait_s
 from headroom.scaling.generation.work import Work
 from headroom.scaling.latency.load_curve import execution_percentile
@@ -72,12 +72,13 @@ class GeneratingReplica:
         if binding is Binding.MEMORY and self.limits.kv_tokens is not None:
             used = self.memory_tokens(occupancy, replicas)
             used /= self.memory_share * self.limits.kv_tokens
-            return max(used, arrival_rps / self.rates.saturated_rps)
+            return max(used, arrival_rps / (SATURATED_SHARE * self.rates.memory_rps))
         if binding is Binding.SEATS and self.limits.sequences is not None:
             first = self.targets.first_token or self.targets.latency
             percentile = first.percentile if first is not None else WAITING_PERCENTILE
             wait_s = seat_wait_s(occupancy, self.limits.sequences, percentile)
-            return wait_s / (first.seconds if first is not None else LONGEST_WAIT_S)
+            waited = wait_s / (first.seconds if first is not None else LONGEST_WAIT_S)
+            return max(waited, arrival_rps / (SATURATED_SHARE * self.rates.seats_rps))
         return 0.0
 
     def memory_tokens(self, occupancy: Occupancy, replicas: int = 1) -> float:

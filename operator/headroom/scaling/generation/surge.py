@@ -61,6 +61,8 @@ class Surge:
     """Requests that may be in flight at one within its promises."""
     target_s: float
     """What an answer may wait for its start."""
+    rejected: bool = False
+    """Whether a gateway rejects what would wait longer: then no queue is left to work off."""
 
     @cached_property
     def queue(self) -> float:
@@ -98,6 +100,8 @@ class Surge:
         """Return the replicas, where each carries so much; 0 while no queue is to come."""
         if self.queue < 1.0 or capacity_rps <= 0.0:
             return 0
+        if self.rejected:
+            return math.ceil(self.arrival_rps / capacity_rps - _ROUNDING)
         drained = (self.arrival_rps + self.queue / self.drain_s) / capacity_rps
         if sees_load:
             drained = min(drained, self.behind + self.arrival_rps / capacity_rps)

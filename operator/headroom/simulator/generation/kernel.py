@@ -69,9 +69,21 @@ def _route(p: TokenState, request: int) -> int:
 
 
 @compiled
+def _full(p: TokenState) -> bool:
+    """Whether as many requests are in flight as the gateway admits, like Envoy per cluster."""
+    ready, inside = p.whole[Whole.READY], 0
+    for index in range(ready):
+        inside += p.rows[p.routable[index], Row.IN_FLIGHT]
+    return inside >= ready * p.whole[Whole.MOST_IN_FLIGHT]
+
+
+@compiled
 def _arrive(p: TokenState, request: int, now_s: float) -> None:
     if p.whole[Whole.READY] == 0:
         p.whole[Whole.FAILED] += 1
+        return
+    if p.whole[Whole.MOST_IN_FLIGHT] > 0 and _full(p):
+        p.whole[Whole.REJECTED] += 1
         return
     row = _route(p, request)
     p.requests[request, Ask.PLACE] = row

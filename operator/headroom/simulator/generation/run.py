@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headroom.scaling.values import PodState
+from headroom.scaling.values import GatewayRejections, PodState
 from headroom.simulator.autoscaler import Autoscaler, View
 from headroom.simulator.generation import kernel, observing
 from headroom.simulator.generation.fleet import TokenFleet
@@ -107,12 +107,16 @@ class _Run:
             replicas=fleet.desired,
             pods=tuple(one.as_pod() for one in fleet.replicas),
             metrics=_EMPTY_METRICS,
+            rejected=GatewayRejections(
+                time_s=now_s, requests=float(self.plant.whole[Whole.REJECTED])
+            ),
             samples=tuple(
                 observing.pod_sample(self.plant, service, one.uid, one.row, now_s)
                 for one in fleet.ready()
             ),
         )
         wish = self.autoscaler.evaluate(view)
+        self.plant.whole[Whole.MOST_IN_FLIGHT] = wish.most_in_flight or 0
         count = max(service.min_replicas, min(service.max_replicas, wish.replicas))
         if count != fleet.desired:
             self.moves.append(

@@ -50,6 +50,9 @@ class Whole(IntEnum):
     FAILED = 12
     """Arrivals while no replica was ready."""
     TURN = 13
+    MOST_IN_FLIGHT = 14
+    """Per ready replica: more are rejected; 0 without a bound."""
+    REJECTED = 15
 
 
 class Cost(IntEnum):

@@ -27,6 +27,8 @@ class TokenHeadroom(TokenPeer):
     kind: ClassVar[str] = "headroom"
 
     period_s: float = 2.0
+    bounded: float = 1.0
+    """Whether Headroom's gateway is in front, which rejects overload."""
     state: State = field(default_factory=State.initial, init=False, repr=False)
     decided: Policy = field(init=False, repr=False)
 
@@ -38,10 +40,18 @@ class TokenHeadroom(TokenPeer):
     def evaluate(self, view: View) -> ScaleRequest:
         """Return the decision of `decide`."""
         observation = Observation(
-            now_s=view.now_s, current=view.replicas, pods=view.pods, samples=view.samples
+            now_s=view.now_s,
+            current=view.replicas,
+            pods=view.pods,
+            samples=view.samples,
+            rejected_at_gateway=view.rejected if self.bounded else None,
         )
         decided = decide(self.decided, self.state, observation)
         decision, self.state = apply_post_rules(self.decided, self.state, decided)
+        generation = decision.generation
         return ScaleRequest(
-            replicas=decision.replicas, reason=decision.reason.value, message=decision.message
+            replicas=decision.replicas,
+            reason=decision.reason.value,
+            message=decision.message,
+            most_in_flight=generation.most_in_flight if self.bounded and generation else None,
         )
