@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes_scaling import policy
+from fakes_scaling import policy, sample
+from headroom.scaling import LatencyCounts, Observation, Pod, PodState
 from headroom.scaling.evidence import with_risk
 from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes, one_alone_is_late
 from headroom.scaling.promise.margin import LARGEST, Margin
 from headroom.scaling.promise.risk import Risk
 from headroom.scaling.state import State
-from headroom.scaling.windows.sliding_windows import REJECTED
+from headroom.scaling.values import GatewayRejections
+from headroom.scaling.windows.sliding_windows import Windows
 
 ALLOWED = 0.05
 TICK_S = 2.0
@@ -132,25 +137,45 @@ def test_service_at_the_highest_risk_keeps_replicas_for_rarer_peaks_than_it_adds
     assert usual.tuning.kept_share < tuning.expected_share < tuning.kept_share < 1.0
 
 
+def windows_of(ended: list[float], late: list[float], missed: float = 0.0) -> Windows:
+    """Return what replicas have answered in 2 s, and what a gateway has rejected."""
+
+    def seen(time_s: float, share: float) -> Observation:
+        return Observation(
+            now_s=time_s,
+            current=len(ended),
+            pods=tuple(Pod(uid=f"pod-{n}", state=PodState.READY, created_s=0.0) for n in range(9)),
+            samples=tuple(
+                replace(
+                    sample(f"pod-{n}", time_s, share * count),
+                    latency=LatencyCounts(
+                        bounds_s=(1.0, math.inf), counts=(share * (count - slow), share * count)
+                    ),
+                )
+                for n, (count, slow) in enumerate(zip(ended, late, strict=True))
+            ),
+            rejected_at_gateway=GatewayRejections(time_s=time_s, requests=share * missed),
+        )
+
+    return Windows().absorb(seen(100.0, 0.0)).absorb(seen(102.0, 1.0))
+
+
 @pytest.mark.parametrize(
-    ("late", "alone"),
+    ("late", "missed", "alone"),
     [
-        ([101.0, 0.0, 0.0], True),
-        ([101.0, 20.0, 19.0], True),
-        ([101.0, 20.0, 21.0], False),  # more than 5 % of the others
-        ([100.0, 0.0, 0.0], False),  # a burst that met one replica
-        ([200.0, 200.0, 0.0], False),
+        ([101.0, 0.0, 0.0], 0.0, True),
+        ([101.0, 20.0, 19.0], 0.0, True),
+        ([101.0, 20.0, 21.0], 0.0, False),  # more than 5 % of the others
+        ([100.0, 0.0, 0.0], 0.0, False),  # a burst that met one replica
+        ([200.0, 200.0, 0.0], 0.0, False),
+        ([101.0, 0.0, 0.0], 500.0, False),  # rejected by no replica
+        ([0.0, 0.0, 0.0], 500.0, False),
+        ([400.0], 0.0, False),
+        ([], 0.0, False),
     ],
 )
 def test_late_replica_is_alone_while_the_others_keep_the_promise(
-    late: list[float], alone: bool
+    late: list[float], missed: float, alone: bool
 ) -> None:
-    outcomes = {f"pod-{n}": Outcomes(ended=400.0, late=one) for n, one in enumerate(late)}
-    assert one_alone_is_late(outcomes, ALLOWED) is alone
-    outcomes[REJECTED] = Outcomes(ended=500.0, late=500.0)
-    assert not one_alone_is_late(outcomes, ALLOWED)
-
-
-def test_only_replica_is_not_alone_late() -> None:
-    assert not one_alone_is_late({"pod-0": Outcomes(ended=400.0, late=400.0)}, ALLOWED)
-    assert not one_alone_is_late({}, ALLOWED)
+    windows = windows_of([400.0] * len(late), late, missed)
+    assert one_alone_is_late(windows, 1.0, 30.0, ALLOWED) is alone

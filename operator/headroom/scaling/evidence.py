@@ -245,8 +245,8 @@ def learn_from_outcomes(
     if outcomes is None:
         outcomes = Outcomes.of(state.windows, target_s)
         if outcomes.late > allowed * outcomes.ended:
-            each = Outcomes.by_replica(state.windows, target_s, policy.stable_window_s)
-            disturbed |= one_alone_is_late(each, allowed)
+            window_s = policy.stable_window_s
+            disturbed |= one_alone_is_late(state.windows, target_s, window_s, allowed)
     since_s = None
     if not disturbed:
         since_s = _steady_since_s(state, signals, estimate, counts, results, now_s)

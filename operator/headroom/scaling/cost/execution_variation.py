@@ -32,6 +32,7 @@ CONTRADICTED, FEWEST_OF_OTHERS = 9.0, 5.0
 """Chance makes the mean square of ten differences so many times that of ten others in one of a
 thousand services; the others must have as many differences to say so."""
 _NONE = (0.0, 0.0)
+_MOST_SQUARE = MOST_CV**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +77,11 @@ class ExecutionVariation:
             _, fewer, other, other_s = before
             ratio = mean_s / (fixed_s + per_item_s * size)
             ratio -= other_s / (fixed_s + per_item_s * other)
-            if replica in factors:
+            if factors and replica in factors:
                 ratio /= factors[replica]
-            square = min(MOST_CV**2, ratio * ratio * batches * fewer / (batches + fewer))
+            square = ratio * ratio * batches * fewer / (batches + fewer)
+            if square > _MOST_SQUARE:
+                square = _MOST_SQUARE
             squares += square
             differences += 1.0
             earlier, compared = own.get(replica, _NONE)

@@ -8,13 +8,11 @@ a steady load with enough replicas say that the service's bursts need more than 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 from headroom.scaling.tuning import HOUR_S
-from headroom.scaling.windows.counter_series import LATENCY, MISSED, Vector
-from headroom.scaling.windows.histogram import attainment
+from headroom.scaling.windows.counter_series import LATENCY, MISSED
+from headroom.scaling.windows.histogram import answered_within, attainment
 from headroom.scaling.windows.sliding_windows import REJECTED, Windows
 
 _LEAST_REQUESTS = 60.0
@@ -35,40 +33,30 @@ class Outcomes:
         added = windows.series.added.sum(axis=0)
         if not len(windows.bounds_s) or not len(added):
             return cls(ended=0.0, late=0.0)
-        return cls._of(windows.bounds_s, added, target_s)
-
-    @classmethod
-    def by_replica(cls, windows: Windows, target_s: float, window_s: float) -> dict[str, Self]:
-        """Return the outcomes of each replica in the window; none without a histogram."""
-        if not len(windows.bounds_s):
-            return {}
-        counted = windows.series.newest - windows.series.at(windows.ends_s - window_s)
-        return {
-            replica: cls._of(windows.bounds_s, one, target_s)
-            for replica, one in zip(windows.series.columns, counted, strict=True)
-        }
-
-    @classmethod
-    def _of(cls, bounds_s: Sequence[float], counted: Vector, target_s: float) -> Self:
-        latency, missed = counted[LATENCY:], float(counted[MISSED])
-        share = attainment(bounds_s, latency, missed, target_s)
+        latency, missed = added[LATENCY:], float(added[MISSED])
+        share = attainment(windows.bounds_s, latency, missed, target_s)
         ended = max(0.0, float(latency[-1]) + missed)
         late = 0.0 if share is None else (1.0 - share) * ended
         return cls(ended=ended, late=min(ended, max(0.0, late)))  # whatever a page says
 
 
-def one_alone_is_late(outcomes: Mapping[str, Outcomes], allowed: float) -> bool:
+def one_alone_is_late(windows: Windows, target_s: float, window_s: float, allowed: float) -> bool:
     """Whether many requests of one replica miss, and few enough of all others together.
 
     More replicas would not help it. Worked: of three with 400 requests each one misses 200, the
     others 30: 50 %, and 3.75 % where 5 % may miss.
     """
-    uid = max(outcomes, key=lambda one: outcomes[one].late, default=REJECTED)
-    if uid == REJECTED or outcomes[uid].late <= _MANY_OF_ONE * outcomes[uid].ended:
+    columns, bounds_s = windows.series.columns, windows.bounds_s
+    if len(columns) < 2 or not len(bounds_s):
         return False
-    others = [one for other, one in outcomes.items() if other != uid]
-    ended = sum(one.ended for one in others)
-    return ended > 0.0 and sum(one.late for one in others) <= allowed * ended
+    counted = windows.series.newest - windows.series.at(windows.ends_s - window_s)
+    ended = counted[:, -1] + counted[:, MISSED]
+    late = (ended - answered_within(bounds_s, counted[:, LATENCY:], target_s)).clip(0.0, ended)
+    worst = int(late.argmax())
+    if worst == columns.get(REJECTED) or late[worst] <= _MANY_OF_ONE * ended[worst]:
+        return False
+    others = float(ended.sum() - ended[worst])
+    return others > 0.0 and float(late.sum() - late[worst]) <= allowed * others
 
 
 _MANY_OF_ONE = 0.25

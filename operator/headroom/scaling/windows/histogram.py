@@ -51,13 +51,19 @@ def attainment(
     """Return the share of all requests answered within `target_s`; None without requests."""
     answered = float(counts[-1]) if len(counts) else 0.0
     total = answered + missed
-    if total <= 0:
-        return None
+    return float(answered_within(bounds_s, counts, target_s)) / total if total > 0 else None
+
+
+def answered_within(bounds_s: Sequence[float], counts: Counts, target_s: float) -> Counts:
+    """Return the requests answered within `target_s`, of one histogram or of each of several.
+
+    The bounds must not be empty.
+    """
     index = bisect_left(bounds_s, target_s)
+    below: Counts = counts[..., index - 1] if index else np.zeros(counts.shape[:-1])
     if math.isinf(bounds_s[index]):
-        within = float(counts[index - 1]) if index else 0.0
-        return within / total
+        return below
     lower = bounds_s[index - 1] if index else 0.0
-    below = float(counts[index - 1]) if index else 0.0
     part = (target_s - lower) / (bounds_s[index] - lower)
-    return (below + part * (float(counts[index]) - below)) / total
+    within: Counts = below + part * (counts[..., index] - below)
+    return within
