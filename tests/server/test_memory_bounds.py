@@ -23,6 +23,7 @@ CLIENTS = 100
     [
         ("sample", ("v1 lists", "v2 objects", "head", "pipeline", "unread pages")),
         ("sample", ("gRPC fields", "gRPC filler")),
+        ("sample", ("gRPC stream parts", "gRPC stream answers")),
         ("images", ("v1 numbers", "v2 binary", "unfinished", "chunks")),
         ("images", ("v2 keys", "v2 empty keys")),
     ],

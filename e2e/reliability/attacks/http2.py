@@ -11,10 +11,13 @@ from enum import IntEnum
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 METHOD = b"/inference.GRPCInferenceService/ModelInfer"
+STREAMED = b"/inference.GRPCInferenceService/ModelStreamInfer"
 FRAME_BYTES = 16_384
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 WIDEST_WINDOW = (1 << 31) - 1 - 65_535
 MAX_MESSAGE_BYTES = 8 << 20
+ECHOED_BYTES = 50_000
+"""An identifier, which the answer repeats: more than what an answer of the sample takes."""
 
 
 class Kind(IntEnum):
@@ -34,6 +37,9 @@ class Calls:
     """The calls of one connection."""
 
     message: bytes
+    method: bytes = METHOD
+    messages: int = 1
+    """Of a call; a call of several stays open for more."""
     declared_bytes: int | None = None
     """Of the message; more than it has leaves the call unfinished."""
     streams: int = 1
@@ -48,12 +54,12 @@ def frame(kind: Kind, flags: int, stream: int, body: bytes = b"") -> bytes:
     )
 
 
-def headers() -> bytes:
+def headers(method: bytes) -> bytes:
     """Return the head of a call, uncompressed and without indexing."""
     fields = (
         (b":method", b"POST"),
         (b":scheme", b"http"),
-        (b":path", METHOD),
+        (b":path", method),
         (b":authority", b"x"),
         (b"content-type", b"application/grpc"),
         (b"te", b"trailers"),
@@ -84,8 +90,8 @@ class _Connection:
     ) -> None:
         self._reader, self._writer, self._calls = reader, writer, calls
         size = len(calls.message) if calls.declared_bytes is None else calls.declared_bytes
-        self._data = b"\x00" + struct.pack(">I", size) + calls.message
-        self._unfinished = size > len(calls.message)
+        self._data = (b"\x00" + struct.pack(">I", size) + calls.message) * calls.messages
+        self._unfinished = size > len(calls.message) or calls.messages > 1
         self._next = 1
         self._left: dict[int, int] = {}
         """Bytes sent of each open call."""
@@ -108,7 +114,7 @@ class _Connection:
     def _begin(self) -> None:
         stream, self._next = self._next, self._next + 2
         self._left[stream], self._room[stream] = 0, self._initial
-        self._writer.write(frame(Kind.HEADERS, END_HEADERS, stream, headers()))
+        self._writer.write(frame(Kind.HEADERS, END_HEADERS, stream, headers(self._calls.method)))
 
     async def _send(self) -> None:
         for stream, begun in list(self._left.items()):
@@ -195,6 +201,16 @@ PAYLOADS: dict[str, Callable[[int, int], Calls]] = {
     ),
     "gRPC streams": lambda _, __: Calls(
         message=_filler(60_000), declared_bytes=MAX_MESSAGE_BYTES, streams=90
+    ),
+    "gRPC stream parts": lambda _, __: Calls(
+        method=STREAMED, message=_filler(7 << 20), declared_bytes=MAX_MESSAGE_BYTES, streams=4
+    ),
+    "gRPC stream answers": lambda n, _: Calls(
+        method=STREAMED,
+        message=request(n, 1, raw=True) + field(3, b"i" * ECHOED_BYTES),
+        messages=100,
+        streams=4,
+        window=0,
     ),
     "gRPC unread": lambda n, items: Calls(
         message=request(n, items, raw=True), streams=20, window=0

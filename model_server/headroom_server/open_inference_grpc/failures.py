@@ -6,6 +6,7 @@ import grpc
 
 from headroom_server.errors import RefusedError, RequestError
 from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS
 
 CODES = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
@@ -24,10 +25,13 @@ CODES = {
 
 
 def failure(model: str, identifier: str, error: RequestError) -> bytes:
-    """Return the message that tells a request's error; the stream goes on."""
+    """Return the message that tells a request's error; the stream goes on.
+
+    Names that are too long are cut: an answer must not be as large as what it refuses.
+    """
     response = pb.ModelStreamInferResponse(error_message=error.message)
-    response.infer_response.model_name = model
-    response.infer_response.id = identifier
+    response.infer_response.model_name = model[:MAX_ID_CHARACTERS]
+    response.infer_response.id = identifier[:MAX_ID_CHARACTERS]
     parameters = response.infer_response.parameters
     parameters["status"].string_param = CODES[error.status].name
     parameters["triton_final_response"].bool_param = True

@@ -18,6 +18,7 @@ from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.calls import Calls
 from headroom_server.open_inference_grpc.failures import failure
 from headroom_server.open_inference_grpc.stream_writer import StreamWriter
+from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS
 from headroom_server.tracing.current import TRACE
 from headroom_server.web.parsing_turns import ParsingTurns
 from headroom_server.web.receiving import Receipt, Shares
@@ -159,7 +160,8 @@ class Stream:
         except Exception as error:  # noqa: BLE001 - logged if it is not the client's
             failed = failure(request.model_name, request.id, self._calls.refused(error))
         before = next(reversed(self._tasks), None) if self._service.ordered else None
-        one = self._one(request.model_name, request.id, serving, failed, before)
+        names = request.model_name[:MAX_ID_CHARACTERS], request.id[:MAX_ID_CHARACTERS]
+        one = self._one(*names, serving, failed, before)
         task = self._loop.create_task(one, context=current)
         self.idle_since_s = None
         self._tasks[task] = None
