@@ -34,3 +34,9 @@ async def test_server_survives_attacks_at_the_limit_of_the_sample(
     found = await server.survive(server.MODELS[model], attacks, 2.0, CLIENTS)
     assert found.kills == 0
     assert found.peak_bytes < server.sample()[1]
+
+
+async def test_refused_bodies_are_not_kept_until_the_garbage_collector_runs() -> None:
+    found = await server.survive(server.MODELS["images"], ("v1 spaces",), 6.0, 2 * CLIENTS)
+    assert found.kills == 0
+    assert found.peak_bytes < 0.75 * server.sample()[1]

@@ -19,6 +19,7 @@ from headroom_server.openai_api.endpoints import Call, Endpoint, endpoint_of
 from headroom_server.openai_api.prompt_encoder import SHORT_BODY_BYTES
 from headroom_server.openai_api.prompts import constrained
 from headroom_server.openai_api.service import Accepted, GenerationService
+from headroom_server.released_errors import release
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.direct import Exchange, Respond
@@ -128,5 +129,6 @@ class DirectGeneration:
         if isinstance(error, InvalidRequestError) and not error.blamed:
             self._service.generator.ledger.reject(error.reason)
         answer = self._error_answer(error)
+        release(error)
         head = head_of(answer.status_code, answer.raw_headers)
         respond(exchange, head, bytes(answer.body), self._closing.due(connection))

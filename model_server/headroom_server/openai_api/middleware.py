@@ -13,6 +13,7 @@ from headroom_server.errors import InvalidRequestError, RefusedError, RequestErr
 from headroom_server.openai_api.endpoints import endpoint_of
 from headroom_server.openai_api.errors import ErrorFields, fields_of
 from headroom_server.openai_api.service import GenerationService
+from headroom_server.released_errors import release
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.failures import failure_of
 
@@ -55,6 +56,7 @@ class GenerationMiddleware:
         if isinstance(error, InvalidRequestError) and not error.blamed:
             self._service.generator.ledger.reject(error.reason)
         answer = error_response(error)
+        release(error)
         if self._closing.due(connection_of(scope)) or any(
             name == b"expect" for name, _ in scope["headers"]
         ):

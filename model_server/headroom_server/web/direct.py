@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from headroom_server.connection import Connection, Headers
 from headroom_server.device.execution import Outputs
 from headroom_server.errors import InvalidRequestError, RequestError
+from headroom_server.released_errors import release
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.inference import Inference, ParsedRequest, Target, head_of
 from headroom_server.web.known_heads import Head
@@ -171,5 +172,6 @@ class Direct:
         error: Exception,
     ) -> None:
         answer, last = self._error_answer(error), self._closing.due(connection)
+        release(error)
         head = head_of(answer.status_code, answer.raw_headers)
         respond(exchange, head, bytes(answer.body), last)

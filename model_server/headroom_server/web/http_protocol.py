@@ -106,6 +106,7 @@ class BoundedProtocol(HttpToolsProtocol):
         client = self.client[0] if self.client else ""
         self._connection = Connection(self.loop.time() + age_s, client)
         self._receipt = Receipt(self._options.receiving, client)
+        self._read = Receipt(self._options.receiving, client)
         self._connection.answer = self._answer
         self._connection.stream = self._stream
         self.app_state = {**self.app_state, STATE_KEY: self._connection}
@@ -126,10 +127,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True  # uvicorn marks the last request, which may wait
             self._running.message_event.set()
+        _drop_body(self._running)
+        _drop_body(self.cycle)
         self._idle_timer.cancel()
         self._stop_receive_timer()
         self._count_unsent(0)
         self._receipt.close()
+        self._read.close()
         self._options.connections.give_back(self._connection.client, 1)
         if self._streaming is not None:
             self._streaming.lost()
@@ -162,6 +166,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._deferred and reads.free:
             reads.parse(partial(self._parse, data))
             return
+        try:
+            self._read.grow(len(data))
+        except QueueFullError as error:
+            self._reject(429, error.message)
+            return
         if not self._deferred:
             reads.later(self._connection.client, self._parse_deferred)
         self._deferred.append(data)
@@ -170,7 +179,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def _parse_deferred(self) -> None:
         if not self._deferred:
             return  # the connection was lost
-        self._parse(self._deferred.popleft())
+        data = self._deferred.popleft()
+        self._read.shrink(len(data))
+        self._parse(data)
         if self._deferred:
             self._options.reads.later(self._connection.client, self._parse_deferred)
         elif not (self.flow.read_paused or self.transport.is_closing()):
@@ -251,6 +262,7 @@ class BoundedProtocol(HttpToolsProtocol):
         # like uvicorn's, but with one idle timer per connection instead of one per response
         more = bool(self.pipeline)
         self.server_state.total_requests += 1
+        _drop_body(self._running)
         if not self.transport.is_closing():
             self._idle_since_s = self.loop.time()
             self.flow.resume_reading()
@@ -432,3 +444,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if begun:  # the application waits for a body that is never completed
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+
+
+def _drop_body(cycle: RequestResponseCycle | Exchange[Any] | None) -> None:
+    # a refused request leaves what had arrived to its cycle, and that to the garbage collector
+    if cycle is not None:
+        cycle.body = b""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headroom_server.connection import connection_of
+from headroom_server.released_errors import release
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.inference import Inference
 
@@ -69,6 +70,7 @@ class InferenceMiddleware:
 
     async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
         answer = self._error_answer(error)
+        release(error)
         # Without "100 Continue" the body may or may not follow, so the next request on this
         # connection could not be recognized.
         if self._closes(scope) or any(name == b"expect" for name, _ in scope["headers"]):

@@ -25,8 +25,9 @@ class Shares:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.held = self.peak = 0
-        """Now, and the most since the peak was set."""
+        self.held = 0
+        self.returned = 0
+        """The sum of what was given back since this was last set to zero."""
         self.freed: Callable[[], None] | None = None
         """Called when something was given back."""
         self._by_client: dict[str, int] = {}
@@ -38,13 +39,12 @@ class Shares:
     def take(self, client: str, size: int) -> None:
         """Count bytes, or a connection."""
         self.held += size
-        if self.held > self.peak:
-            self.peak = self.held
         self._by_client[client] = self._by_client.get(client, 0) + size
 
     def give_back(self, client: str, size: int) -> None:
         """Count them no longer."""
         self.held -= size
+        self.returned += size
         left = self._by_client[client] - size
         if left:
             self._by_client[client] = left
@@ -87,8 +87,12 @@ class Receipt:
         self._receiving.take(self._client, size)
         self._size += size
 
+    def shrink(self, size: int) -> None:
+        """Give some of the counted bytes back."""
+        self._receiving.give_back(self._client, size)
+        self._size -= size
+
     def close(self) -> None:
         """Give everything back."""
         if self._size:
-            self._receiving.give_back(self._client, self._size)
-            self._size = 0
+            self.shrink(self._size)
