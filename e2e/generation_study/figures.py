@@ -10,6 +10,7 @@ from generation_study.records import Record
 from generation_study.settings import HEADROOM, PEERS, Setting
 from headroom.simulator.generation.outcome import TokenScore
 
+MIX = "mix-"
 Runs = Mapping[tuple[Cell, Setting], Record]
 
 
@@ -82,6 +83,18 @@ def figures(found: Iterable[CellResult], runs: Runs) -> list[Figure]:
     out: list[Figure] = []
     if feasible:
         out.extend(_over(feasible, runs))
+    mixes = [one for one in cells if one.cell.workload.startswith(MIX)]
+    if mixes:
+        longest = max(mixes, key=lambda one: one.headroom.longest_broken_s / one.cell.start_s)
+        broken_s, start_s = longest.headroom.longest_broken_s, longest.cell.start_s
+        out.append(
+            _figure(
+                "8 prompts double: longest time broken",
+                "at most two start-ups",
+                f"{broken_s:g} s at starts of {start_s:g} s",
+                broken_s <= 2 * start_s,
+            )
+        )
     published = [one for one in found if one.cell.workload == LLMD]
     for one in published:
         score = one.headroom

@@ -12,7 +12,9 @@ from generation_study import causes, cells, figures, looks, records, settings
 from generation_study.cells import Cell
 from generation_study.records import Record
 from generation_study.settings import HEADROOM, Setting
+from headroom.simulator.generation.autoscalers.catalogue import autoscaler
 from headroom.simulator.generation.outcome import TokenScore
+from headroom.simulator.generation.run import simulate_tokens
 
 SCORE = TokenScore(
     requests=100,
@@ -140,3 +142,30 @@ def test_single_setting_must_keep_as_many_cells_to_count() -> None:
 def test_look_at_judge_without_a_reason_is_refused() -> None:
     with pytest.raises(ValueError, match="--why"):
         looks.record(10, " ")
+
+
+@pytest.mark.parametrize(("broken_s", "holds"), [(180.0, True), (240.0, False)])
+def test_change_of_mix_breaks_the_promise_for_two_starts_at_most(
+    broken_s: float, holds: bool
+) -> None:
+    score = replace(SCORE, longest_broken_s=broken_s)
+    cell = cells.mixes("develop")[0]
+    runs = {(cell, HEADROOM): Record(cell=cell, setting=HEADROOM, score=score)}
+
+    found = {one.name[0]: one for one in figures.figures(figures.results(runs), runs)}
+
+    assert found["8"].holds is holds
+
+
+def test_doubled_prompts_break_the_promise_for_two_starts_at_most() -> None:
+    """The first twenty minutes after the change, of the mix with the fewest requests."""
+    cell = next(one for one in cells.mixes("develop") if one.engine == "qwen3-8b-l40s")
+    requests = cells.requests_of(cell)
+    around = np.abs(requests.arrival_s - requests.duration_s / 2) < 1200.0
+    chosen = requests.taken(around)
+    chosen = replace(chosen, arrival_s=chosen.arrival_s - chosen.arrival_s[0])
+
+    outcome = simulate_tokens(cells.begun(cell), chosen, autoscaler(HEADROOM.kind), 1)
+
+    assert outcome.score.longest_broken_s <= 2 * cell.start_s
+    assert max(move.after for move in outcome.moves) > (cells.begun(cell).initial_replicas or 0)
