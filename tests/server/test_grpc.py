@@ -392,9 +392,9 @@ async def test_grpc_stream_answers_in_order_and_a_bad_request_by_its_error(
 async def test_grpc_stream_repeats_no_name_that_is_too_long(calls: StartCalls) -> None:
     one = await calls()
     async with streams_of(models_handler(Models.of(one.world.runner))) as client:
-        long = raw((1, 2), id="i" * 50_000, model_name="m" * 50_000)
+        long = raw((1, 2), id="i" * 1500, model_name="m" * 1500)
         (found,) = await client.exchange(long)
-    assert found.ByteSize() < 4096
+    assert found.infer_response.model_name == "m" * 1024
     assert found.infer_response.id == "i" * 1024
 
 
