@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -135,7 +136,10 @@ def test_forecast_while_nothing_arrives_is_what_followed_such_times() -> None:
     assert rate_after(cautious, 0.0) == pytest.approx(20.0)
 
 
-def test_forecast_of_a_returning_load_is_no_higher_than_the_hour_has_been() -> None:
+@pytest.mark.parametrize("record_ratio", [1.0, 1.5])
+def test_forecast_of_a_returning_load_is_bounded_by_what_the_hour_has_been(
+    record_ratio: float,
+) -> None:
     """Its window is nearly empty at first: one request in 30 s, and 8/s half a minute later."""
     cycle_s, ramp_s = 240.0, 30.0
 
@@ -143,10 +147,12 @@ def test_forecast_of_a_returning_load_is_no_higher_than_the_hour_has_been() -> N
         into_s = now_s % cycle_s - 120.0
         return 8.0 * min(1.0, max(0.0, into_s / ramp_s))
 
-    found = expected(history(returning, 2760.0), 2762.0, 0.5)
-    highest_rps = 8.0 + error_rps(8.0, 30.0)
-    assert found.later.for_ceiling_rps == pytest.approx(highest_rps)
-    assert found.most.for_latency_rps == pytest.approx(highest_rps)
+    tuning = replace(POLICY.tuning, record_ratio=record_ratio)
+    forecast = Forecast(analogs=history(returning, 2760.0))
+    found = forecast.expected(replace(POLICY, tuning=tuning), 2762.0, 0.5, None, START_S)
+    most_rps = record_ratio * (8.0 + error_rps(8.0, 30.0))
+    assert found.later.for_ceiling_rps == pytest.approx(most_rps)
+    assert found.most.for_latency_rps == pytest.approx(most_rps)
 
 
 def test_few_requests_are_alike_and_quiet_rates_are_not_busy() -> None:

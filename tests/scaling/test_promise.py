@@ -135,6 +135,7 @@ def test_service_at_the_highest_risk_keeps_replicas_for_rarer_peaks_than_it_adds
     assert with_risk(usual, State()) is usual
     tuning = with_risk(usual, State(risk=Risk(level=1.0))).tuning
     assert usual.tuning.kept_share < tuning.expected_share < tuning.kept_share < 1.0
+    assert tuning.record_ratio == 2.0 * usual.tuning.record_ratio
 
 
 def windows_of(ended: list[float], late: list[float], missed: float = 0.0) -> Windows:

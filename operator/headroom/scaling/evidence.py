@@ -210,6 +210,7 @@ def with_risk(policy: Policy, state: State) -> Policy:
             tuning,
             expected_share=risk.between(tuning.expected_share, ADDED_AT_MOST),
             kept_share=risk.between(tuning.kept_share, KEPT_AT_MOST),
+            record_ratio=risk.between(tuning.record_ratio, RECORD_AT_MOST),
         ),
     )
 
@@ -218,6 +219,10 @@ ADDED_AT_MOST, KEPT_AT_MOST = 0.92, 0.98
 """Quantiles of the forecast at the highest risk level. To keep a replica that runs is cheaper than
 to miss a peak shorter than its start, so rarer ones count. Worked: a peak of 2 minutes every 40 is
 in the next 4 minutes of one instant in ten."""
+
+RECORD_AT_MOST = 2.0
+"""A service whose promise breaks has surges that exceed all of the hour: the next one may be twice
+as high as they were."""
 
 
 def learn_from_outcomes(

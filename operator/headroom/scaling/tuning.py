@@ -63,6 +63,8 @@ class Tuning:
     kept_share: float = 0.5
     """Quantiles of the forecast up to which replicas are added (`expected_share`) and kept
     (`kept_share`)."""
+    record_ratio: float = 1.0
+    """Bound of analogs that more than double a rate, over the highest rate of the hour."""
     drain_s: float = 180.0
     """A queue above its bound must be worked off within this time, or a cold start if shorter."""
     correction_s: float = 300.0

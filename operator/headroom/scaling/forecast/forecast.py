@@ -111,14 +111,14 @@ class Forecast:
     ) -> Rates:
         past, rise = self.analogs.later, self._rise(then_s, stable)
         ratio = past.quantile(weights, tuning.expected_share, rise) if past else rise
-        return self._rates(ratio, rise, rate_rps, stable)
+        return self._rates(tuning, ratio, rise, rate_rps, stable)
 
     def _most(
         self, tuning: Tuning, then_s: float, rate_rps: float, stable: StableRate, weights: Vector
     ) -> Rates:
         past, rise = self.analogs.most, self._rise(then_s, stable)
         ratio = past.quantile(weights, tuning.kept_share, rise) if past else rise
-        return self._rates(max(1.0, ratio), rise, rate_rps, stable)
+        return self._rates(tuning, max(1.0, ratio), rise, rate_rps, stable)
 
     def _rise(self, then_s: float, stable: StableRate) -> float:
         """Return the rate then over the present one if no past instant was like the present."""
@@ -126,24 +126,18 @@ class Forecast:
             return 1.0
         return max(1.0, ratio_of(self.trend.expected_rps(then_s), stable.rate_rps))
 
-    def _rates(self, ratio: float, rise: float, rate_rps: float, stable: StableRate) -> Rates:
+    def _rates(
+        self, tuning: Tuning, ratio: float, rise: float, rate_rps: float, stable: StableRate
+    ) -> Rates:
         certain_rps = stable.rate_rps + stable.error_rps
+        most_rps = tuning.record_ratio * self.analogs.highest_rps
         return Rates(
-            for_ceiling_rps=self._after(ratio, rise, certain_rps),
-            for_latency_rps=self._after(ratio, rise, max(certain_rps, rate_rps)),
+            for_ceiling_rps=_after(ratio, rise, certain_rps, most_rps),
+            for_latency_rps=_after(ratio, rise, max(certain_rps, rate_rps), most_rps),
             occasion=f" as the rise of the last {self.trend.seen_s:g} s goes on"
             if self.trend and ratio == rise > 1
             else "",
         )
-
-    def _after(self, ratio: float, rise: float, rate_rps: float) -> float:
-        """Return what the ratio makes of a rate: more than twice as much only if it has been here.
-
-        While a load returns, its window is nearly empty. Its true rate is then known badly, and a
-        ratio of 40 of twice that rate would be a load that never was.
-        """
-        usual_rps = rate_after(min(ratio, max(rise, _DOUBLE)), rate_rps)
-        return max(usual_rps, min(rate_after(ratio, rate_rps), self.analogs.highest_rps))
 
     def _rest_of_burst(
         self,
@@ -160,6 +154,16 @@ class Forecast:
             burst, self.analogs.history, start_s + WINDOW_S, tuning.expected_share
         )
         return rate_rps + left * (burst_rps - rate_rps)
+
+
+def _after(ratio: float, rise: float, rate_rps: float, most_rps: float) -> float:
+    """Return what the ratio makes of a rate: more than twice as much only up to `most_rps`.
+
+    While a load returns, its window is nearly empty. Its true rate is then known badly, and a
+    ratio of 40 of twice that rate would be a load that never was.
+    """
+    usual_rps = rate_after(min(ratio, max(rise, _DOUBLE)), rate_rps)
+    return max(usual_rps, min(rate_after(ratio, rate_rps), most_rps))
 
 
 def _plain(rate_rps: float) -> Rates:
