@@ -67,8 +67,8 @@ EQUIVALENT: Sequence[Equivalent] = (
     ),
     Equivalent(
         "scaling/cost/cost_learning.py",
-        "zip(*self.bins.values(), strict=True)",
-        ("zip(*self.bins.values(), strict=False)",),
+        "zip(*bins.values(), strict=True)",
+        ("zip(*bins.values(), strict=False)",),
         "every bin holds as many sums as any other",
     ),
     Equivalent(

@@ -24,7 +24,7 @@ def uncollected() -> Iterator[None]:
 
 
 def alive(kind: type) -> list[Any]:
-    return [one for one in gc.get_objects() if isinstance(one, kind)]
+    return [one for one in gc.get_objects() if issubclass(type(one), kind)]
 
 
 class Body:
