@@ -34,9 +34,11 @@ def plan_decodes(state: SchedulerState) -> list[Chunk]:
     for sequence in state.decoding.values():
         tokens = sequence.tokens
         count = len(tokens)
-        if count > sequence.grown_tokens and not state.memory.grow(sequence, count):
-            short = [sequence] if short is None else [*short, sequence]
-            continue
+        if count > sequence.grown_tokens:  # a block is full
+            if not state.memory.grow(sequence, count):
+                short = [sequence] if short is None else [*short, sequence]
+                continue
+            state.charge_progress(sequence)
         drafts = sequence.proposed
         if drafts:
             sequence.proposed = ()

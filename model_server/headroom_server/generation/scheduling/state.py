@@ -121,6 +121,20 @@ class SchedulerState:
         self.count("cached_prompt_tokens", sequence.computed)
         insort(self.prefilling, sequence, key=order)
 
+    def charge_progress(self, sequence: LiveSequence) -> None:
+        """Charge what an answer has taken beyond what was expected when it started.
+
+        Otherwise a tenant whose long answers have all seats would count as served least until they
+        end, and another one would wait behind it for a seat that it does not give.
+        """
+        request = sequence.request
+        prompt_tokens = len(request.prompt) - sequence.cached_tokens
+        more = work_tokens(prompt_tokens, sequence.generated) - sequence.charged
+        if sequence.charged and more > 0.0:
+            self.shares.correct(request.tenant, more)
+            self.account_changed(request.tenant)
+            sequence.charged += more
+
     def begin_decode(self, sequence: LiveSequence) -> None:
         """Move a sequence whose prompt is computed; its first token is already appended."""
         self.prefilling.remove(sequence)

@@ -186,6 +186,17 @@ def test_tenant_without_a_seat_gets_one_of_the_tenant_that_has_most() -> None:
     assert all(len(world.stories[key].tokens) == 4000 for key in (*range(1, 17), 200))
 
 
+def test_tenant_with_short_answers_never_waits_for_the_end_of_long_ones() -> None:
+    """Long answers are charged as they grow: expected were 128 tokens, and each has 1500."""
+    world = World(limits=LIMITS._replace(max_sequences=8, context_tokens=2048))
+    world.arrive([request(key, 8, 1500, tenant="loud") for key in range(1, 41)])
+    quiet = [request(100 + at, 8, 8, tenant="quiet", arrived_s=0.25 * at) for at in range(1, 160)]
+    world.arrive(quiet)
+    world.run()
+    waited_s = [world.stories[one.key].first_token_s for one in quiet]
+    assert max(waited_s) < 30 * world.stories[1].per_token_s
+
+
 def test_tenants_with_a_seat_each_keep_them() -> None:
     world = World(limits=LIMITS._replace(max_sequences=4))
     world.arrive([request(key, 8, 400, tenant=f"t{key}") for key in range(1, 9)])
