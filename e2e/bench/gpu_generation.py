@@ -30,26 +30,42 @@ def measure(*, full: bool) -> Iterator[Figure]:
     device = torch.device("cuda" if full else "cpu")
     with tempfile.TemporaryDirectory(prefix="headroom-llama-") as folder:
         weights = make_model(Path(folder), size)
-        options = ExecutorOptions(
-            dtype=dtype, max_sequences=max(BATCHES), threads=1, kv_bytes=1 << 28
+        rate = _bytes_per_s(device, READ_BYTES if full else FEW_BYTES)
+        read_s = weights * (2 if full else 4) / rate
+        yield shown(
+            f"Llama of {weights / 1e6:.0f} M weights, {dtype}: reading them once",
+            f"{read_s * 1000:.2f} ms at {rate / 1e9:.0f} GB/s",
         )
-        executor = TorchExecutor(Path(folder), options, device=device)
-        executor.load()
-    rate = _bytes_per_s(device, READ_BYTES if full else FEW_BYTES)
-    read_s = weights * (2 if full else 4) / rate
-    yield shown(
-        f"Llama of {weights / 1e6:.0f} M weights, {dtype}: reading them once",
-        f"{read_s * 1000:.2f} ms at {rate / 1e9:.0f} GB/s",
-    )
+        for graphs in (False, True) if full else (False,):
+            options = ExecutorOptions(
+                dtype=dtype,
+                max_sequences=max(BATCHES),
+                threads=1,
+                kv_bytes=1 << 28,
+                decode_graphs=graphs,
+            )
+            executor = TorchExecutor(Path(folder), options, device=device)
+            executor.load()
+            yield from _decodes(executor, read_s, graphs=graphs, full=full)
+            executor.unload()
+
+
+def _decodes(
+    executor: TorchExecutor, read_s: float, *, graphs: bool, full: bool
+) -> Iterator[Figure]:
+    """Return the figures of decodes; those of recorded ones are promised."""
     for batch in BATCHES:
         iteration = decodes(executor.limits, batch, 0)
         seconds = _median_s(lambda iteration=iteration: executor.execute(iteration))  # type: ignore[misc]
-        name = f"a decode of {batch}, against reading the weights once"
-        if full:
+        how = "recorded" if graphs else "kernel by kernel"
+        name = f"a decode of {batch}, {how}, against reading the weights once"
+        if graphs:
             yield at_most(name, seconds / read_s, MOST_TIMES_READING, "x", 2)
         else:
             yield shown(name, f"{seconds / read_s:.2f}x, {seconds * 1000:.2f} ms")
-    executor.unload()
+    if graphs:
+        recorded = () if executor.graphs is None else executor.graphs.recorded
+        yield shown("sizes recorded", ", ".join(map(str, recorded)) or "none: see the log")
 
 
 def _bytes_per_s(device: torch.device, size: int) -> float:

@@ -115,6 +115,7 @@ def build_executor(settings: Settings) -> Executor:
         max_sequences=most_sequences(settings),
         max_iteration_tokens=settings.max_iteration_tokens,
         threads=settings.torch_threads,
+        decode_graphs=settings.decode_graphs,
     )
     device, *others = chosen(settings.devices)
     if others:
@@ -182,6 +183,7 @@ def check_applicable(settings: Settings) -> None:
         (foreign and settings.devices, "DEVICES", "be unset", foreign),
         (foreign and settings.dtype, "DTYPE", "be unset", foreign),
         (foreign and settings.int8_weights, "INT8_WEIGHTS", "be unset", foreign),
+        (foreign and not settings.decode_graphs, "DECODE_GRAPHS", "be unset", foreign),
         (foreign and settings.draft_model_uri, "DRAFT_MODEL_URI", "be unset", foreign),
     ]
     for given, key, rule, instead in wrong:

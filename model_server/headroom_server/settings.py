@@ -220,6 +220,9 @@ class GenerationSettings(Group):
     """Number format of weights, keys and values. Default: that of the model's folder."""
     int8_weights: bool = False
     """Whether the layers' weights are kept as int8 with a scale per channel, which saves memory."""
+    decode_graphs: bool = True
+    """Whether a GPU replays decodes as CUDA graphs, with FlexAttention: one per number of sequences
+    (1, 2, 4, ...), recorded in warm-up. Without effect on a CPU."""
     draft_model_uri: str = Field("", max_length=4096)
     """Small model with the same vocabulary that guesses ahead, instead of what the text repeats:
     file:///path or pvc://claim/path. Needs HEADROOM_MAX_DRAFTS."""

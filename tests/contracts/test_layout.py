@@ -18,6 +18,7 @@ SOURCES = sorted(
     if "__pycache__" not in path.parts
 )
 MOST_LINES = 500
+MOST_ENGINE_LINES = 2500
 TOP = {
     "pyproject.toml", "README.md", "Makefile", "LICENSE", "requirements.lock",
     "operator", "model_server", "deploy", "charts", "tests", "e2e",
@@ -59,6 +60,12 @@ def test_module_has_docstring_and_bounded_length() -> None:
         if lines > MOST_LINES:
             offenders.append(f"{path.relative_to(ROOT)} has {lines} lines")
     assert offenders == []
+
+
+def test_our_generation_engine_is_small() -> None:
+    engine = ROOT / "model_server/headroom_server/torch_generation"
+    lines = sum(len(path.read_text().splitlines()) for path in engine.rglob("*.py"))
+    assert lines <= MOST_ENGINE_LINES
 
 
 def test_locks_pin_with_hashes_and_name_no_index() -> None:

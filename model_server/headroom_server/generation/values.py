@@ -5,7 +5,7 @@ Times are seconds of one monotonic clock; positions and lengths count tokens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -181,3 +181,19 @@ class GenerationLimits(NamedTuple):
     """Most sequences of an iteration."""
     max_iteration_tokens: int
     """Most tokens computed in an iteration (the budget of chunked prefill)."""
+
+    @property
+    def decode_sizes(self) -> tuple[int, ...]:
+        """Numbers of sequences whose decodes warm-up executes: 1, 2, 4, ... and the most."""
+        most = min(self.max_sequences, self.blocks, self.max_iteration_tokens)
+        return tuple(doubling(1, most))
+
+
+def doubling(first: int, last: int) -> Iterator[int]:
+    """Yield first, 2 first, 4 first, ... and `last`; nothing if `last` is below 1."""
+    size = first
+    while size < last:
+        yield size
+        size *= 2
+    if last >= 1:
+        yield last

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch.nn import functional
 
@@ -10,6 +12,13 @@ from headroom_server.torch_generation.layout import Layout
 from headroom_server.torch_generation.model_shape import ModelShape
 from headroom_server.torch_generation.rope import RopeTables
 from headroom_server.torch_generation.weights import DecoderWeights, LayerWeights
+
+
+class Attend(Protocol):
+    """Computes a layer's attention, once the keys and values of its tokens are in memory."""
+
+    def __call__(self, qkv: torch.Tensor, memory: torch.Tensor, window: int | None) -> torch.Tensor:
+        """Return [tokens, heads * head_dim] for `qkv` [tokens, heads + 2 kv_heads, head_dim]."""
 
 
 class Decoder:
@@ -38,23 +47,41 @@ class Decoder:
     def forward(self, layout: Layout) -> torch.Tensor:
         """Compute the tokens, keep their keys and values, return the wanted rows' logits."""
         shape, device = self.shape, self.device
-        tokens = torch.tensor(layout.tokens, dtype=torch.int64, device=device)
-        positions = torch.tensor(layout.positions, dtype=torch.int64, device=device)
-        slots = torch.tensor(layout.slots, dtype=torch.int64, device=device)
+        planned = [plan_group(one, shape.windows, self.dtype, device) for one in layout.groups]
+
+        def attend_groups(
+            qkv: torch.Tensor, memory: torch.Tensor, window: int | None
+        ) -> torch.Tensor:
+            found = [attend(shape, one, qkv, memory, window) for one in planned]
+            return found[0] if len(found) == 1 else torch.cat(found)
+
+        tokens, positions, slots, rows = (
+            torch.tensor(numbers, dtype=torch.int64, device=device)
+            for numbers in (layout.tokens, layout.positions, layout.slots, layout.rows)
+        )
+        return self.compute(tokens, positions, slots, attend_groups, rows)
+
+    def compute(
+        self,
+        tokens: torch.Tensor,
+        positions: torch.Tensor,
+        slots: torch.Tensor,
+        attend: Attend,
+        rows: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Compute tokens that are on the device; return the logits of `rows`, None: of all."""
+        shape = self.shape
         cos = self._tables.cos.index_select(0, positions)
         sin = self._tables.sin.index_select(0, positions)
-        planned = [plan_group(one, shape.windows, self.dtype, device) for one in layout.groups]
         hidden = functional.embedding(tokens, self._weights.embedding)
         last = len(self._weights.layers) - 1
-        rows = torch.tensor(layout.rows, dtype=torch.int64, device=device)
         for number, layer in enumerate(self._weights.layers):
-            memory, window = self._memory[number], shape.windows[number]
+            memory = self._memory[number]
             qkv = self._qkv(layer, hidden, cos, sin)
             flat = memory.view(-1, 2 * shape.kv_heads * shape.head_dim)
             flat.index_copy_(0, slots, qkv[:, shape.heads :].flatten(1))
-            found = [attend(shape, one, qkv, memory, window) for one in planned]
-            mixed = found[0] if len(found) == 1 else torch.cat(found)
-            if number == last:
+            mixed = attend(qkv, memory, shape.windows[number])
+            if number == last and rows is not None:
                 # what follows concerns the wanted rows only
                 hidden, mixed = hidden.index_select(0, rows), mixed.index_select(0, rows)
             hidden = hidden + layer.output(mixed)

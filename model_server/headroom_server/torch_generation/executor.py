@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,12 @@ from headroom_server.generation.values import (
 )
 from headroom_server.torch_engine.errors import translated
 from headroom_server.torch_generation.checkpoint import Checkpoint
+from headroom_server.torch_generation.decode_graphs import (
+    DecodeGraphs,
+    Kernels,
+    cuda_kernels,
+    obstacle,
+)
 from headroom_server.torch_generation.decoder import Decoder
 from headroom_server.torch_generation.drafting import DraftModel
 from headroom_server.torch_generation.dtypes import DTYPES
@@ -29,6 +36,8 @@ from headroom_server.torch_generation.model_shape import ModelShape, read_shape
 from headroom_server.torch_generation.rope import rope_tables
 from headroom_server.torch_generation.sampling import sample
 from headroom_server.torch_generation.weights import read_weights
+
+log = logging.getLogger("headroom_server")
 
 DRAFT_KV_SHARE = 0.1
 """Of the memory available at the start, what the draft model's keys and values take at most."""
@@ -47,6 +56,8 @@ class ExecutorOptions:
     max_sequences: int = 64
     max_iteration_tokens: int = 512
     threads: int | None = None
+    decode_graphs: bool = True
+    """Whether decodes are recorded, where the device can."""
 
 
 class _Loaded(NamedTuple):
@@ -65,9 +76,11 @@ class TorchExecutor:
         draft_folder: Path | None = None,
         device: torch.device | None = None,
         process_seed: int | None = None,
+        kernels: Kernels | None = None,
     ) -> None:
         """Prepare for the model in `folder`, and the model that drafts for it, if there is one.
 
+        `kernels` record decodes; None: those of the device, if it has any.
         `process_seed` decides the draws of requests without a seed; None: a random one.
         """
         self._folder = folder
@@ -81,6 +94,8 @@ class TorchExecutor:
         self._decoder: Decoder | None = None
         self._limits: GenerationLimits | None = None
         self._drafts: DraftModel | None = None
+        self._kernels = kernels
+        self.graphs: DecodeGraphs | None = None
 
     @property
     def limits(self) -> GenerationLimits:
@@ -101,7 +116,20 @@ class TorchExecutor:
             if self._draft_folder is not None:
                 self._drafts = self._load_drafts(self._draft_folder)
             self._decoder, self._limits = self._load(self._folder, kv_bytes)
+        self.graphs = self._recording(self._decoder, self._limits)
         return self._limits
+
+    def _recording(self, decoder: Decoder, limits: GenerationLimits) -> DecodeGraphs | None:
+        if not self._options.decode_graphs:
+            return None
+        kernels, shape = self._kernels, decoder.shape
+        if kernels is None:
+            missing = obstacle(shape, limits.block_tokens, self._device)
+            if missing is not None:
+                log.info("decodes are not recorded: %s", missing)
+                return None
+            kernels = cuda_kernels(len(limits.decode_sizes) * len(set(shape.windows)))
+        return DecodeGraphs(decoder, limits, kernels)
 
     def _load(self, folder: Path, kv_bytes: int | None) -> _Loaded:
         options, shape = self._options, read_shape(folder)
@@ -132,7 +160,8 @@ class TorchExecutor:
             max_sequences=options.max_sequences,
             max_iteration_tokens=max(options.max_iteration_tokens, options.max_sequences),
         )
-        return _Loaded(Decoder(shape, weights, tables, blocks, size), limits)
+        # one block more takes what the padding of recorded decodes writes
+        return _Loaded(Decoder(shape, weights, tables, blocks + 1, size), limits)
 
     def _load_drafts(self, folder: Path) -> DraftModel:
         mine, theirs = read_shape(self._folder).vocabulary, read_shape(folder).vocabulary
@@ -159,7 +188,9 @@ class TorchExecutor:
         assert decoder is not None, "load comes first"
         chunks = iteration.chunks
         with translated(), torch.inference_mode():
-            logits = decoder.forward(lay_out(chunks, decoder.block_tokens))
+            logits = None if self.graphs is None else self.graphs.logits(chunks)
+            if logits is None:
+                logits = decoder.forward(lay_out(chunks, decoder.block_tokens))
             return IterationResult(sample(logits, chunks, self._process_seed))
 
     def draft(self, sequences: Sequence[SequenceView], count: int) -> Sequence[Sequence[int]]:
@@ -176,7 +207,7 @@ class TorchExecutor:
 
     def unload(self) -> None:
         """Release the weights and the memory of keys and values."""
-        self._decoder = self._drafts = None
+        self._decoder = self._drafts = self.graphs = None
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 

@@ -105,6 +105,7 @@ async def test_draft_model_guesses_ahead_and_the_tokens_stay_the_same(
             {"engine": "generation-emulated", "int8_weights": True},
             "HEADROOM_INT8_WEIGHTS must be unset",
         ),
+        ({"engine": "vllm", "decode_graphs": False}, "HEADROOM_DECODE_GRAPHS must be unset"),
     ],
 )
 def test_setting_without_an_effect_is_refused(

@@ -15,6 +15,7 @@ from headroom_server.generation.values import (
     GenerationRequest,
     Iteration,
     Sampling,
+    doubling,
 )
 
 LEAST_CHUNK_TOKENS = 16
@@ -35,29 +36,20 @@ def warm_up_iterations(limits: GenerationLimits, max_drafts: int) -> Iterator[It
 
     Both end with the largest that fits.
     """
-    most = min(limits.max_sequences, limits.blocks, limits.max_iteration_tokens)
-    for sequences in doubling(1, most):
+    for sequences in limits.decode_sizes:
         yield decodes(limits, sequences, 0)
     room = min(limits.block_tokens, limits.context_tokens)
     drafts = min(max_drafts, room - 2)
     if drafts > 0:
-        for sequences in doubling(1, min(most, limits.max_iteration_tokens // (drafts + 1))):
+        for sequences in doubling(
+            1, min(limits.decode_sizes[-1], limits.max_iteration_tokens // (drafts + 1))
+        ):
             yield decodes(limits, sequences, drafts)
     longest = min(
         limits.max_iteration_tokens, limits.context_tokens - 1, limits.blocks * limits.block_tokens
     )
     for tokens in doubling(min(LEAST_CHUNK_TOKENS, longest), longest):
         yield prompt_chunk(limits, tokens)
-
-
-def doubling(first: int, last: int) -> Iterator[int]:
-    """Yield first, 2 first, 4 first, ... and `last`; nothing if `last` is below 1."""
-    size = first
-    while size < last:
-        yield size
-        size *= 2
-    if last >= 1:
-        yield last
 
 
 def decodes(limits: GenerationLimits, sequences: int, drafts: int) -> Iteration:

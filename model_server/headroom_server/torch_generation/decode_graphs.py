@@ -1,0 +1,200 @@
+"""Decodes as recorded graphs: one per padded number of sequences, replayed over static buffers.
+
+A decode of a few sequences starts hundreds of small kernels; starting them one by one takes longer
+than they run. A graph starts all of them at once, at fixed addresses. FlexAttention reads as many
+blocks as a row has, so that one graph serves all lengths of contexts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
+
+from headroom_server.generation.values import Chunk, GenerationLimits
+from headroom_server.torch_engine import compilation
+from headroom_server.torch_generation.decode_tables import (
+    TableSizes,
+    block_mask,
+    numbers_of,
+    tables_of,
+)
+from headroom_server.torch_generation.decoder import Decoder
+from headroom_server.torch_generation.model_shape import ModelShape
+
+log = logging.getLogger("headroom_server")
+
+LEAST_BLOCK_TOKENS = 16
+"""Triton multiplies no smaller matrices."""
+
+
+class Flex(Protocol):
+    """Computes FlexAttention."""
+
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *,
+        block_mask: BlockMask,
+        enable_gqa: bool,
+    ) -> torch.Tensor:
+        """Return the attention's output, of the queries' shape."""
+
+
+class Recorded(NamedTuple):
+    """A recorded computation."""
+
+    result: torch.Tensor
+    """Has the result after each replay."""
+    replay: Callable[[], None]
+
+
+class Kernels(NamedTuple):
+    """What a device offers for decodes of static sizes."""
+
+    flex: Flex
+    record: Callable[[Callable[[], torch.Tensor]], Recorded]
+    """Records what a function computes on the device. It is called for that only: what is replayed
+    reads the same tensors, wherever their numbers come from then."""
+
+
+def obstacle(shape: ModelShape, block_tokens: int, device: torch.device) -> str | None:
+    """Return why decodes cannot be recorded on this device; None if they can."""
+    if device.type != "cuda":
+        return "only CUDA has graphs"
+    if block_tokens < LEAST_BLOCK_TOKENS or block_tokens & (block_tokens - 1):
+        return (
+            f"HEADROOM_BLOCK_TOKENS must be a power of two from {LEAST_BLOCK_TOKENS}; got "
+            f"{block_tokens}"
+        )
+    shared = shape.heads // shape.kv_heads
+    if shared & (shared - 1):
+        return f"the heads that share keys must be a power of two for FlexAttention; got {shared}"
+    return compilation.obstacle(device.type)
+
+
+def cuda_kernels(programs: int) -> Kernels:
+    """Return CUDA's; FlexAttention is compiled once for each of so many shapes."""
+    return Kernels(compiled_flex(programs), _CudaRecorder())
+
+
+def compiled_flex(programs: int, backend: str = "inductor") -> Flex:
+    """Return FlexAttention, compiled at its first call with each of so many shapes."""
+    make: Any = torch.compile  # its overloads lack the bound on programs
+    flex: Flex = make(
+        flex_attention,
+        backend=backend,
+        dynamic=False,
+        fullgraph=True,
+        recompile_limit=programs + 1,
+        isolate_recompiles=True,
+    )
+    return flex
+
+
+class _CudaRecorder:
+    """Records CUDA graphs that share their memory for intermediate results."""
+
+    def __init__(self) -> None:
+        self._pool: Any = None
+
+    def __call__(self, compute: Callable[[], torch.Tensor]) -> Recorded:
+        stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            compute()  # compiles, and lets libraries take their memory
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            result = compute()
+        self._pool = graph.pool()
+        return Recorded(result, graph.replay)
+
+
+class _Graph(NamedTuple):
+    inputs: torch.Tensor
+    recorded: Recorded
+
+
+class DecodeGraphs:
+    """The recorded decodes of a decoder; each size is recorded when it is first executed."""
+
+    def __init__(self, decoder: Decoder, limits: GenerationLimits, kernels: Kernels) -> None:
+        """`decoder` has one block more than `limits`, for padding."""
+        self._decoder = decoder
+        self._sizes = TableSizes(
+            limits.block_tokens, limits.blocks, -(-limits.context_tokens // limits.block_tokens)
+        )
+        self._rows = limits.decode_sizes
+        self._kernels = kernels
+        self._graphs: dict[int, _Graph] = {}
+        self._usable = True
+
+    @property
+    def recorded(self) -> tuple[int, ...]:
+        """The sizes that are recorded."""
+        return tuple(self._graphs)
+
+    def logits(self, chunks: Sequence[Chunk]) -> torch.Tensor | None:
+        """Return a row of logits per chunk; None if these chunks are computed without a graph.
+
+        The next call overwrites them.
+        """
+        if not self._usable or not all(map(_is_decode, chunks)):
+            return None
+        rows = next((size for size in self._rows if size >= len(chunks)), None)
+        if rows is None:
+            return None
+        numbers = numbers_of(chunks, rows, self._sizes.block_tokens)
+        graph = self._graphs.get(rows)
+        if graph is None:
+            graph = self._record(rows, numbers)
+            if graph is None:
+                return None
+        graph.inputs[: len(numbers)].copy_(torch.tensor(numbers))
+        graph.recorded.replay()
+        return graph.recorded.result[: len(chunks)]
+
+    def _record(self, rows: int, numbers: list[int]) -> _Graph | None:
+        inputs = torch.zeros(
+            self._sizes.inputs(rows), dtype=torch.int64, device=self._decoder.device
+        )
+        inputs[: len(numbers)].copy_(torch.tensor(numbers))
+        try:
+            recorded = self._kernels.record(lambda: self._compute(inputs, rows))
+        except (torch.OutOfMemoryError, torch.AcceleratorError):
+            raise
+        except Exception:  # whatever a compiler raises: decodes are computed as without it
+            log.exception("decodes of %d sequences cannot be recorded: none are", rows)
+            self._usable = False
+            self._graphs.clear()
+            return None
+        self._graphs[rows] = _Graph(inputs, recorded)
+        return self._graphs[rows]
+
+    def _compute(self, inputs: torch.Tensor, rows: int) -> torch.Tensor:
+        decoder, flex = self._decoder, self._kernels.flex
+        shape, step = decoder.shape, tables_of(inputs, rows, self._sizes)
+        masks = {window: block_mask(step, window) for window in set(shape.windows)}
+
+        def attend(qkv: torch.Tensor, memory: torch.Tensor, window: int | None) -> torch.Tensor:
+            both = memory.view(1, -1, 2, shape.kv_heads, shape.head_dim).transpose(1, 3)
+            found = flex(
+                qkv[:, : shape.heads].unsqueeze(2),
+                both[:, :, 0],
+                both[:, :, 1],
+                block_mask=masks[window],
+                enable_gqa=shape.heads != shape.kv_heads,
+            )
+            return found.reshape(rows, -1)
+
+        return decoder.compute(step.tokens, step.places, step.slots, attend)
+
+
+def _is_decode(chunk: Chunk) -> bool:
+    return chunk.samples and len(chunk.tokens) == 1
