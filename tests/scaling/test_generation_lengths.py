@@ -32,7 +32,7 @@ def counted(
 
 
 def prompt_of(lengths: Lengths) -> float:
-    shape = lengths.shape()
+    shape = lengths.shape
     assert shape is not None
     return shape.prompt_tokens
 

@@ -15,11 +15,10 @@ passed.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from headroom.scaling import evidence, generating, learning, replacing
 from headroom.scaling.cost.cost_learning import claim_of
 from headroom.scaling.explanation import explain
+from headroom.scaling.frozen import replace
 from headroom.scaling.latency_model import corrected_target_s, tail_of
 from headroom.scaling.limits import limits
 from headroom.scaling.limits.limits import LimitInput

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from headroom.scaling.demand.hidden_demand import (
     replicas_for_in_flight,
 )
 from headroom.scaling.demand.throughput import FULL, Throughput, measure_throughput
+from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet import GeneratingCost
 from headroom.scaling.promise.error_budget import Outcomes, one_alone_is_late
 from headroom.scaling.rule_results import RuleResults

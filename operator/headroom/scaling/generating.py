@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
+from headroom.scaling.frozen import replace
 from headroom.scaling.generation import first_token, surge
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.fleet import GeneratingFleet

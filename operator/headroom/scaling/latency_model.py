@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.demand.connections import MOST
+from headroom.scaling.frozen import replace
 from headroom.scaling.latency.mixed_fleet import MixedFleet
 from headroom.scaling.latency.sticky_connections import CONNECTIONS
 from headroom.scaling.latency.tail_latency import TailLatency

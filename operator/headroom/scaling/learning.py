@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from headroom.scaling.demand.connections import EVERY_S
 from headroom.scaling.forecast import bursts
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
+from headroom.scaling.frozen import replace
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits import cold_start, limits
 from headroom.scaling.limits.flaps import LONGEST_HOLD_S

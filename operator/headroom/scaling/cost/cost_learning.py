@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median_low
 
 from headroom.scaling.cost.change_detection import KEPT, detect_change
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import NOTHING, SUMS, Sums, line, plus
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, outlying, too_fast
+from headroom.scaling.frozen import replace
 from headroom.scaling.values import CostModel, PodSample
 from headroom.scaling.windows.sliding_windows import BatchStats
 

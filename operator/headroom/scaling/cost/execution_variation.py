@@ -17,8 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.values import CostModel
 from headroom.scaling.windows.sliding_windows import BatchStats
 

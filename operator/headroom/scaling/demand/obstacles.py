@@ -9,12 +9,13 @@ downstream: half as many replicas again answer hardly more than before.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.demand.throughput import Throughput
+from headroom.scaling.frozen import replace
 from headroom.scaling.values import Obstacle
 
 SETTLED_S = 20.0

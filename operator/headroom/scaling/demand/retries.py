@@ -10,7 +10,9 @@ double the replicas.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from headroom.scaling.frozen import replace
 
 MANY, FEW = 0.2, 0.05
 """Misses are many from this share of the ended requests on, until they are fewer than this."""

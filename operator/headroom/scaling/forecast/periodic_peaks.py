@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+
+from headroom.scaling.frozen import replace
 
 LEAST_DISTANCE_S = 120.0
 """Between two peaks."""

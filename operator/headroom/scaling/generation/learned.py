@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.generation import intervals
 from headroom.scaling.generation.experts import LARGEST_RATIO, Experts
 from headroom.scaling.generation.ledger import LEAST_ITERATIONS, SUMS, Ledger, Ratios
@@ -106,7 +107,7 @@ class GenerationState:
         counters, increase = self.counters.advance(samples)
         lengths = self.lengths.observe(increase, counters.grid, elapsed_s)
         window = self.window.observe(increase, counters.grid, now_s)
-        ledger, source, shape = self.ledger, self.source, lengths.shape()
+        ledger, source, shape = self.ledger, self.source, lengths.shape
         if shape is not None:
             known = intervals.warm(increase, ready_since_s, now_s)
             ratios, expected = Ratios.of(prior), None if self.inputs is None else self.inputs.cost
@@ -189,7 +190,7 @@ class GenerationState:
     def identification(self, prior: IterationCost | None) -> Identification:
         """Return what is known, and what is not."""
         missing = []
-        if self.lengths.shape() is None:
+        if self.lengths.shape is None:
             missing.append("lengths of prompts and answers: too few requests have ended")
         learned = self.ledger.iterations >= LEAST_FIT_ITERATIONS
         if not learned:
@@ -215,7 +216,7 @@ class GenerationState:
         )
 
     def _with_inputs(self, prior: IterationCost | None) -> GenerationState:
-        shape = self.lengths.shape()
+        shape = self.lengths.shape
         if self.ledger.iterations < LEAST_FIT_ITERATIONS and prior is None:
             return self
         ratios, ledger = Ratios.of(prior), self.ledger

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.generation import experts
 from headroom.scaling.generation.experts import NO_EXPERTS, Experts
 from headroom.scaling.token_values import IterationCost
@@ -105,10 +106,11 @@ class Intervals:
 
     def columns(self, ratios: Ratios) -> Vector:
         """Return [intervals, 3]: what a, b and d are multiplied by, without experts."""
-        fixed = np.ones_like(self.iterations)
-        prompts = self.prompt_tokens + ratios.product_per_prompt * self.products
-        sequences = self.sequences + ratios.context_per_sequence * self.context_tokens
-        return np.column_stack((fixed, prompts, sequences))
+        columns = np.empty((len(self.iterations), 3))
+        columns[:, 0] = 1.0
+        columns[:, 1] = self.prompt_tokens + ratios.product_per_prompt * self.products
+        columns[:, 2] = self.sequences + ratios.context_per_sequence * self.context_tokens
+        return columns
 
     def expected_s(self, columns: Vector, cost: IterationCost) -> Vector:
         """Return the seconds of an iteration by this cost."""
@@ -265,20 +267,20 @@ def _key(sequences: float, prompt_tokens: float) -> Bin:
 
 def _by_bin(columns: Vector, intervals: Intervals, usable: NDArray[np.bool_]) -> dict[Bin, Sums]:
     counts, seconds = intervals.iterations[usable], intervals.seconds[usable]
-    weights = counts / seconds**2
-    inner = columns[:, _UPPER[0]] * columns[:, _UPPER[1]] * weights[:, np.newaxis]
-    right = columns * (weights * seconds)[:, np.newaxis]
-    also = np.column_stack((intervals.sequences[usable], intervals.prompt_share[usable]))
-    rows = np.column_stack((counts, inner, right, also * weights[:, np.newaxis]))
-    numbers = np.column_stack((intervals.sequences[usable], intervals.prompt_tokens[usable]))
+    sequences, weights = intervals.sequences[usable], counts / seconds**2
+    rows = np.empty((len(counts), SUMS))
+    rows[:, 0] = counts
+    rows[:, 1:7] = columns[:, _UPPER[0]] * columns[:, _UPPER[1]] * weights[:, np.newaxis]
+    rows[:, 7:10] = columns * (weights * seconds)[:, np.newaxis]
+    rows[:, 10] = sequences * weights
+    rows[:, 11] = intervals.prompt_share[usable] * weights
+    numbers = np.empty((len(counts), 2))
+    numbers[:, 0], numbers[:, 1] = sequences, intervals.prompt_tokens[usable]
     keys = (np.log1p(np.maximum(0.0, numbers)) / _WIDTHS).astype(int)
     flat = keys[:, 0] * _KEYS + keys[:, 1]
-    found, places = np.unique(flat, return_inverse=True)
-    totals = np.zeros((len(found), SUMS))
-    np.add.at(totals, places, rows)
     return {
-        divmod(int(key), _KEYS): tuple(row)
-        for key, row in zip(found.tolist(), totals.tolist(), strict=True)
+        divmod(key, _KEYS): tuple(rows[flat == key].sum(axis=0).tolist())
+        for key in sorted(set(flat.tolist()))
     }
 
 

@@ -13,12 +13,15 @@ computes 17 600 per arrival, by which a replica would carry 0.3/s instead of 3/s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.generation.token_counters import Count, Grid, Increase
+from headroom.scaling.frozen import replace
+from headroom.scaling.generation.token_counters import FIRST_SUM, Count, Grid, Increase
 from headroom.scaling.token_values import RequestShape
 
 Vector = NDArray[np.float64]
@@ -41,7 +44,7 @@ ARRIVED, COMPUTED, CACHED, PROMPTS, PROMPT, PROMPT2, OUTPUTS, OUTPUT, OUTPUT2, D
 WIDTH = 11
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Lengths:
     """Faded sums: requests and tokens, with their squares."""
 
@@ -69,8 +72,9 @@ class Lengths:
             recomputing_s=left_s,
         )
 
+    @cached_property
     def shape(self) -> RequestShape | None:
-        """Return the lengths; None before enough requests."""
+        """The lengths; None before enough requests."""
         outputs = self._mean(OUTPUT, OUTPUTS, self._cv(OUTPUT, OUTPUT2, OUTPUTS))
         prompt_cv = self._cv(PROMPT, PROMPT2, PROMPTS)
         computed = self._mean(COMPUTED, ARRIVED, prompt_cv)
@@ -118,20 +122,20 @@ class Lengths:
 _LEAST_CV = 0.05
 
 
-def _sums(increase: Increase, total: Vector, grid: Grid, *, arrivals: bool) -> Vector:
+def _sums(increase: Increase, total: Vector, grid: Grid, *, arrivals: bool) -> list[float]:
     """Return what an interval adds; tokens of `arrivals` only while none is computed again."""
     prompts, outputs, _, _ = grid.slices()
-    added = np.zeros(WIDTH)
-    computed = total[Count.COMPUTED]
+    added, counts = [0.0] * WIDTH, total[:FIRST_SUM].tolist()
+    computed = counts[Count.COMPUTED]
     if arrivals and not math.isnan(computed):
-        cached = total[Count.CACHED]
-        added[ARRIVED] = max(0.0, total[Count.ARRIVALS] - total[Count.MISSED])
+        cached = counts[Count.CACHED]
+        added[ARRIVED] = max(0.0, counts[Count.ARRIVALS] - counts[Count.MISSED])
         added[COMPUTED] = max(0.0, computed + increase.waiting_tokens)
         added[CACHED] = 0.0 if math.isnan(cached) else cached
-    added[PROMPTS : PROMPT2 + 1] = _moments(grid.prompt, total[prompts], total[Count.PROMPT_TOTAL])
-    added[OUTPUTS : OUTPUT2 + 1] = _moments(grid.output, total[outputs], total[Count.OUTPUT_TOTAL])
-    if not math.isnan(total[Count.DRAFTS]) and not math.isnan(total[Count.ACCEPTED]):
-        added[DRAFTS], added[ACCEPTED] = total[Count.DRAFTS], total[Count.ACCEPTED]
+    added[PROMPTS : PROMPT2 + 1] = _moments(grid.prompt, total[prompts], counts[Count.PROMPT_TOTAL])
+    added[OUTPUTS : OUTPUT2 + 1] = _moments(grid.output, total[outputs], counts[Count.OUTPUT_TOTAL])
+    if not math.isnan(counts[Count.DRAFTS]) and not math.isnan(counts[Count.ACCEPTED]):
+        added[DRAFTS], added[ACCEPTED] = counts[Count.DRAFTS], counts[Count.ACCEPTED]
     return added
 
 
@@ -144,19 +148,30 @@ def _moments(
     """
     if not bounds or not len(cumulative) or cumulative[-1] <= 0.0:
         return 0.0, 0.0, 0.0
-    counts = np.diff(cumulative, prepend=0.0)
-    finite = np.array([bound for bound in bounds if math.isfinite(bound)])
-    if not len(finite):
+    middles, squares = _buckets(bounds)
+    if not len(middles):
         return 0.0, 0.0, 0.0
-    lower = np.concatenate(((0.0,), finite))[: len(counts)]
-    upper = np.concatenate((finite, (BEYOND**2 * finite[-1],)))[: len(counts)]
-    first = float(counts @ ((lower + upper) / 2.0))
-    second = float(counts @ ((lower * lower + lower * upper + upper * upper) / 3.0))
+    counts = cumulative.copy()
+    counts[1:] -= cumulative[:-1]
+    first, second = float(counts @ middles), float(counts @ squares)
     if not total > 0.0 or first <= 0.0:
         return float(cumulative[-1]), first, second
     return float(cumulative[-1]), total, second * (total / first) ** 2
 
 
-def _faded(before: tuple[float, ...], added: Vector, constants: float) -> tuple[float, ...]:
+@lru_cache(maxsize=64)
+def _buckets(bounds: tuple[float, ...]) -> tuple[Vector, Vector]:
+    """Return the mean length of each bucket and of its square; none without a finite bound."""
+    finite = np.array([bound for bound in bounds if math.isfinite(bound)])
+    if not len(finite):
+        return finite, finite
+    lower = np.concatenate(((0.0,), finite))[: len(bounds)]
+    upper = np.concatenate((finite, (BEYOND**2 * finite[-1],)))[: len(bounds)]
+    return (lower + upper) / 2.0, (lower * lower + lower * upper + upper * upper) / 3.0
+
+
+def _faded(
+    before: tuple[float, ...], added: Sequence[float], constants: float
+) -> tuple[float, ...]:
     fade = math.exp(-constants)
-    return tuple(fade * old + new for old, new in zip(before, added.tolist(), strict=True))
+    return tuple([fade * old + new for old, new in zip(before, added, strict=True)])

@@ -46,7 +46,7 @@ class Rates:
         """The rate of a replica in front of which requests wait."""
         return SATURATED_SHARE * self.most_rps
 
-    @property
+    @cached_property
     def memory_rps(self) -> float:
         """The rate at which memory is full on average; inf without a limit."""
         tokens = self.limits.kv_tokens
@@ -55,7 +55,7 @@ class Rates:
         context = self._held_s * self.work.context_tokens
         return tokens / max(context + tokens * self.work.request_s, _LEAST_S)
 
-    @property
+    @cached_property
     def seats_rps(self) -> float:
         """The rate at which seats are full on average; inf without a limit."""
         seats = self.limits.sequences

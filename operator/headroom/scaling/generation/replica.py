@@ -29,6 +29,8 @@ sequences are many, so tau(n95) is 5 to 25 % low."""
 WAITING_PERCENTILE = 0.95
 """Of the wait for a seat where no promise says another."""
 LONGEST_WAIT_S = 1.0
+KEPT = 64
+"""Percentiles of one replica, at the latest rates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +63,15 @@ class GeneratingReplica:
 
     def use(self, binding: Binding, arrival_rps: float, replicas: int = 1) -> float:
         """Return which share of one bound this rate per replica uses."""
-        occupancy = occupancy_of(self.work, arrival_rps)
-        if occupancy is None:
-            return math.inf
         target = self.promised.get(binding)
         if target is not None:
             return (
-                self._percentile_s(occupancy, binding, target.percentile, replicas) / target.seconds
+                self.percentile_s(binding, target.percentile, arrival_rps, replicas)
+                / target.seconds
             )
+        occupancy = occupancy_of(self.work, arrival_rps)
+        if occupancy is None:
+            return math.inf
         if binding is Binding.MEMORY and self.limits.kv_tokens is not None:
             used = self.memory_tokens(occupancy, replicas)
             used /= self.memory_share * self.limits.kv_tokens
@@ -113,11 +116,24 @@ class GeneratingReplica:
     def percentile_s(
         self, binding: Binding, percentile: float, arrival_rps: float, replicas: int = 1
     ) -> float:
-        """Return the percentile of what is promised, at this rate per replica; inf if too much."""
-        occupancy = occupancy_of(self.work, arrival_rps)
-        if occupancy is None:
-            return math.inf
-        return self._percentile_s(occupancy, binding, percentile, replicas)
+        """Return the percentile of what is promised, at this rate per replica; inf if too much.
+
+        A tick asks several times at the present rate, so the latest are kept.
+        """
+        key = binding, percentile, arrival_rps, replicas
+        known = self._percentiles.get(key)
+        if known is None:
+            if len(self._percentiles) >= KEPT:
+                self._percentiles.clear()
+            occupancy, known = occupancy_of(self.work, arrival_rps), math.inf
+            if occupancy is not None:
+                known = self._percentile_s(occupancy, binding, percentile, replicas)
+            self._percentiles[key] = known
+        return known
+
+    @cached_property
+    def _percentiles(self) -> dict[tuple[Binding, float, float, int], float]:
+        return {}
 
     def _percentile_s(
         self, occupancy: Occupancy, binding: Binding, percentile: float, replicas: int

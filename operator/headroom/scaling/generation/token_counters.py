@@ -97,10 +97,12 @@ class Increase:
     def total(self) -> Vector:
         """The sum over pods; NaN where no pod reports a counter."""
         total: Vector = self.added.sum(axis=0)
-        partly = np.isnan(total)
-        partly &= ~np.isnan(self.added).all(axis=0)
-        if partly.any():
-            total[partly] = np.nansum(self.added[:, partly], axis=0)
+        partly = np.flatnonzero(np.isnan(total))
+        if len(partly):
+            unknown = np.isnan(self.added[:, partly])
+            if not unknown.all():
+                partly = partly[~unknown.all(axis=0)]
+                total[partly] = np.nansum(self.added[:, partly], axis=0)
         return total
 
 
@@ -140,6 +142,14 @@ class TokenCounters:
         return latest, self._increase(latest, uids)
 
     def _increase(self, latest: TokenCounters, uids: Sequence[str]) -> Increase:
+        if uids == list(self.rows) and (latest.times_s > self.times_s).all():  # no copies
+            return _increase(
+                uids,
+                latest.times_s - self.times_s,
+                _added(latest.scraped, self.scraped),
+                latest.gauges,
+                self.gauges,
+            )
         again = [number for number, uid in enumerate(uids) if uid in self.rows]
         if not again:
             return Increase()
@@ -147,21 +157,34 @@ class TokenCounters:
         newer = latest.times_s[again] > self.times_s[before]
         after = np.array(again)[newer]
         before_rows = np.array(before)[newer]
-        if len(after) == len(uids) == len(self.rows) and uids == list(self.rows):  # no copies
-            added = latest.scraped - self.scraped
-        else:
-            added = latest.scraped[after] - self.scraped[before_rows]
-        fell = (added < 0).any(axis=1)
-        if fell.any():
-            added[fell] = latest.scraped[after][fell]
-        grown = latest.gauges[after, 1] - self.gauges[before_rows, 1]
-        return Increase(
-            pods=tuple(uids[number] for number in after),
-            elapsed_s=latest.times_s[after] - self.times_s[before_rows],
-            added=added,
-            context_tokens=(latest.gauges[after, 0] + self.gauges[before_rows, 0]) / 2.0,
-            waiting_tokens=float(np.nansum(grown)),
+        return _increase(
+            [uids[number] for number in after],
+            latest.times_s[after] - self.times_s[before_rows],
+            _added(latest.scraped[after], self.scraped[before_rows]),
+            latest.gauges[after],
+            self.gauges[before_rows],
         )
+
+
+def _increase(
+    uids: Sequence[str], elapsed_s: Vector, added: Vector, after: Vector, before: Vector
+) -> Increase:
+    return Increase(
+        pods=tuple(uids),
+        elapsed_s=elapsed_s,
+        added=added,
+        context_tokens=(after[:, 0] + before[:, 0]) / 2.0,
+        waiting_tokens=float(np.nansum(after[:, 1] - before[:, 1])),
+    )
+
+
+def _added(after: Vector, before: Vector) -> Vector:
+    """Return what was added; of a process that has restarted, all that it counts."""
+    added: Vector = after - before
+    fell = (added < 0).any(axis=1)
+    if fell.any():
+        added[fell] = after[fell]
+    return added
 
 
 def _table(pages: Iterable[tuple[PodSample, GenerationSample]], grid: Grid) -> Vector:

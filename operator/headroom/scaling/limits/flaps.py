@@ -13,8 +13,9 @@ load.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.tuning import HOUR_S, SLACK_S
 
 GROWTH = 4.0

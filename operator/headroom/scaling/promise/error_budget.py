@@ -8,8 +8,9 @@ a steady load with enough replicas say that the service's bursts need more than 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.tuning import HOUR_S
 from headroom.scaling.windows.counter_series import LATENCY, MISSED
 from headroom.scaling.windows.histogram import answered_within, attainment
@@ -49,7 +50,7 @@ def one_alone_is_late(windows: Windows, target_s: float, window_s: float, allowe
     columns, bounds_s = windows.series.columns, windows.bounds_s
     if len(columns) < 2 or not len(bounds_s):
         return False
-    counted = windows.series.newest - windows.series.at(windows.ends_s - window_s)
+    counted = windows.series.newest - windows.before(window_s)
     ended = counted[:, -1] + counted[:, MISSED]
     late = (ended - answered_within(bounds_s, counted[:, LATENCY:], target_s)).clip(0.0, ended)
     worst = int(late.argmax())

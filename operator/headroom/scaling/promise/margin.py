@@ -12,8 +12,9 @@ the hour's budget is unspent the margin fades slowly.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.promise.error_budget import ErrorBudget
 
 STEP = 0.15

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.replacement import rounds
 from headroom.scaling.replacement.rounds import (
     HEALTHY,

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.replacement.budget import Budget
 from headroom.scaling.replacement.evidence import Evidence, Suspicion
 from headroom.scaling.replica_defect import Defect, Replacement, ReplacementStep

@@ -7,12 +7,14 @@ its own times: the series of a pod without new scrapes stays unchanged while it 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from headroom.scaling.frozen import replace
 
 HORIZON_S = 75.0
 """How much history is kept: two stable windows of 30 s and some ticks."""
@@ -22,6 +24,14 @@ ARRIVALS, MISSED, BATCHES, BATCH_ITEMS, BATCH_SECONDS, RETRIED, LATENCY = 0, 1, 
 """Counters of one scrape, in order; the latency buckets follow from LATENCY on."""
 
 _Kind = TypeVar("_Kind", bound=np.generic)
+
+
+class Place(NamedTuple):
+    """The rows around one instant per pod, and the share of the way between them, [pods]."""
+
+    early: NDArray[np.intp]
+    late: NDArray[np.intp]
+    part: Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -162,37 +172,36 @@ class CounterSeries:
             moved.append(tuple(kept))
         return tuple(moved)
 
-    def at(self, instants_s: Vector) -> Vector:
-        """Return the series at one instant per pod, [pods] -> [pods, counters].
+    def at(self, place: Place) -> Vector:
+        """Return the series at one instant per pod, [pods, counters].
 
         Interpolated between points, constant before the first and after the last.
         """
-        (early,), (late,), (part,) = self._around(instants_s[np.newaxis])
-        below = self._stacked(early)
-        if not part.any():
+        below = self._stacked(place.early)
+        if not place.part.any():
             return below
-        value: Vector = below + part[:, np.newaxis] * (self._stacked(late) - below)
+        part = place.part[:, np.newaxis]
+        value: Vector = below + part * (self._stacked(place.late) - below)
         return value
 
-    def arrivals_at(self, instants_s: Vector) -> Vector:
-        """Return the arrivals at several instants per pod, [edges, pods], as `at` does."""
-        early, late, part = self._around(instants_s)
+    def arrivals_at(self, place: Place) -> Vector:
+        """Return the arrivals at one instant per pod, [pods], as `at` does."""
         columns = np.arange(len(self.columns))
-        below = self.arrivals[early, columns]
-        value: Vector = below + part * (self.arrivals[late, columns] - below)
+        below = self.arrivals[place.early, columns]
+        value: Vector = below + place.part * (self.arrivals[place.late, columns] - below)
         return value
 
-    def _around(self, instants_s: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp], Vector]:
-        """Return the rows around the instants and the share of the way between, [edges, pods]."""
+    def place(self, instants_s: Vector) -> Place:
+        """Return where one instant per pod lies, [pods]."""
         columns = np.arange(len(self.columns))
-        after = (self.times_s[:, np.newaxis] <= instants_s).sum(axis=0)
+        after = (self.times_s <= instants_s).sum(axis=0)
         late = np.minimum(after, len(self.times_s) - 1)
         early = np.maximum(after, 1) - 1
         start_s = self.times_s[early, columns]
         span_s = self.times_s[late, columns] - start_s
         # no span: before the first point or after the last, where the series is constant
         part = (instants_s - start_s) / np.where(span_s > 0, span_s, np.inf)
-        return early, late, part
+        return Place(early, late, part)
 
     def _stacked(self, rows: NDArray[np.intp]) -> Vector:
         whole = self.points[rows[0]]

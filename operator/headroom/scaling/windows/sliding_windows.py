@@ -12,12 +12,14 @@ created after the first tick; otherwise its first scrape is a baseline.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values import (
     CostModel,
@@ -35,6 +37,7 @@ from headroom.scaling.windows.counter_series import (
     MISSED,
     RETRIED,
     CounterSeries,
+    Place,
     Vector,
 )
 
@@ -70,9 +73,12 @@ class WindowTotal:
         return (float(self.latency[-1]) if len(self.latency) else 0.0) + self.missed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Windows:
-    """The series of all pods up to the last observation; immutable, replaced at each tick."""
+    """The series of all pods up to the last observation; immutable, replaced at each tick.
+
+    A tick asks several times for the same windows: what each contains is computed once and kept.
+    """
 
     since_s: float | None = None
     """Time of the first tick; None before it."""
@@ -157,7 +163,7 @@ class Windows:
         silent since, for the 16 s until 18 s: 38 x 16 / 6 = 101.
         """
         starts_s, begun_s = self.ends_s - window_s, self.series.times_s[0]
-        arrived = self.series.arrivals[-1] - self.series.arrivals_at(starts_s[np.newaxis])[0]
+        arrived = self.arrived(window_s)
         silent_s, seen_s = now_s - self.ends_s, self.ends_s - begun_s
         lacking_s = np.clip(begun_s - starts_s, 0.0, np.maximum(silent_s, 0.0))
         share = lacking_s / np.where(seen_s > 0, seen_s, np.inf)
@@ -165,12 +171,17 @@ class Windows:
 
     def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:
         """Sum over all pods the requests of the `window_s` seconds that ended `ago_s` ago."""
+        known = self._totals.get((window_s, ago_s))
+        if known is None:
+            known = self._totals[window_s, ago_s] = self._total(window_s, ago_s)
+        return known
+
+    def _total(self, window_s: float, ago_s: float) -> WindowTotal:
         if not self.last:
             none = np.zeros(len(self.bounds_s))
             return WindowTotal(arrivals=0.0, missed=0.0, retried=0.0, latency=none)
-        ends_s = self.ends_s - ago_s
-        end = self.series.at(ends_s) if ago_s > 0 else self.series.newest
-        total = (end - self.series.at(ends_s - window_s)).sum(axis=0)
+        end = self.before(ago_s) if ago_s > 0 else self.series.newest
+        total = (end - self.before(window_s, ago_s=ago_s)).sum(axis=0)
         return WindowTotal(
             arrivals=float(total[ARRIVALS]),
             missed=float(total[MISSED]),
@@ -180,15 +191,43 @@ class Windows:
 
     def arrivals(self, windows_s: Sequence[float]) -> list[float]:
         """Sum over all pods the requests that arrived in the last seconds, for each window."""
-        before = self.series.arrivals_at(self.ends_s - np.array(windows_s)[:, np.newaxis])
-        arrived: list[float] = (self.series.arrivals[-1] - before).sum(axis=1).tolist()
-        return arrived
+        return [float(self.arrived(window_s).sum()) for window_s in windows_s]
+
+    def arrived(self, window_s: float) -> Vector:
+        """Return the requests that each pod took in the last seconds, [pods]; not to be changed."""
+        known = self._arrived.get(window_s)
+        if known is None:
+            before = self.series.arrivals_at(self._place(window_s))
+            known = self._arrived[window_s] = self.series.arrivals[-1] - before
+        return known
+
+    def before(self, window_s: float, *, ago_s: float = 0.0) -> Vector:
+        """Return what the counters were where such a window begins, [pods, counters]."""
+        return self.series.at(self._place(window_s, ago_s))
+
+    def _place(self, window_s: float, ago_s: float = 0.0) -> Place:
+        known = self._places.get((window_s, ago_s))
+        if known is None:
+            known = self.series.place(self.ends_s - ago_s - window_s)
+            self._places[window_s, ago_s] = known
+        return known
+
+    @cached_property
+    def _places(self) -> dict[tuple[float, float], Place]:
+        return {}
+
+    @cached_property
+    def _totals(self) -> dict[tuple[float, float], WindowTotal]:
+        return {}
+
+    @cached_property
+    def _arrived(self) -> dict[float, Vector]:
+        return {}
 
     def arrivals_by_replica(self, replicas: Iterable[str], window_s: float) -> Vector:
         """Return the requests that each of these replicas took in the window, [known replicas]."""
-        before = self.series.arrivals_at((self.ends_s - window_s)[np.newaxis])[0]
         known = [self.series.columns[uid] for uid in replicas if uid in self.series.columns]
-        arrived: Vector = (self.series.arrivals[-1] - before)[known]
+        arrived: Vector = self.arrived(window_s)[known]
         return arrived
 
     def sampled_throughout(
@@ -202,7 +241,7 @@ class Windows:
 
     def answered(self, window_s: float) -> dict[str, float]:
         """Return how many requests of each replica ended in the window, answered or missed."""
-        ended = self.series.newest - self.series.at(self.ends_s - window_s)
+        ended = self.series.newest - self.before(window_s)
         counts = (ended[:, -1] + ended[:, MISSED]).tolist() if len(self.bounds_s) else []
         return dict(zip(self.series.columns, counts, strict=False))
 

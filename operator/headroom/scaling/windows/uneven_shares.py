@@ -56,8 +56,7 @@ def is_measured(policy: Policy, connections: int | None) -> bool:
 
 def with_share(windows: Windows, window_s: float) -> frozenset[str]:
     """Return the replicas with an even share of the requests in this window."""
-    starts_s = windows.ends_s - window_s
-    counts = windows.series.arrivals[-1] - windows.series.arrivals_at(starts_s[np.newaxis])[0]
+    starts_s, counts = windows.ends_s - window_s, windows.arrived(window_s)
     even = (counts >= FEW * np.median(counts)) & (windows.series.times_s[0] <= starts_s)
     return frozenset(
         uid for uid, is_even in zip(windows.series.columns, even, strict=True) if is_even
@@ -92,8 +91,7 @@ def read_shares(
     bursts_s = policy.burst_windows_s  # a rate is known after the longest, and so is a share
     known_s = {*bursts_s[:1], *bursts_s[-1:], policy.stable_window_s}
     for window_s in known_s | {watched_s}:
-        starts_s = windows.ends_s - window_s
-        every = windows.series.arrivals[-1] - windows.series.arrivals_at(starts_s[np.newaxis])[0]
+        every = windows.arrived(window_s)
         most = every.max()
         if most < FEWEST or every.min() >= FEW * most:
             continue
@@ -180,7 +178,7 @@ def _settled(
 def _less_busy(windows: Windows, places: NDArray[np.intp], window_s: float) -> NDArray[np.bool_]:
     """Return which of these executed for far less time than the others."""
     series = windows.series
-    busy_s = (series.newest - series.at(windows.ends_s - window_s))[places, BATCH_SECONDS]
+    busy_s = (series.newest - windows.before(window_s))[places, BATCH_SECONDS]
     less: NDArray[np.bool_] = busy_s < LESS_BUSY * _of_others(busy_s)
     return less
 
