@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import socket
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,8 @@ from headroom_server.repository import samples
 from headroom_server.repository.description import Description
 from headroom_server.repository.huggingface import generates
 from headroom_server.repository.tables import Emulated
-from headroom_server.runtime.caches import cache_of, second_level_of
+from headroom_server.runtime.caches import cache_of, has_class, input_cache_of, second_level_of
+from headroom_server.runtime.featuring import FeatureSource
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.runner import Limits, Runner
 from headroom_server.runtime.store import ModelSource, ModelStore
@@ -41,18 +43,25 @@ if TYPE_CHECKING:
 log = logging.getLogger("headroom_server")
 
 
-def check_applicable(settings: Settings) -> None:
+def check_applicable(settings: Settings, sources: Sequence[ModelSource]) -> None:
     """Check that no cache is asked for that would have no effect on models that batch.
 
     Raises:
         LoadError: one is; it says what to do instead.
     """
-    for key in ("feature_cache_bytes", "semantic_cache_url"):
-        value = getattr(settings, key)
+    classes = any(has_class(settings, source) for source in sources)
+    for value, key, rule in (
+        (settings.semantic_cache_url, "SEMANTIC_CACHE_URL", "unless the model generates text"),
+        (
+            0 if classes else settings.feature_cache_bytes,
+            "FEATURE_CACHE_BYTES",
+            "unless a model generates text or is a class with features",
+        ),
+    ):
         if value:
             raise LoadError(
-                f"HEADROOM_{key.upper()} must be unset unless the model generates text; got "
-                f"{value!s:.200}: HEADROOM_CACHE_BYTES keeps the answers to equal requests"
+                f"HEADROOM_{key} must be unset {rule}; got {value!s:.200}: HEADROOM_CACHE_BYTES "
+                "keeps the answers to equal requests"
             )
 
 
@@ -88,6 +97,7 @@ def build_engines(settings: Settings, source: ModelSource) -> list[Engine]:
             compile_model=description is not None and description.compile,
             compile_cache=Path(settings.compile_cache) if settings.compile_cache else None,
             device=device,
+            needs_features=bool(settings.feature_cache_bytes) and has_class(settings, source),
         )
         for device in chosen(settings.devices)
     ]
@@ -150,7 +160,21 @@ def build_runner(
             classes=slo_classes(settings, source.description),
         ),
         cache=cache_of(settings, source, second_level),
+        features=features_of(settings, source, engines[0], second_level),
     )
+
+
+def features_of(
+    settings: Settings, source: ModelSource, engine: Engine, second_level: GuardedStore | None
+) -> FeatureSource | None:
+    """Return what computes and keeps the features of a model's requests; None if nothing does."""
+    cache = input_cache_of(settings, source, second_level)
+    if cache is None:
+        return None
+    from headroom_server.torch_engine import TorchEngine  # noqa: PLC0415
+
+    assert isinstance(engine, TorchEngine)
+    return FeatureSource(engine, cache)
 
 
 def slo_classes(settings: Settings, description: Description | None) -> SloClasses:
@@ -201,9 +225,9 @@ def run(settings: Settings) -> int:
 
             return generating_server.run(settings)
         with explained(settings, "HEADROOM_CACHE_REDIS_URL"):
-            check_applicable(settings)
             second_level = second_level_of(settings)
             store = ModelStore(settings, partial(build_runner, settings, second_level=second_level))
+            check_applicable(settings, store.sources())
             versions = store.configured()
             listener = listen(settings.host, settings.port)
         with explained(settings, f"HEADROOM_ENGINE={settings.engine}"):

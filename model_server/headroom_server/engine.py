@@ -16,6 +16,13 @@ class Work(NamedTuple):
     inputs: Mapping[str, Numbers]
     length: int = 0
     """Size of the model's dynamic dimension, the same for all items; 0 if it has none."""
+    featured: bool = False
+    """Whether the inputs are the model's features, which it computed from the declared ones."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the inputs."""
+        return sum([len(numbers) * numbers.itemsize for numbers in self.inputs.values()])
 
 
 class Staged(NamedTuple):

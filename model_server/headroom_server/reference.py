@@ -190,6 +190,7 @@ def _everything() -> Snapshot:
         budget_share=1.0,
         devices=(DeviceStatus(0.0, True), DeviceStatus(0.0, True)),
         cache=CacheCounts(dict.fromkeys(Source, 0), _LEVELS),
+        features=CacheCounts(dict.fromkeys(Source, 0), _LEVELS),
     )
 
 

@@ -297,8 +297,9 @@ class CacheSettings(Group):
     semantic_cache_entries: int = Field(10_000, ge=1, le=1_000_000)
     """Maximum answers that are found by similarity."""
     feature_cache_bytes: int = Field(0, ge=0, le=1 << 40)
-    """Bytes of cached features of a model that generates text: embeddings of questions and tokens
-    of prompts of 16 to 256 KiB, also in Redis if it is set. 0: no cache. Refused for others."""
+    """Bytes of cached features per model, also in Redis if it is set: of a model that generates
+    text, embeddings of questions and tokens of prompts of 16 to 256 KiB; of a class, what its
+    `featurize` computes from equal inputs. 0: no cache. Refused for others."""
     feature_cache_ttl_s: Seconds = 600.0
     """Lifetime of a cached feature, in seconds."""
 

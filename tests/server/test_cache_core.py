@@ -146,27 +146,27 @@ OUTPUTS: dict[str, Numbers] = {"y": array("f", [0.5, -2]), "z": array("q", [7, -
 
 def test_encoded_value_round_trips() -> None:
     key = bytes(32)
-    assert decoded(key, encoded(key, OUTPUTS, TWO), SAME, TWO) == OUTPUTS
+    assert decoded(key, encoded(key, OUTPUTS, TWO.outputs), SAME, TWO.outputs) == OUTPUTS
 
 
 @given(st.binary(max_size=60))
 def test_foreign_bytes_are_not_a_value(value: bytes) -> None:
-    assert decoded(bytes(32), value, SAME, TWO) is None
+    assert decoded(bytes(32), value, SAME, TWO.outputs) is None
 
 
 @pytest.mark.parametrize("at", [0, 15, 16, 30])
 def test_damaged_value_is_ignored(at: int) -> None:
-    value = bytearray(encoded(bytes(32), OUTPUTS, TWO))
+    value = bytearray(encoded(bytes(32), OUTPUTS, TWO.outputs))
     value[at] ^= 1
-    assert decoded(bytes(32), bytes(value), SAME, TWO) is None
-    assert decoded(bytes(32), bytes(value[:-1]), SAME, TWO) is None
+    assert decoded(bytes(32), bytes(value), SAME, TWO.outputs) is None
+    assert decoded(bytes(32), bytes(value[:-1]), SAME, TWO.outputs) is None
 
 
 def test_value_of_another_key_or_shape_is_ignored() -> None:
-    value = encoded(bytes(32), OUTPUTS, TWO)
-    assert decoded(bytes(31) + b"1", value, SAME, TWO) is None
-    assert decoded(bytes(32), value, two([1, 2], [3, 4, 5]), TWO) is None
-    assert decoded(bytes(32), value, two([1, 2], [3]), TWO) is None
+    value = encoded(bytes(32), OUTPUTS, TWO.outputs)
+    assert decoded(bytes(31) + b"1", value, SAME, TWO.outputs) is None
+    assert decoded(bytes(32), value, two([1, 2], [3, 4, 5]), TWO.outputs) is None
+    assert decoded(bytes(32), value, two([1, 2], [3]), TWO.outputs) is None
 
 
 def test_breaker_starts_open() -> None:

@@ -205,8 +205,8 @@ def test_every_encoding_gives_the_same_work(datatype: str, pair: list[Any]) -> N
     assert orjson.loads(form.render(typed, outputs)) == {"predictions": [pair]}
     assert [*messages.render("m", "1", grpc, outputs).raw_output_contents] == [to_bytes(numbers)]
     key = bytes(32)
-    kept = encoded(key, outputs, contract.signature)
-    assert decoded(key, kept, typed, contract.signature) == outputs
+    kept = encoded(key, outputs, contract.signature.outputs)
+    assert decoded(key, kept, typed, contract.signature.outputs) == outputs
     (example,) = infer_examples(contract.signature)
     parse(contract, orjson.dumps(example))
     config = descriptions.model_config("m", "torch", contract.signature, 4)
@@ -261,9 +261,9 @@ def test_invalid_utf_8_is_replaced_in_json() -> None:
 def test_truncated_cached_answer_is_ignored(datatype: str, raw: bytes) -> None:
     one = signature(datatype)
     key = bytes(32)
-    value = encoded(key, {"y": array("B", raw)}, one)
+    value = encoded(key, {"y": array("B", raw)}, one.outputs)
     work = Work(1, {})
-    outputs = decoded(key, value, work, one)
+    outputs = decoded(key, value, work, one.outputs)
     if outputs is not None:
         assert to_bytes(outputs["y"]) == raw
 

@@ -29,6 +29,7 @@ from headroom_server.caching.features import (
 from headroom_server.caching.flights import Source
 from headroom_server.caching.store import ByteStore, GuardedStore, StoredValue
 from headroom_server.errors import DisconnectedError
+from memory_store import MemoryStore
 from server_world import until
 
 pytestmark = pytest.mark.clock
@@ -54,32 +55,6 @@ class Computing:
 
     async def until_begun(self, count: int) -> None:
         await until(lambda: len(self.begun) == count)
-
-
-@dataclass
-class MemoryStore:
-    """A second level without a network."""
-
-    values: dict[bytes, StoredValue] = field(default_factory=dict)
-    down: bool = False
-
-    def _check(self) -> None:
-        if self.down:
-            raise OSError("down")
-
-    async def get(self, key: bytes) -> StoredValue | None:
-        self._check()
-        return self.values.get(key)
-
-    async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
-        self._check()
-        self.values[key] = StoredValue(value, ttl_s)
-
-    async def ping(self) -> None:
-        self._check()
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 @dataclass

@@ -1,4 +1,6 @@
-"""One model's response cache: memory, then the second level, then one execution per key.
+"""Tensors computed from requests: memory, then the second level, then one computation per key.
+
+One model's response cache keeps its outputs, its feature cache what it computes from the inputs.
 
 Errors are never cached. A hit needs no place in the queue and no admission. Everything runs on the
 event loop's thread.
@@ -7,7 +9,7 @@ event loop's thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -21,7 +23,7 @@ from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import DisconnectedError, ExpiredError, RequestError
-from headroom_server.tensors import Signature
+from headroom_server.tensors import Signature, TensorSpec
 
 T = TypeVar("T")
 
@@ -49,6 +51,8 @@ class CacheRequest(NamedTuple):
     work: Work
     due_s: float | None
     connection: Connection
+    owner: str | None = None
+    """Whose entries these are; None: everybody's."""
 
 
 class Cache:
@@ -67,13 +71,13 @@ class Cache:
             bounds.max_bytes, bounds.ttl_s, clock, store, size_of
         )
         self._flights: SingleFlight[Outputs] = SingleFlight(bounds.max_joined_bytes)
-        self._signature: Signature | None = None
+        self._specs: Sequence[TensorSpec] = ()
         self._keys: Keys | None = None
         self._by_source = dict.fromkeys(Source, 0)
 
-    def serve(self, signature: Signature) -> None:
-        """Set the signature of the loaded model."""
-        self._signature, self._keys = signature, Keys(self._identity, signature)
+    def serve(self, signature: Signature, specs: Sequence[TensorSpec] = ()) -> None:
+        """Set the signature of the loaded model, and what is cached: by default its outputs."""
+        self._specs, self._keys = specs or signature.outputs, Keys(self._identity, signature)
         self._levels.start()
 
     def counts(self) -> CacheCounts:
@@ -92,33 +96,32 @@ class Cache:
         Raises:
             RequestError: raised by `execute`, or the request expired or left while it waited.
         """
-        keys, signature = self._keys, self._signature
+        keys, specs = self._keys, self._specs
         assert keys is not None
-        assert signature is not None
-        key, levels = keys.key(request.work), self._levels
+        key, levels = keys.key(request.work, request.owner), self._levels
         kept = levels.remembered(key)
         if kept is not None:
             self._by_source[Source.MEMORY] += 1
             return kept, Source.MEMORY
 
         def decode(stored: bytes) -> Outputs | None:
-            return decoded(key, stored, request.work, signature)
+            return decoded(key, stored, request.work, specs)
 
         async def compute() -> Outputs:
             self._by_source[Source.COMPUTED] += 1
             outputs = await execute()
-            levels.keep(key, outputs, lambda key, one: encoded(key, one, signature))
+            levels.keep(key, outputs, lambda key, one: encoded(key, one, specs))
             return outputs
 
-        wait = _Bounded(request, self._clock)
+        wait = Bounded(request, self._clock)
         steps = Steps(lambda: levels.stored(key, decode, wait), compute, wait)
-        outputs, source = await self._flights.value(key, steps, _size(request.work))
+        outputs, source = await self._flights.value(key, steps, request.work.size)
         if source is not Source.COMPUTED:
             self._by_source[source] += 1
         return outputs, source
 
 
-class _Bounded(NamedTuple):
+class Bounded(NamedTuple):
     """Waits until the client disconnects or the deadline passes."""
 
     request: CacheRequest
@@ -146,7 +149,3 @@ class _Bounded(NamedTuple):
             request.connection.on_lost = None
             if timer is not None:
                 timer.cancel()
-
-
-def _size(work: Work) -> int:
-    return sum([len(numbers) * numbers.itemsize for numbers in work.inputs.values()])

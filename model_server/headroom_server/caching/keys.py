@@ -1,9 +1,9 @@
 """PURE. Cache keys: model, version, signature and every input's numbers.
 
 The key is computed from the numbers in memory, not from the body, so that all encodings of a
-request (JSON, binary tensors, gRPC) have one key. The requested outputs are not part of it: the
-device computes all outputs, all are cached, and each response selects its own. Numbers are equal if
-their bytes are: -0.0 and 0.0 differ.
+request (JSON, binary tensors, gRPC) have one key. An owner has keys of its own. The requested
+outputs are not part of it: the device computes all outputs, all are cached, and each response
+selects its own. Numbers are equal if their bytes are: -0.0 and 0.0 differ.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ class Keys:
         self._model = blake2b(identity_parts.encode(), digest_size=KEY_BYTES)
         self._inputs = tuple(spec.name for spec in signature.inputs)
 
-    def key(self, work: Work) -> bytes:
-        """Return the key, 32 bytes."""
+    def key(self, work: Work, owner: str | None = None) -> bytes:
+        """Return the key, 32 bytes; None: for everybody."""
         # items, length and signature determine how many numbers each input has, so that different
         # requests never produce the same bytes
         digest = self._model.copy()
+        if owner is not None:
+            encoded = owner.encode("utf-8", "surrogatepass")
+            digest.update(pack("<Q", len(encoded)) + encoded)
         digest.update(pack("<QQ", work.items, work.length))
         for name in self._inputs:
             numbers = work.inputs[name]

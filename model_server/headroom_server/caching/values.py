@@ -1,7 +1,7 @@
-"""PURE. A request's outputs as bytes for an external store, and their size.
+"""PURE. Tensors computed from a request as bytes for an external store, and their size.
 
     16 bytes   digest of key and payload
-    payload    the outputs' numbers, in the order of the signature, little-endian
+    payload    the tensors' numbers, in the declared order, little-endian
 
 Shapes follow from the request. A truncated value, or one of another request or format, has a
 different digest and is ignored.
@@ -9,13 +9,13 @@ different digest and is ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.protocols.binary_tensors import from_bytes, span, to_bytes
-from headroom_server.tensors import Numbers, Signature
+from headroom_server.tensors import Numbers, TensorSpec
 
 DIGEST_BYTES = 16
 ENTRY_BYTES = 512
@@ -24,21 +24,21 @@ TENSOR_BYTES = 128
 """Memory of a tensor in addition to its numbers."""
 
 
-def encoded(key: bytes, outputs: Mapping[str, Numbers], signature: Signature) -> bytes:
+def encoded(key: bytes, outputs: Mapping[str, Numbers], specs: Sequence[TensorSpec]) -> bytes:
     """Encode the value of a key."""
-    payload = b"".join([to_bytes(outputs[spec.name]) for spec in signature.outputs])
+    payload = b"".join([to_bytes(outputs[spec.name]) for spec in specs])
     return _digest(key, payload) + payload
 
 
 def decoded(
-    key: bytes, value: bytes, work: Work, signature: Signature
+    key: bytes, value: bytes, work: Work, specs: Sequence[TensorSpec]
 ) -> dict[str, Numbers] | None:
-    """Decode the outputs; None if the value does not belong to this request."""
+    """Decode the tensors; None if the value does not belong to this request."""
     payload = value[DIGEST_BYTES:]
     if value[:DIGEST_BYTES] != _digest(key, payload):
         return None
     outputs, at = {}, 0
-    for spec in signature.outputs:
+    for spec in specs:
         elements = work.items * spec.elements_at(work.length)
         size = span(spec, payload, at, elements)
         try:

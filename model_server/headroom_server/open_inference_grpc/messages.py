@@ -75,7 +75,7 @@ def render(
     model: str, version: str, inference: Inference, outputs: Mapping[str, Numbers]
 ) -> pb.ModelInferResponse:
     """Return the response."""
-    items, _, length = inference.work
+    items, length = inference.work.items, inference.work.length
     answer = pb.ModelInferResponse(model_name=model, model_version=version, id=inference.request_id)
     for spec, binary in inference.wanted:
         tensor = answer.outputs.add(

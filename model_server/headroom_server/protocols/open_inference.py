@@ -70,7 +70,7 @@ def parse(contract: Contract, body: bytes, head_bytes: int | None = None) -> Inf
 
 def render(model: str, version: str, inference: Inference, outputs: Mapping[str, Numbers]) -> Body:
     """Render the response: flat JSON data, then the bytes of the outputs requested as binary."""
-    items, _, length = inference.work
+    items, length = inference.work.items, inference.work.length
     tensors: list[dict[str, Any]] = []
     tails: list[bytes] = []
     for spec, binary in inference.wanted:

@@ -72,6 +72,27 @@ def cache_of(
     return Cache(identity_of(settings, source), bounds, clock, second_level)
 
 
+def has_class(settings: Settings, source: ModelSource) -> bool:
+    """Return whether a class of the user computes, which alone may have features."""
+    one = source.description
+    if settings.engine == "emulated" or (one is not None and one.engine == "emulated"):
+        return False
+    return bool(settings.model_class) if one is None else one.is_class
+
+
+def input_cache_of(
+    settings: Settings,
+    source: ModelSource,
+    second_level: GuardedStore | None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Cache | None:
+    """Return the cache of what one model's class computes from inputs; None if it keeps nothing."""
+    if settings.feature_cache_bytes == 0 or not has_class(settings, source):
+        return None
+    bounds = Bounds(max_bytes=settings.feature_cache_bytes, ttl_s=settings.feature_cache_ttl_s)
+    return Cache(f"{identity_of(settings, source)} features", bounds, clock, second_level)
+
+
 def generation_cache_of(
     settings: Settings, second_level: GuardedStore | None, embed: Embed | None
 ) -> GenerationCache | None:

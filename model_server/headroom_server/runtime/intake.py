@@ -11,6 +11,7 @@ from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import RefusedError, RequestError
+from headroom_server.runtime.featuring import Featuring
 from headroom_server.runtime.in_flight import InFlight
 from headroom_server.runtime.pending import DoneCallback, outcome_of
 from headroom_server.scheduling.admission import Refusal, closed_error
@@ -33,12 +34,14 @@ class Intake:
         closed: Callable[[], Refusal | None],
         clock: Callable[[], float],
         cache: Cache | None = None,
+        featuring: Featuring | None = None,
     ) -> None:
         self._in_flight = in_flight
         self._ledger = ledger
         self._closed = closed
         self._clock = clock
         self._cache = cache
+        self._featuring = featuring
 
     async def infer(
         self, work: Work, *, arrived_s: float, options: RequestOptions, connection: Connection
@@ -106,6 +109,12 @@ class Intake:
         self, work: Work, arrived_s: float, options: RequestOptions, connection: Connection
     ) -> Outputs:
         self._check_open()
+        if self._featuring is not None:
+            due_s = None if options.deadline_s is None else arrived_s + options.deadline_s
+            request = CacheRequest(work, due_s, connection, options.tenant)
+            work = await self._featuring.featured(request)
+            if self._closed() is Refusal.NOT_READY:  # it was accepted, even if it drains now
+                raise self._refused(Refusal.NOT_READY)
         return await self._in_flight.outputs(
             work, arrived_s=arrived_s, options=options, connection=connection
         )

@@ -23,6 +23,7 @@ from headroom_server.engine import Engine, Work
 from headroom_server.errors import AbandonedError, FailedError
 from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.runtime.devices import Devices
+from headroom_server.runtime.featuring import FeatureSource, Featuring
 from headroom_server.runtime.in_flight import InFlight
 from headroom_server.runtime.intake import Intake
 from headroom_server.runtime.pending import DoneCallback, PendingRequest
@@ -69,6 +70,7 @@ class Runner:
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
         cache: Cache | None = None,
+        features: FeatureSource | None = None,
     ) -> None:
         self.model = model
         self.engine = engines[0]
@@ -89,9 +91,10 @@ class Runner:
         self._began_s = clock()
         self._pages = itertools.count(1)
         self._intake_open = True
+        caps = Caps(limits.max_waiting, limits.max_waiting_bytes)
         self._scheduler: Scheduler[PendingRequest] = Scheduler(
             limits.max_batch_size,
-            Caps(limits.max_waiting, limits.max_waiting_bytes),
+            caps,
             chance=chance,
             max_wait_s=limits.max_wait_s,
             devices=len(engines),
@@ -99,11 +102,20 @@ class Runner:
         self._overload_items = 2 * limits.max_batch_size * len(engines)
         self._in_flight = InFlight(self._scheduler, self.ledger, clock=clock, wake=self._wake)
         self._cache = cache
+        self._featuring = None
+        if features is not None:
+            stall_s = limits.stall_timeout_s
+            self._featuring = Featuring(features, self.ledger, caps, stall_s=stall_s, clock=clock)
         self._intake = Intake(
-            self._in_flight, self.ledger, closed=self._closed, clock=clock, cache=cache
+            self._in_flight,
+            self.ledger,
+            closed=self._closed,
+            clock=clock,
+            cache=cache,
+            featuring=self._featuring,
         )
-        self.caches_answers = cache is not None
-        """Whether a request may be answered without an execution of its own."""
+        self.looks_up = cache is not None or features is not None
+        """Whether a request is looked up in a cache before it is queued."""
         self._devices = Devices(
             engines,
             plan,
@@ -144,6 +156,8 @@ class Runner:
         """Wait until every accepted request has ended."""
         if self._cache is not None:
             await self._cache.wait_idle()
+        if self._featuring is not None:
+            await self._featuring.wait_idle()
         await self._in_flight.wait_idle()
 
     def abandon(self) -> int:
@@ -155,6 +169,8 @@ class Runner:
     def stop(self) -> None:
         """Ask the device threads to end after their current batch."""
         self._devices.stop()
+        if self._featuring is not None:
+            self._featuring.stop()
         if self.lifecycle.phase is not Phase.STOPPED:
             self._enter(Phase.STOPPED)
 
@@ -286,6 +302,8 @@ class Runner:
         self._in_flight.serve(warm.signature)
         if self._cache is not None:
             self._cache.serve(warm.signature)
+        if self._featuring is not None:
+            self._featuring.serve(warm.signature)
         if self._devices.pipelined:
             self._in_flight.on_queued = self._devices.on_queued
         if self.lifecycle.starting:
@@ -342,6 +360,7 @@ class Runner:
             phase_s=self.lifecycle.seconds(now_s),
             page=next(self._pages),
             cache=None if self._cache is None else self._cache.counts(),
+            features=None if self._featuring is None else self._featuring.counts(),
         )
 
     def _enter(self, phase: Phase, at_s: float | None = None) -> None:

@@ -45,12 +45,16 @@ class ModelStore:
         Raises:
             LoadError: settings or repository do not define them; one line per mistake.
         """
+        return [self._version(source) for source in self.sources()]
+
+    def sources(self) -> list[ModelSource]:
+        """Return where the versions to serve from the start come from; raises the same."""
         settings = self._settings
         if settings.engine == "emulated":
-            return [self._version(ModelSource(settings.model_name))]
+            return [ModelSource(settings.model_name)]
         if settings.model_class:
             root = self._root()
-            return [self._version(ModelSource(settings.model_name, root=root, directory=root))]
+            return [ModelSource(settings.model_name, root=root, directory=root)]
         return self._described(self._scan(), settings.models)
 
     def versions(self, name: str) -> list[ModelVersion]:
@@ -60,7 +64,7 @@ class ModelStore:
             LoadError: the model does not exist, or its description is wrong.
         """
         named = [one for one in self._settings.models if one.partition(":")[0] == name]
-        return self._described(self._scan(), named or [name])
+        return [self._version(one) for one in self._described(self._scan(), named or [name])]
 
     def known(self) -> dict[tuple[str, str], str]:
         """Return name and version of everything in the repository, and what is wrong.
@@ -76,8 +80,8 @@ class ModelStore:
             for number in versions
         }
 
-    def _described(self, found: folder.Repository, wanted: Sequence[str]) -> list[ModelVersion]:
-        versions, wrong = [], []
+    def _described(self, found: folder.Repository, wanted: Sequence[str]) -> list[ModelSource]:
+        sources, wrong = [], []
         for name, chosen in folder.chosen(found, wanted).items():
             for number, directory in chosen.items():
                 try:
@@ -86,11 +90,10 @@ class ModelStore:
                     at = f"model {name}, version {number}"
                     wrong += [f"{at}: {line}" for line in str(error).splitlines()]
                     continue
-                source = ModelSource(name, number, found.root, directory, description)
-                versions.append(self._version(source))
+                sources.append(ModelSource(name, number, found.root, directory, description))
         if wrong:
             raise LoadError("\n".join(wrong))
-        return versions
+        return sources
 
     def _version(self, source: ModelSource) -> ModelVersion:
         return ModelVersion(source.name, source.number, lambda: self._build(source))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from headroom_server.caching.flights import Source
 from headroom_server.caching.levels import LevelCounts
-from headroom_server.telemetry.exposition import counters, single
+from headroom_server.telemetry.exposition import counters, head, sample, single
 
 
 def answers(hits: Mapping[Any, int], misses: int, counts: LevelCounts, model: str) -> Iterator[str]:
@@ -17,6 +18,25 @@ def answers(hits: Mapping[Any, int], misses: int, counts: LevelCounts, model: st
     meaning = "Requests that had to be executed."
     yield from single("cache_misses_total", "counter", meaning, model, misses)
     yield from memory("cache", "answers", counts, model)
+
+
+def features(
+    by_source: Iterable[tuple[str, Source, int]], counts: LevelCounts, model: str
+) -> Iterator[str]:
+    """Yield the series of cached features, by their kind and where they came from."""
+    found, name = [*by_source], "feature_cache_hits_total"
+    yield head(name, "counter", "Features found in the cache, by kind and level.")
+    for kind, source, count in found:
+        if source is not Source.COMPUTED:
+            yield sample(name, f'{model},kind="{kind}",level="{source}"', count)
+    yield from counters(
+        "feature_cache_misses_total",
+        "Features that had to be computed, by kind.",
+        model,
+        "kind",
+        {kind: n for kind, source, n in found if source is Source.COMPUTED},
+    )
+    yield from memory("feature_cache", "features", counts, model)
 
 
 def memory(name: str, what: str, counts: LevelCounts, model: str) -> Iterator[str]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from headroom_server.caching.feature_values import FeatureKind
 from headroom_server.caching.features import FeatureCounts
-from headroom_server.caching.flights import Source
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
 from headroom_server.generation.ports import EngineStatistics
 from headroom_server.generation.values import GenerationLimits
@@ -63,8 +61,9 @@ def _lines(snapshot: GenerationSnapshot) -> Iterator[str]:
     yield from _cost(snapshot.counts, model)
     if snapshot.cache is not None:
         yield from _cache(snapshot.cache, model)
-    if snapshot.features is not None:
-        yield from _features(snapshot.features, model)
+    if (found := snapshot.features) is not None:
+        by_source = [(kind, source, count) for (kind, source), count in found.by_source.items()]
+        yield from cache_metrics.features(by_source, found.levels, model)
     if (shared := snapshot.cache or snapshot.features) is not None:
         yield from cache_metrics.second_level(shared.levels, model)
     yield exposition.head("startup_phase_seconds", "gauge", "Seconds per startup phase.")
@@ -178,22 +177,6 @@ def _cache(counts: GenerationCacheCounts, model: str) -> Iterator[str]:
         yield from exposition.single("cache_similar_entries", "gauge", meaning, model, similar)
         meaning, name = "Embeddings of questions that failed or were late.", "cache_embedding"
         yield from exposition.single(f"{name}_failures_total", "counter", meaning, model, failures)
-
-
-def _features(counts: FeatureCounts, model: str) -> Iterator[str]:
-    name = "feature_cache_hits_total"
-    yield exposition.head(name, "counter", "Features found in the cache, by kind and level.")
-    for (kind, source), count in counts.by_source.items():
-        if source is not Source.COMPUTED:
-            yield exposition.sample(name, f'{model},kind="{kind}",level="{source}"', count)
-    yield from exposition.counters(
-        "feature_cache_misses_total",
-        "Features that had to be computed, by kind.",
-        model,
-        "kind",
-        {kind: counts.by_source[kind, Source.COMPUTED] for kind in FeatureKind},
-    )
-    yield from cache_metrics.memory("feature_cache", "features", counts.levels, model)
 
 
 def _cost(counts: EngineStatistics, model: str) -> Iterator[str]:

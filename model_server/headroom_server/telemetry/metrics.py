@@ -61,6 +61,8 @@ class Snapshot:
     """Number of this scrape since the process started."""
     cache: CacheCounts | None = None
     """None without a cache; then the series are absent."""
+    features: CacheCounts | None = None
+    """Of what a class computed from inputs; None without a feature cache."""
 
 
 def render(snapshot: Snapshot) -> bytes:
@@ -105,6 +107,11 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
         yield sample(name, model, value)
     if snapshot.cache is not None:
         yield from _cache(snapshot.cache, model)
+    if (found := snapshot.features) is not None:
+        by_source = [("inputs", source, count) for source, count in found.by_source.items()]
+        yield from cache_metrics.features(by_source, found.levels, model)
+    if (shared := snapshot.cache or snapshot.features) is not None:
+        yield from cache_metrics.second_level(shared.levels, model)
     yield head("scrapes_total", "counter", "Scrapes served so far.")
     yield sample("scrapes_total", model, snapshot.page)
     yield head("startup_phase_seconds", "gauge", "Seconds per startup phase.")
@@ -195,4 +202,3 @@ def _devices(snapshot: Snapshot, model: str) -> Iterator[str]:
 def _cache(counts: CacheCounts, model: str) -> Iterator[str]:
     hits = {source: n for source, n in counts.by_source.items() if source is not Source.COMPUTED}
     yield from cache_metrics.answers(hits, counts.by_source[Source.COMPUTED], counts.levels, model)
-    yield from cache_metrics.second_level(counts.levels, model)

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import torch
 
 from headroom_server.engine import LoadError, Staged, Work
-from headroom_server.tensors import Numbers, Signature
+from headroom_server.tensors import Numbers, Signature, TensorSpec
 from headroom_server.torch_engine import compilation
 from headroom_server.torch_engine.collecting import Slot, Slots, collect, deal
 from headroom_server.torch_engine.errors import translated
+from headroom_server.torch_engine.featurizing import Featurizer, featurizer_of
 from headroom_server.torch_engine.loading import Load, Loaded
 from headroom_server.torch_engine.transfers import Transfers, transfers_of
 
@@ -43,9 +44,11 @@ class TorchEngine:
         compile_cache: Path | None = None,
         device: torch.device | None = None,
         clock: Callable[[], float] = time.monotonic,
+        needs_features: bool = False,
     ) -> None:
         """Use CUDA if available, unless a `device` is given.
 
+        `needs_features`: a model without features is not loaded.
         `compile_model`: compile even if the model does not request it; `compile_cache`: its folder.
         """
         self._load = load
@@ -60,6 +63,8 @@ class TorchEngine:
         )
         self.compiles = False
         self._loaded: Loaded | None = None
+        self._needs_features = needs_features
+        self._featurizer: Featurizer | None = None
         self._slots: Slots | None = None
         self._transfers: Transfers = transfers_of(self._device)
         self._forward: Callable[[Any], Any] = torch.nn.Identity()
@@ -76,7 +81,8 @@ class TorchEngine:
             torch.cuda.set_device(self._device)
         self._loaded = model, signature = self._load(self._device)
         self._forward = model.forward
-        self._slots = Slots(signature, self._transfers.memory)
+        self._featurizer = featurizer_of(model, signature, required=self._needs_features)
+        self._slots = Slots(self._collected(signature), self._transfers.memory)
         self.compiles = self._compile_model or getattr(model, "wants_compile", False) is True
         return signature
 
@@ -104,13 +110,18 @@ class TorchEngine:
         rows = signature.padded_batch(sum(work.items for work in batch))
         if ahead is not None and ahead.length == length and _same(ahead.batch, batch):
             return ahead
+        began_s = self._clock()
+        works = batch
+        if self._featurizer is not None:
+            works = [self._featurizer.featured(work) for work in batch]
+        featurize_s = self._clock() - began_s
         slot = self._slot(rows, length, ahead)
-        collect(slot, signature, batch, rows)
+        collect(slot, self._collected(signature), works, rows)
         began_s = self._clock()
         with translated(), torch.inference_mode(), self._transfers.sending():
             prepared = model.preprocess(slot.batch(rows))
             mark = self._transfers.sent()
-        preprocess_s = self._clock() - began_s
+        preprocess_s = self._clock() - began_s + featurize_s
         return Staged(batch, length, Prepared(slot, rows, prepared, mark), preprocess_s)
 
     def execute(self, staged: Staged) -> Any:
@@ -136,9 +147,19 @@ class TorchEngine:
         self._slots.give(prepared.slot)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
+    @property
+    def features(self) -> tuple[TensorSpec, ...]:
+        """What the loaded model computes from a request's inputs; () if it has no features."""
+        return () if self._featurizer is None else self._featurizer.signature.inputs
+
+    def featured(self, work: Work) -> Work:
+        """Return a request with its features in place of its inputs, on any thread."""
+        assert self._featurizer is not None, "the model has features"
+        return self._featurizer.featured(work)
+
     def unload(self) -> None:
         """Release weights and buffers, so that other models of the process have the memory."""
-        self._loaded = self._slots = None
+        self._loaded = self._slots = self._featurizer = None
         self._forward = torch.nn.Identity()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
@@ -146,6 +167,10 @@ class TorchEngine:
     def _model(self) -> Loaded:
         assert self._loaded is not None, "load comes first"
         return self._loaded
+
+    def _collected(self, signature: Signature) -> Signature:
+        """Return the signature of what a batch is collected from."""
+        return signature if self._featurizer is None else self._featurizer.signature
 
     def _slot(self, rows: int, length: int, ahead: Staged | None) -> Slot:
         assert self._slots is not None

@@ -19,6 +19,12 @@ class TorchModel(Protocol):
     each for one batch at a time, always under `torch.inference_mode()`. A class with `wants_compile
     = True` gets its `forward` compiled; a signature with a `mask` gets one more input, which is 1
     where a request has data.
+
+    A class may have `features`, a tuple of `TensorSpec`, and `featurize(inputs)`, which computes
+    them from the inputs of one request, on the CPU: a dict by name, as `postprocess` returns it,
+    padded to the request's own length. `preprocess` then gets the features in place of the inputs.
+    They are computed on any thread, several requests at a time, from the inputs alone, and may be
+    cached: `HEADROOM_FEATURE_CACHE_BYTES`.
     """
 
     signature: Signature

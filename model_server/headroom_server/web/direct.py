@@ -121,7 +121,7 @@ class Direct:
             target = self._inference.find(head.path)
         except InvalidRequestError:
             return None
-        if target is None or target.served.runner.caches_answers:
+        if target is None or target.served.runner.looks_up:
             return None
         return Exchange(target, head, target.served.runner.clock())
 
