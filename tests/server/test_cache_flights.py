@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom_server.caching.cache import Bounds, Cache, CacheRequest
+from headroom_server.caching.cache import MAX_JOINED_BYTES, Cache, CacheRequest
 from headroom_server.caching.flights import Source
+from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.store import LOOKUP_S, GuardedStore, StoredValue
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
@@ -86,17 +87,20 @@ class MemoryStore:
 class Bench:
     """A cache, a device, and requests whose ends are recorded."""
 
-    def __init__(self, store: MemoryStore | None = None, **bounds: float) -> None:
+    def __init__(
+        self,
+        store: MemoryStore | None = None,
+        *,
+        max_bytes: int = 1 << 20,
+        ttl_s: float = 60.0,
+        max_joined_bytes: int = MAX_JOINED_BYTES,
+    ) -> None:
         self.now_s = 0.0
         self.device = Device()
         self.store = store
         self.guarded = None if store is None else GuardedStore(store, self.clock)
-        self.cache = Cache(
-            "m/1",
-            Bounds(**({"max_bytes": 1 << 20, "ttl_s": 60.0} | bounds)),  # type: ignore[arg-type]
-            self.clock,
-            self.guarded,
-        )
+        options = LevelOptions(max_bytes, ttl_s, self.clock, self.guarded)
+        self.cache = Cache("m/1", options, max_joined_bytes)
         self.cache.serve(SIGNATURE)
 
     def clock(self) -> float:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.cache import Cache
 from headroom_server.caching.feature_values import FeatureInput, FeatureKind
 from headroom_server.caching.features import FeatureCache
 from headroom_server.caching.flights import Source
 from headroom_server.caching.generated import CachedChoice
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCache, Question
+from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.redis_store import RedisStore
 from headroom_server.caching.seal import Seal
 from headroom_server.caching.sealed_store import SealedStore
@@ -233,8 +234,8 @@ async def test_replicas_share_answers_through_redis(start: Start, url: str) -> N
     worlds, levels = [], []
     for _ in range(2):
         level = GuardedStore(RedisStore(url), time.monotonic)
-        bounds = Bounds(max_bytes=1 << 20, ttl_s=60.0)
-        worlds.append(await start(cache=Cache("m/1", bounds, time.monotonic, level)))
+        options = LevelOptions(1 << 20, 60.0, time.monotonic, level)
+        worlds.append(await start(cache=Cache("m/1", options)))
         levels.append(level)
         await until(lambda level=level: level.asked)  # type: ignore[misc]
     one, other = worlds
@@ -255,8 +256,7 @@ async def test_replicas_share_answers_through_redis(start: Start, url: str) -> N
 async def test_generated_answer_is_shared_by_replicas_until_it_expires(url: str) -> None:
     stores = [GuardedStore(RedisStore(url), time.monotonic) for _ in range(2)]
     one, other = (
-        GenerationCache(max_bytes=1 << 20, ttl_s=60.0, clock=time.monotonic, store=store)
-        for store in stores
+        GenerationCache(LevelOptions(1 << 20, 60.0, time.monotonic, store)) for store in stores
     )
     for cache, store in zip((one, other), stores, strict=True):
         cache.start()
@@ -283,7 +283,7 @@ async def test_generated_answers_do_without_redis() -> None:
     fake = FakeRedis()
     async with fake_redis(fake) as url:
         store = GuardedStore(RedisStore(url), time.monotonic)
-        cache = GenerationCache(max_bytes=1 << 20, ttl_s=60.0, clock=time.monotonic, store=store)
+        cache = GenerationCache(LevelOptions(1 << 20, 60.0, time.monotonic, store))
         cache.start()
         await until(lambda: store.asked)
         fake.answer_of = cuts
@@ -314,7 +314,7 @@ async def test_sealed_features_are_shared_by_replicas(url: str) -> None:
     asked = FeatureInput(FeatureKind.TOKENS, "m", "a", "text")
     for step in (compute, not_again):
         store = sealed()
-        features = FeatureCache(max_bytes=1 << 20, ttl_s=60.0, clock=time.monotonic, store=store)
+        features = FeatureCache(LevelOptions(1 << 20, 60.0, time.monotonic, store))
         features.start()
         await until(lambda store=store: store.asked)  # type: ignore[misc]
         assert list(await features.feature(asked, step)) == [1, 2, 3]

@@ -13,7 +13,8 @@ import orjson
 import pytest
 from grpc import aio
 
-from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.cache import Cache
+from headroom_server.caching.levels import LevelOptions
 from headroom_server.engine import DeviceLostError, LoadError
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc import server as grpc_server
@@ -28,8 +29,8 @@ from server_world import Start, World, balanced_metrics, until
 pytestmark = pytest.mark.clock
 
 
-def cache(**bounds: Any) -> Cache:
-    return Cache("m/1", Bounds(**{"max_bytes": 1 << 20, "ttl_s": 60.0} | bounds), time.monotonic)
+def cache() -> Cache:
+    return Cache("m/1", LevelOptions(1 << 20, 60.0, time.monotonic))
 
 
 async def typed(world: World) -> Any:

@@ -15,7 +15,8 @@ import httpx
 import pytest
 import torch
 
-from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.cache import Cache
+from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.store import ByteStore, GuardedStore, StoredValue
 from headroom_server.composition import build_runner, check_applicable
 from headroom_server.device.startup import WarmUpPlan
@@ -163,13 +164,13 @@ async def serve() -> AsyncIterator[Serve]:
         model = Letters()
         engine: Any = TorchEngine(lambda _: Loaded(model, model.signature), threads=1)
         guarded = None if store is None else GuardedStore(store, time.monotonic)
-        bounds = Bounds(max_bytes=max_bytes, ttl_s=60.0)
+        options = LevelOptions(max_bytes, 60.0, time.monotonic, guarded)
         runner = Runner(
             "m",
             [engine],
             WarmUpPlan(max_batch_size=4, requests=1, max_latency_s=5.0, timeout_s=30.0),
             Limits(max_batch_size=4, max_waiting=max_waiting, stall_timeout_s=stall_s),
-            features=FeatureSource(engine, Cache("m", bounds, time.monotonic, guarded)),
+            features=FeatureSource(engine, Cache("m", options)),
         )
         app = Application(Models.of(runner), max_body_bytes=4096)
         transport = httpx.ASGITransport(app=app)

@@ -27,6 +27,7 @@ from headroom_server.caching.features import (
     FeatureCache,
 )
 from headroom_server.caching.flights import Source
+from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.store import ByteStore, GuardedStore, StoredValue
 from headroom_server.errors import DisconnectedError
 from memory_store import MemoryStore
@@ -68,9 +69,7 @@ class Bench:
     def __post_init__(self) -> None:
         clock = lambda: self.now_s  # noqa: E731
         self.guarded = None if self.store is None else GuardedStore(self.store, clock)
-        self.cache = FeatureCache(
-            max_bytes=self.max_bytes, ttl_s=60.0, clock=clock, store=self.guarded
-        )
+        self.cache = FeatureCache(LevelOptions(self.max_bytes, 60.0, clock, self.guarded))
         self.computing = Computing()
 
     async def connected(self) -> Bench:

@@ -22,6 +22,7 @@ from headroom_server.caching.generated import (
     size_of,
 )
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCache, Question
+from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.semantic import SemanticAnswers, SemanticBounds
 from headroom_server.caching.similarity import SimilarVectors, unit
 from headroom_server.generation.values import (
@@ -227,7 +228,7 @@ class Embedder:
 
 def cache_with(embedder: Embedder | None = None) -> GenerationCache:
     similar = None if embedder is None else (semantic(), embedder)
-    return GenerationCache(max_bytes=1 << 20, ttl_s=10.0, clock=lambda: 0.0, similar=similar)
+    return GenerationCache(LevelOptions(1 << 20, 10.0, lambda: 0.0), similar=similar)
 
 
 async def test_an_equal_request_is_answered_and_an_embedding_is_not_needed() -> None:

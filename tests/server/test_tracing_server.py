@@ -24,7 +24,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import DEFAULT_ON
 
-from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.cache import Cache
+from headroom_server.caching.levels import LevelOptions
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.server import Bounds as GrpcBounds
 from headroom_server.open_inference_grpc.server import GrpcServer, models_handler
@@ -148,9 +149,8 @@ async def test_other_routes_are_not_traced(traced: StartTraced) -> None:
 
 
 async def test_cache_hit_records_its_source(traced: StartTraced) -> None:
-    bounds = Bounds(max_bytes=1 << 20, ttl_s=60.0)
     one = await traced()
-    cached = await traced(cache=Cache("m/1", bounds, one.telemetry.clock))
+    cached = await traced(cache=Cache("m/1", LevelOptions(1 << 20, 60.0, one.telemetry.clock)))
     for _ in range(2):
         await cached.predict([1.0, 2.0])
     sources = [dict(span.attributes or {})["headroom.answer.source"] for span in cached.requests()]

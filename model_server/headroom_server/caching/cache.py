@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 from headroom_server.caching.flights import SingleFlight, Source, Steps
 from headroom_server.caching.keys import Keys
-from headroom_server.caching.levels import LevelCounts, Levels
-from headroom_server.caching.store import GuardedStore
+from headroom_server.caching.levels import LevelCounts, LevelOptions, Levels
 from headroom_server.caching.values import decoded, encoded, size_of
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
@@ -36,13 +34,8 @@ class CacheCounts(NamedTuple):
     levels: LevelCounts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """Limits on cached bytes, their age, and the bytes of requests that wait for an equal one."""
-
-    max_bytes: int
-    ttl_s: float
-    max_joined_bytes: int = 1 << 30
+MAX_JOINED_BYTES = 1 << 30
+"""Of requests that wait for an equal one; more compute on their own."""
 
 
 class CacheRequest(NamedTuple):
@@ -56,21 +49,15 @@ class CacheRequest(NamedTuple):
 
 
 class Cache:
-    """Usable once `serve` has set the signature. Several caches may share a `store`."""
+    """Usable once `serve` has set the signature."""
 
     def __init__(
-        self,
-        identity: str,
-        bounds: Bounds,
-        clock: Callable[[], float],
-        store: GuardedStore | None = None,
+        self, identity: str, options: LevelOptions, max_joined_bytes: int = MAX_JOINED_BYTES
     ) -> None:
         self._identity = identity
-        self._clock = clock
-        self._levels: Levels[Outputs] = Levels(
-            bounds.max_bytes, bounds.ttl_s, clock, store, size_of
-        )
-        self._flights: SingleFlight[Outputs] = SingleFlight(bounds.max_joined_bytes)
+        self._clock = options.clock
+        self._levels: Levels[Outputs] = Levels(options, size_of)
+        self._flights: SingleFlight[Outputs] = SingleFlight(max_joined_bytes)
         self._specs: Sequence[TensorSpec] = ()
         self._keys: Keys | None = None
         self._by_source = dict.fromkeys(Source, 0)

@@ -20,8 +20,7 @@ from headroom_server.caching.feature_values import (
     size_of,
 )
 from headroom_server.caching.flights import SingleFlight, Source, Steps
-from headroom_server.caching.levels import LevelCounts, Levels
-from headroom_server.caching.store import GuardedStore
+from headroom_server.caching.levels import LevelCounts, LevelOptions, Levels
 
 MAX_FOLLOWERS = 1024
 """More compute on their own, by the bounds that hold without this cache."""
@@ -38,17 +37,10 @@ class FeatureCounts(NamedTuple):
 
 
 class FeatureCache:
-    """All features of one process. It may share a `store` with other caches."""
+    """All features of one process."""
 
-    def __init__(
-        self,
-        *,
-        max_bytes: int,
-        ttl_s: float,
-        clock: Callable[[], float],
-        store: GuardedStore | None = None,
-    ) -> None:
-        self._levels: Levels[Numbers] = Levels(max_bytes, ttl_s, clock, store, size_of)
+    def __init__(self, options: LevelOptions) -> None:
+        self._levels: Levels[Numbers] = Levels(options, size_of)
         self._flights: SingleFlight[Numbers] = SingleFlight(MAX_FOLLOWERS)
         self._by_source = {(kind, source): 0 for kind in FeatureKind for source in Source}
 

@@ -13,8 +13,7 @@ from typing import NamedTuple, Protocol
 
 from headroom_server.caching.breaker import Breaker
 from headroom_server.caching.generated import CachedAnswer, decoded, encoded, size_of
-from headroom_server.caching.levels import LevelCounts, Levels
-from headroom_server.caching.store import GuardedStore
+from headroom_server.caching.levels import LevelCounts, LevelOptions, Levels
 
 log = logging.getLogger("headroom_server")
 
@@ -95,16 +94,10 @@ class GenerationCache:
     """One model's cached answers."""
 
     def __init__(
-        self,
-        *,
-        max_bytes: int,
-        ttl_s: float,
-        clock: Callable[[], float],
-        store: GuardedStore | None = None,
-        similar: tuple[SimilarAnswers, Embed] | None = None,
+        self, options: LevelOptions, similar: tuple[SimilarAnswers, Embed] | None = None
     ) -> None:
-        self._clock = clock
-        self._levels: Levels[CachedAnswer] = Levels(max_bytes, ttl_s, clock, store, size_of)
+        self._clock = clock = options.clock
+        self._levels: Levels[CachedAnswer] = Levels(options, size_of)
         self._similar = similar
         self._breaker = Breaker()
         self._breaker.probed(clock(), well=True)

@@ -27,20 +27,20 @@ class LevelCounts(NamedTuple):
     store_asked: bool
 
 
-class Levels(Generic[V]):
-    """Values by key, bounded in bytes and age. Several may share a `store`."""
+class LevelOptions(NamedTuple):
+    """Bounds of both levels, and the second one, which several caches may share."""
 
-    def __init__(
-        self,
-        max_bytes: int,
-        ttl_s: float,
-        clock: Callable[[], float],
-        store: GuardedStore | None,
-        size_of: Callable[[V], int],
-    ) -> None:
-        self._ttl_s = ttl_s
-        self._clock = clock
-        self._store = store
+    max_bytes: int
+    ttl_s: float
+    clock: Callable[[], float]
+    store: GuardedStore | None = None
+
+
+class Levels(Generic[V]):
+    """Values by key, bounded in bytes and age."""
+
+    def __init__(self, options: LevelOptions, size_of: Callable[[V], int]) -> None:
+        max_bytes, self._ttl_s, self._clock, self._store = options
         self._size_of = size_of
         self._memory: Lru[V] = Lru(max_bytes)
 

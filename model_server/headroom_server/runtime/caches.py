@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.cache import Cache
 from headroom_server.caching.features import FeatureCache
 from headroom_server.caching.generation_cache import Embed, GenerationCache
+from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.seal import Seal
 from headroom_server.caching.sealed_store import SealedStore
 from headroom_server.caching.store import GuardedStore
@@ -68,8 +69,8 @@ def cache_of(
         max_bytes, ttl_s = described.cache.bytes, described.cache.ttl_s or ttl_s
     if max_bytes == 0:
         return None
-    bounds = Bounds(max_bytes=max_bytes, ttl_s=ttl_s)
-    return Cache(identity_of(settings, source), bounds, clock, second_level)
+    options = LevelOptions(max_bytes, ttl_s, clock, second_level)
+    return Cache(identity_of(settings, source), options)
 
 
 def has_class(settings: Settings, source: ModelSource) -> bool:
@@ -89,8 +90,8 @@ def input_cache_of(
     """Return the cache of what one model's class computes from inputs; None if it keeps nothing."""
     if settings.feature_cache_bytes == 0 or not has_class(settings, source):
         return None
-    bounds = Bounds(max_bytes=settings.feature_cache_bytes, ttl_s=settings.feature_cache_ttl_s)
-    return Cache(f"{identity_of(settings, source)} features", bounds, clock, second_level)
+    options = _feature_levels(settings, second_level, clock)
+    return Cache(f"{identity_of(settings, source)} features", options)
 
 
 def generation_cache_of(
@@ -113,24 +114,24 @@ def generation_cache_of(
             settings.cache_ttl_s,
         )
         similar = SemanticAnswers(bounds), embed
-    return GenerationCache(
-        max_bytes=settings.cache_bytes,
-        ttl_s=settings.cache_ttl_s,
-        clock=time.monotonic,
-        store=second_level,
-        similar=similar,
-    )
+    options = LevelOptions(settings.cache_bytes, settings.cache_ttl_s, time.monotonic, second_level)
+    return GenerationCache(options, similar)
 
 
 def feature_cache_of(settings: Settings, second_level: GuardedStore | None) -> FeatureCache | None:
     """Return the cache of embeddings and tokens; None if it keeps nothing."""
     if settings.feature_cache_bytes == 0:
         return None
-    return FeatureCache(
-        max_bytes=settings.feature_cache_bytes,
-        ttl_s=settings.feature_cache_ttl_s,
-        clock=time.monotonic,
-        store=second_level,
+    return FeatureCache(_feature_levels(settings, second_level))
+
+
+def _feature_levels(
+    settings: Settings,
+    second_level: GuardedStore | None,
+    clock: Callable[[], float] = time.monotonic,
+) -> LevelOptions:
+    return LevelOptions(
+        settings.feature_cache_bytes, settings.feature_cache_ttl_s, clock, second_level
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from generation_front import content, events, front
 from headroom_server.caching.generation_cache import GenerationCache
+from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.semantic import SemanticAnswers, SemanticBounds
 from headroom_server.generation.values import GenerationRequest, Sampling
 from headroom_server.openai_api.cached import question_of
@@ -20,7 +21,7 @@ from headroom_server.telemetry.accounting import Outcome
 
 
 def cache() -> GenerationCache:
-    return GenerationCache(max_bytes=1 << 20, ttl_s=60.0, clock=lambda: 0.0)
+    return GenerationCache(LevelOptions(1 << 20, 60.0, lambda: 0.0))
 
 
 def similar_cache(embed: Callable[[str], Sequence[float]]) -> GenerationCache:
@@ -28,9 +29,7 @@ def similar_cache(embed: Callable[[str], Sequence[float]]) -> GenerationCache:
         return embed(text)
 
     answers = SemanticAnswers(SemanticBounds(0.9, 100, 60.0))
-    return GenerationCache(
-        max_bytes=1 << 20, ttl_s=60.0, clock=lambda: 0.0, similar=(answers, embedded)
-    )
+    return GenerationCache(LevelOptions(1 << 20, 60.0, lambda: 0.0), similar=(answers, embedded))
 
 
 def by_first_word(text: str) -> Sequence[float]:

@@ -15,6 +15,7 @@ from generation_front import FrontWorld, ScriptedExecutor, front
 from headroom_server.caching.feature_values import FeatureKind
 from headroom_server.caching.features import FeatureCache, FeatureCounts
 from headroom_server.caching.flights import Source
+from headroom_server.caching.levels import LevelOptions
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
@@ -63,7 +64,7 @@ class LongPrompts(NamedTuple):
 async def long_prompts() -> AsyncIterator[LongPrompts]:
     tokenizer = CountingTokenizer()
     text = ModelText(tokenizer=tokenizer, chat=PlainChat())
-    features = FeatureCache(max_bytes=1 << 20, ttl_s=60.0, clock=lambda: 0.0)
+    features = FeatureCache(LevelOptions(1 << 20, 60.0, lambda: 0.0))
     async with front(ScriptedExecutor(limits=LIMITS), text=text, features=features) as here:
         yield LongPrompts(here, tokenizer)
 
