@@ -15,12 +15,12 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import uvicorn
 
 from headroom_server.heap import trim_after_peaks
-from headroom_server.process import BACKLOG
+from headroom_server.process import BACKLOG, acceptors
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import ModelStore
@@ -29,6 +29,7 @@ from headroom_server.web.app import Application
 from headroom_server.web.direct import FastPath
 from headroom_server.web.http_protocol import BoundedProtocol, HttpOptions
 from headroom_server.web.receiving import Shares
+from headroom_server.web.socket_reads import SocketReads
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -176,7 +177,7 @@ async def run_server(
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    http = asyncio.create_task(server.serve(sockets=[listener]))
+    http = asyncio.create_task(server.serve(sockets=acceptors(listener)))
     watch = asyncio.create_task(_watch(models))
     trim = asyncio.create_task(trim_after_peaks(options.receiving, settings.engine))
     stop, failed = asyncio.create_task(stopping.wait()), asyncio.create_task(models.failed())
@@ -312,10 +313,14 @@ async def _watch(models: Served) -> None:
         models.watch()
 
 
+def _connection(options: HttpOptions, **arguments: Any) -> SocketReads:
+    return SocketReads(BoundedProtocol(options, **arguments), options.reads)
+
+
 def _config(application: ASGIApp, options: HttpOptions, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http=partial(BoundedProtocol, options),  # type: ignore[arg-type]  # it is only called
+        http=partial(_connection, options),  # type: ignore[arg-type]  # it is only called
         lifespan="off",
         ws="none",
         proxy_headers=False,

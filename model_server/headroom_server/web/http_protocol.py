@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import httptools
@@ -27,12 +25,12 @@ from headroom_server.errors import QueueFullError
 from headroom_server.web.direct import Exchange, FastPath
 from headroom_server.web.inference import CLOSE_LINE
 from headroom_server.web.known_heads import Head, KnownHeads
-from headroom_server.web.read_turns import SMALL_READ_BYTES, ReadTurns
+from headroom_server.web.read_turns import ReadTurns
 from headroom_server.web.receiving import Receipt, Shares, receiving_bytes
 from headroom_server.web.socket_stream import SocketStream, bound_socket
 
 MAX_HEAD_BYTES = 64 * 1024
-"""Request line and headers. The first read (up to 256 KiB) is parsed before it is counted."""
+"""Request line and headers. The first read (up to 128 KiB) is parsed before it is counted."""
 MAX_HEADERS = 256
 """A header of 6 bytes takes 135 in memory."""
 MAX_PIPELINED = 32
@@ -63,7 +61,7 @@ class HttpOptions:
     sending: Shares = field(default_factory=lambda: Shares(receiving_bytes(0)))
     """Bytes of answers that their clients have not read yet."""
     reads: ReadTurns = field(default_factory=ReadTurns)
-    """Large reads that wait to be parsed."""
+    """Reads of all sockets."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -100,18 +98,20 @@ class BoundedProtocol(HttpToolsProtocol):
         self._options = options
         self._direct = options.direct
 
+    @property
+    def read_paused(self) -> bool:
+        """Whether this connection is not read until the application has taken what arrived."""
+        return self.flow.read_paused
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         age_s = self._options.max_age_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter
         client = self.client[0] if self.client else ""
         self._connection = Connection(self.loop.time() + age_s, client)
         self._receipt = Receipt(self._options.receiving, client)
-        self._read = Receipt(self._options.receiving, client)
         self._connection.answer = self._answer
         self._connection.stream = self._stream
         self.app_state = {**self.app_state, STATE_KEY: self._connection}
-        self._deferred: deque[bytes] = deque()
-        """Reads that wait for their turn; the connection is not read meanwhile."""
         self._idle_since_s = self.loop.time()
         self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
         transport.set_write_buffer_limits(high=UNSENT_BYTES)
@@ -123,7 +123,6 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.pipeline.clear()
-        self._deferred.clear()
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True  # uvicorn marks the last request, which may wait
             self._running.message_event.set()
@@ -133,7 +132,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_receive_timer()
         self._count_unsent(0)
         self._receipt.close()
-        self._read.close()
         self._options.connections.give_back(self._connection.client, 1)
         if self._streaming is not None:
             self._streaming.lost()
@@ -159,35 +157,6 @@ class BoundedProtocol(HttpToolsProtocol):
         )
 
     def data_received(self, data: bytes) -> None:
-        if not self._deferred and len(data) <= SMALL_READ_BYTES:
-            self._parse(data)
-            return
-        reads = self._options.reads
-        if not self._deferred and reads.free:
-            reads.parse(partial(self._parse, data))
-            return
-        try:
-            self._read.grow(len(data))
-        except QueueFullError as error:
-            self._reject(429, error.message)
-            return
-        if not self._deferred:
-            reads.later(self._connection.client, self._parse_deferred)
-        self._deferred.append(data)
-        self.transport.pause_reading()  # an answer of uvicorn's may have resumed it
-
-    def _parse_deferred(self) -> None:
-        if not self._deferred:
-            return  # the connection was lost
-        data = self._deferred.popleft()
-        self._read.shrink(len(data))
-        self._parse(data)
-        if self._deferred:
-            self._options.reads.later(self._connection.client, self._parse_deferred)
-        elif not (self.flow.read_paused or self.transport.is_closing()):
-            self.transport.resume_reading()
-
-    def _parse(self, data: bytes) -> None:
         if self._rejection is not None:
             return
         begins = self._direct is not None and not self._receiving
