@@ -143,6 +143,25 @@ PINNED = np.array([640.0, 640.0, 2.0, 0.0])
 EVEN = np.array([320.0, 320.0, 320.0, 322.0])
 
 
+def observed(
+    obstacles: Obstacles,
+    now_s: float,
+    seen: Throughput,
+    arrived: np.ndarray[tuple[int], np.dtype[np.float64]],
+    *,
+    settled_s: float = 60.0,
+    over: bool = True,
+) -> Obstacles:
+    return obstacles.observe(
+        now_s,
+        seen,
+        arrived,
+        arrived_s=8.0,
+        settled_s=settled_s,
+        over_target=over,
+    )
+
+
 @pytest.mark.parametrize(
     ("arrived", "settled_s", "over", "obstacle"),
     [
@@ -158,13 +177,31 @@ def test_connections_are_pinned_while_settled_replicas_stay_idle(
     over: bool,
     obstacle: Obstacle | None,
 ) -> None:
-    seen = Obstacles().observe(100.0, load(ready=4), arrived, settled_s=settled_s, over_target=over)
+    seen = observed(Obstacles(), 100.0, load(ready=4), arrived, settled_s=settled_s, over=over)
     assert seen.obstacle is obstacle
 
 
+@pytest.mark.parametrize(
+    ("arrived", "obstacle"),
+    [
+        pytest.param([5.0] * 16 + [0.0], None, id="none of 5 among 17"),
+        pytest.param([19.0] * 16 + [0.0], Obstacle.CONNECTIONS_PINNED, id="none of 18 among 17"),
+        pytest.param([40.0, 0.0], Obstacle.CONNECTIONS_PINNED, id="none of 20"),
+        pytest.param([40.0, 4.0], None, id="4 of 22"),
+        pytest.param([400.0, 40.0], Obstacle.CONNECTIONS_PINNED, id="40 of 220"),
+        pytest.param([0.0, 0.0], None, id="no requests"),
+    ],
+)
+def test_replica_is_idle_only_if_chance_does_not_leave_it_so_few_requests(
+    arrived: list[float], obstacle: Obstacle | None
+) -> None:
+    busy = load(ready=len(arrived), full_rps=max(arrived) / 8.0)
+    assert observed(Obstacles(), 100.0, busy, np.array(arrived)).obstacle is obstacle
+
+
 def test_obstacle_is_forgotten_without_further_evidence() -> None:
-    seen = Obstacles().observe(100.0, load(ready=4), PINNED, settled_s=30.0, over_target=True)
-    later = seen.observe(101.0 + LASTS_S, load(ready=4), EVEN, settled_s=90.0, over_target=False)
+    seen = observed(Obstacles(), 100.0, load(ready=4), PINNED)
+    later = observed(seen, 101.0 + LASTS_S, load(ready=4), EVEN, over=False)
     assert later.obstacle is None
 
 
@@ -175,15 +212,13 @@ def test_downstream_limit_is_seen_if_twice_the_replicas_answer_no_more(
     after_rps: float, obstacle: Obstacle | None
 ) -> None:
     few, many = load(), load(ready=4, answered=8 * after_rps, arrived=8 * after_rps)
-    seen = Obstacles().observe(
-        100.0, few, np.array([640.0, 640.0]), settled_s=60.0, over_target=True
-    )
+    seen = observed(Obstacles(), 100.0, few, np.array([640.0, 640.0]))
     for now_s in (130.0, 200.0, 230.0):
         replicas = few if now_s == 130.0 else many
         arrived = np.array([640.0, 640.0]) if replicas is few else EVEN
         if now_s == 200.0:  # latency is within the target while the new replicas start
-            seen = seen.observe(190.0, few, arrived, settled_s=60.0, over_target=False)
-        seen = seen.observe(now_s, replicas, arrived, settled_s=60.0, over_target=True)
+            seen = observed(seen, 190.0, few, arrived, over=False)
+        seen = observed(seen, now_s, replicas, arrived)
     assert seen.obstacle is obstacle
 
 

@@ -180,3 +180,11 @@ def test_late_replica_is_alone_while_the_others_keep_the_promise(
 ) -> None:
     windows = windows_of([400.0] * len(late), late, missed)
     assert one_alone_is_late(windows, 1.0, 30.0, ALLOWED) is alone
+
+
+@pytest.mark.parametrize(("others_late", "alone"), [(0.25, True), (0.5, False)])
+def test_worst_of_many_replicas_is_not_alone_if_the_others_miss_more_together(
+    others_late: float, alone: bool
+) -> None:
+    windows = windows_of([15.0] * 17, [6.0, *[others_late] * 16])
+    assert one_alone_is_late(windows, 1.0, 30.0, ALLOWED) is alone

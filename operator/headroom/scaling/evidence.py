@@ -107,14 +107,17 @@ def _with_obstacles(
         signals.latency_s.value > policy.latency_target_s
     )
     settled_s = now_s - state.ready_since_s
-    arrived = state.windows.arrivals_by_replica(ready, load.window_s) if over else _NONE
+    arrived_s = max(load.window_s, min(settled_s, policy.stable_window_s))
+    arrived = state.windows.arrivals_by_replica(ready, arrived_s) if over else _NONE
     if isinstance(cost, GeneratingCost):
         # Answers take long: those of added replicas end only after a mean answer (Little), and
         # replicas that are evened out get no request until they have as few in flight as the new.
         settled_s -= load.in_flight / max(load.arrival_rps, 1.0 / load.window_s)
         if policy.routing.sees_load:
             arrived = np.full(load.ready, load.arrived / load.ready)
-    obstacles = state.obstacles.observe(now_s, load, arrived, settled_s=settled_s, over_target=over)
+    obstacles = state.obstacles.observe(
+        now_s, load, arrived, arrived_s=arrived_s, settled_s=settled_s, over_target=over
+    )
     return replace(state, obstacles=obstacles)
 
 

@@ -65,8 +65,8 @@ def evaluate_rules(
                 policy, tail, expected.most.times(understated), target_s
             )
     by_arrivals = _most(rule for component, rule in rules.items() if tuning.has(component))
-    if tuning.has(Component.MARGIN):
-        rules[Component.MARGIN] = recommenders.for_error_budget(margin, by_arrivals)
+    if tuning.has(Component.MARGIN):  # learned at the counted rate, which a forecast is not
+        rules[Component.MARGIN] = recommenders.for_error_budget(margin, carries)
     with_margin = max(by_arrivals, _most([rules.get(Component.MARGIN)]))
     if tail is not None and expected is not None:
         rules[Component.BACKLOG] = recommenders.for_backlog(

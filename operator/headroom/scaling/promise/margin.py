@@ -1,6 +1,6 @@
 """The learned margin: spare replicas that a service's bursts need and the model does not know.
 
-Square-root staffing: replicas = R + beta sqrt(R), where R replicas carry the expected arrivals by
+Square-root staffing: replicas = R + beta sqrt(R), where R replicas carry the counted arrivals by
 the model (Halfin and Whitt 1981). Random arrivals need more spare the larger the service is, but
 less than in proportion. beta is learned by integral action on the promise: while the load is
 steady, R replicas are ready and nothing is starting, and still more requests miss than the budget
@@ -37,7 +37,7 @@ class Margin:
     """Steps in a row after which hardly fewer requests missed."""
 
     def replicas(self, carrying: int) -> int:
-        """Return the replicas with the margin, where `carrying` carry the expected arrivals."""
+        """Return the replicas with the margin, where `carrying` carry the counted arrivals."""
         if self.beta <= 0.0 or carrying <= 0:
             return carrying
         return math.ceil(carrying + self.beta * math.sqrt(carrying) - _ROUNDING)
