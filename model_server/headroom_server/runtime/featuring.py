@@ -149,5 +149,5 @@ class _Thread:
                 continue
             try:
                 future.set_result(job())
-            except Exception as error:  # noqa: BLE001 - whoever waits gets it
+            except Exception as error:  # noqa: BLE001 - raised in the task that awaits it
                 future.set_exception(error)
