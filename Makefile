@@ -133,8 +133,9 @@ mutation: setup  ## the share of seeded bugs in decisions and guards that the te
 bench: setup     ## the figures of README and BENCHMARKS, compared side by side
 	@$(RUN) bench
 
-bench-gpu: setup ## real models on the GPU compared with a bare loop; tiny models on the CPU without a GPU
+bench-gpu: setup ## real models on the GPU compared with a bare loop; tiny ones without a GPU; VLLM=PYTHON adds vLLM behind our front
 	@$(RUN) bench gpu
+	$(if $(VLLM),@$(RUN) bench vllm-front --gpu --vllm $(VLLM))
 
 bench-gateway: setup ## routing policies, Envoy's cost, one tenant's flood, scale from zero, changes under load (root; 35 min)
 	@$(RUN) bench hours gateway tenants zero routing

@@ -34,11 +34,13 @@ from bench.figures import Figure, all_hold, table
 from cluster import ClusterError, Node
 from cluster.progress import OnConsole, Progress
 from generation_peers import command as generation_peers_command
+from generation_peers import vllm_front
 from semantic_cache import command as semantic_cache_command
 
 WITH_OPTIONS: dict[str, Callable[[Sequence[str]], int]] = {
     "generation-peers": generation_peers_command.main,
     "semantic-cache": semantic_cache_command.main,
+    "vllm-front": vllm_front.main,
 }
 HELD, FAILED, INTERRUPTED = 0, 1, 130
 WIDTH_WITHOUT_TERMINAL = 120

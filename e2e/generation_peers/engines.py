@@ -1,16 +1,27 @@
-"""How each engine is started for a folder: float32, one compute thread, equal seats."""
+"""How each engine is started for a folder: one number format, one compute thread, equal seats."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from results import ROOT
+
 SCRIPTS = Path(__file__).parent / "scripts"
 SEATS = 16
 VLLM_BLOCK_TOKENS = 32
 """vLLM's attention on the CPU takes multiples of 32."""
+VLLM_VARIABLES = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "2",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +44,9 @@ class Setup:
     """The model's folder; a GGUF file is written next to it."""
     context_tokens: int
     python: str = sys.executable
+    seats: int = SEATS
+    gpu: bool = False
+    """vLLM with its defaults on the GPU; the others stay on the CPU."""
 
 
 def ours(setup: Setup, port: int) -> Engine:
@@ -76,25 +90,44 @@ def llama(setup: Setup, python: str, port: int) -> Engine:
 
 
 def vllm(setup: Setup, python: str, port: int) -> Engine:
-    """VLLM's server on the CPU."""
+    """VLLM's own server."""
     program = str(Path(python).parent / "vllm")
-    blocks = SEATS * -(-setup.context_tokens // VLLM_BLOCK_TOKENS)
     return Engine(
         name="vllm",
-        title="vLLM on the CPU",
+        title="vLLM on the GPU" if setup.gpu else "vLLM on the CPU",
         command=[
             *(program, "serve", str(setup.folder), "--host", "127.0.0.1", "--port", str(port)),
-            *("--served-model-name", "peer", "--dtype", "float32", "--enforce-eager"),
-            *("--max-model-len", str(setup.context_tokens), "--max-num-seqs", str(SEATS)),
-            *("--block-size", str(VLLM_BLOCK_TOKENS), "--num-gpu-blocks-override", str(blocks)),
-            *("--no-enable-prefix-caching", "--no-enable-log-requests"),
+            *("--served-model-name", "peer", "--no-enable-log-requests"),
+            *vllm_arguments(setup),
         ],
-        variables={
-            "HF_HUB_OFFLINE": "1",
-            "TRANSFORMERS_OFFLINE": "1",
-            "VLLM_NO_USAGE_STATS": "1",
-            "DO_NOT_TRACK": "1",
-            "VLLM_CPU_KVCACHE_SPACE": "2",
-            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        },
+        variables=VLLM_VARIABLES,
     )
+
+
+def vllm_behind_our_front(setup: Setup, python: str, port: int) -> Engine:
+    """Our server, which generates with vLLM in its process, with the same arguments."""
+    return Engine(
+        name="front",
+        title="vLLM behind our front",
+        command=[
+            *(python, "-m", "headroom_server", "--model-uri", f"file://{setup.folder}"),
+            *("--model-name", "peer", "--host", "127.0.0.1", "--port", str(port)),
+            *("--engine", "vllm", "--vllm-args", shlex.join(vllm_arguments(setup))),
+            *("--warmup-max-latency-s", "30", "--warmup-timeout-s", "500"),
+        ],
+        variables={**VLLM_VARIABLES, "PYTHONPATH": str(ROOT / "model_server")},
+        ready_path="/v2/health/ready",
+    )
+
+
+def vllm_arguments(setup: Setup) -> Sequence[str]:
+    """Return the arguments of `vllm serve` that decide how fast it generates."""
+    arguments = [
+        *("--max-model-len", str(setup.context_tokens), "--max-num-seqs", str(setup.seats)),
+        "--no-enable-prefix-caching",
+    ]
+    if setup.gpu:
+        return [*arguments, "--dtype", "bfloat16", "--gpu-memory-utilization", "0.4"]
+    blocks = setup.seats * -(-setup.context_tokens // VLLM_BLOCK_TOKENS)
+    cpu = ("--dtype", "float32", "--enforce-eager", "--block-size", str(VLLM_BLOCK_TOKENS))
+    return [*arguments, *cpu, "--num-gpu-blocks-override", str(blocks)]

@@ -1,4 +1,4 @@
-"""Sends all requests at once as streams, and measures until the last one has ended."""
+"""Sends requests as streams, all at once or at their times, and measures until the last ends."""
 
 from __future__ import annotations
 
@@ -69,25 +69,48 @@ async def ask(session: aiohttp.ClientSession, model: str, question: Question) ->
     return Answer(question.answer_tokens, first_s)
 
 
-async def _all(url: str, model: str, questions: Sequence[Question]) -> tuple[list[Answer], float]:
+async def _all(
+    url: str, model: str, questions: Sequence[Question], arrivals_s: Sequence[float]
+) -> tuple[list[Answer], float]:
     timeout = aiohttp.ClientTimeout(total=PATIENCE_S)
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(url, timeout=timeout, connector=connector) as session:
         began_s = time.perf_counter()
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ask(session, model, one)) for one in questions]
+            tasks = [
+                group.create_task(_ask_at(began_s + at_s, session, model, one))
+                for one, at_s in zip(questions, arrivals_s, strict=True)
+            ]
         return [task.result() for task in tasks], time.perf_counter() - began_s
 
 
-def send(url: str, model: str, questions: Sequence[Question]) -> Round:
-    """Send all requests; the CPU time is the caller's to fill in.
+async def _ask_at(
+    at_s: float, session: aiohttp.ClientSession, model: str, question: Question
+) -> Answer:
+    await asyncio.sleep(at_s - time.perf_counter())
+    return await ask(session, model, question)
+
+
+def answers(
+    url: str, model: str, questions: Sequence[Question], arrivals_s: Sequence[float]
+) -> tuple[Sequence[Answer], float]:
+    """Send each request at its time; return the answers, and the seconds until the last one.
 
     Raises:
         WrongAnswerError: an answer is not what was asked for.
     """
     try:
-        answers, wall_s = asyncio.run(_all(url, model, questions))
+        return asyncio.run(_all(url, model, questions, arrivals_s))
     except ExceptionGroup as failures:
         raise WrongAnswerError(str(failures.exceptions[0])) from failures
-    first_s = statistics.median(one.first_token_s for one in answers)
-    return Round(sum(one.tokens for one in answers), wall_s, 0.0, first_s)
+
+
+def send(url: str, model: str, questions: Sequence[Question]) -> Round:
+    """Send all requests at once; the CPU time is the caller's to fill in.
+
+    Raises:
+        WrongAnswerError: an answer is not what was asked for.
+    """
+    found, wall_s = answers(url, model, questions, [0.0] * len(questions))
+    first_s = statistics.median(one.first_token_s for one in found)
+    return Round(sum(one.tokens for one in found), wall_s, 0.0, first_s)

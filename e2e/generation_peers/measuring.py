@@ -13,7 +13,7 @@ from cluster.progress import Progress
 from generation_peers import processes
 from generation_peers.engines import Engine
 from generation_peers.lengths import Question
-from generation_peers.load import Round, WrongAnswerError, send
+from generation_peers.load import Answer, Round, WrongAnswerError, answers, send
 from generation_peers.processes import NotStartedError
 
 WARM_UP = 4
@@ -41,6 +41,14 @@ class Running:
         before_s = processes.cpu_s(self.pid)
         found = send(self._url, "peer", questions)
         return found._replace(cpu_s=processes.cpu_s(self.pid) - before_s)
+
+    def paced(self, questions: Sequence[Question], arrivals_s: Sequence[float]) -> Sequence[Answer]:
+        """Answer requests that come at their times; a server of HTTP only.
+
+        Raises:
+            WrongAnswerError: it did something else.
+        """
+        return answers(self._url, "peer", questions, arrivals_s)[0]
 
     def _told(self, questions: Sequence[Question]) -> Round:
         assert self._process.stdin is not None

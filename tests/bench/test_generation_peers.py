@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import statistics
 import sys
 from pathlib import Path
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 
-from generation_peers import processes
+from generation_peers import processes, vllm_front
 from generation_peers.command import main
+from generation_peers.engines import Setup, vllm, vllm_behind_our_front
 from generation_peers.lengths import Question, questions
 from generation_peers.load import Round, WrongAnswerError, ask
 from generation_peers.measuring import median
+from generation_peers.vllm_front import Turn, Turns
 
 
 def test_lengths_are_those_of_the_recording_and_fit_the_context() -> None:
@@ -103,3 +106,48 @@ def test_the_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None
 
     assert ended.value.code == 0
     assert "--vllm PYTHON" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_both_servers_give_vllm_the_same_arguments(gpu: bool) -> None:
+    setup = Setup(folder=Path("model"), context_tokens=1024, seats=16, gpu=gpu)
+    own, front = vllm(setup, "env/bin/python", 1), vllm_behind_our_front(setup, "bin/python", 2)
+
+    passed_on = shlex.split(front.command[front.command.index("--vllm-args") + 1])
+    assert passed_on == own.command[-len(passed_on) :]
+    assert ("--enforce-eager" in passed_on) is not gpu
+    assert ("bfloat16" in passed_on) is gpu
+
+
+def test_random_arrivals_bring_the_load_that_is_asked_for() -> None:
+    asked = [Question((1,), 100)] * 4000
+
+    found = vllm_front.arrivals(asked, 500.0)
+
+    assert list(found) == sorted(found)
+    assert found[-1] == pytest.approx(4000 * 100 / 500.0, rel=0.05)
+
+
+def turn(wall_s: float, *first_tokens_s: float) -> Turn:
+    return Turn(Round(100, wall_s, 1.0, 0.0), first_tokens_s)
+
+
+@pytest.mark.parametrize(
+    ("front_wall_s", "front_first_s", "hold"),
+    [
+        pytest.param(10.2, 0.5, [True, True], id="2 % slower, equal first tokens"),
+        pytest.param(10.4, 0.5, [False, True], id="4 % slower"),
+        pytest.param(9.0, 0.6, [True, False], id="faster, later first tokens"),
+    ],
+)
+def test_turns_are_compared_pair_by_pair(
+    front_wall_s: float, front_first_s: float, hold: list[bool]
+) -> None:
+    # the second turn was disturbed for both servers
+    own = [turn(10.0, 0.5, 0.5), turn(30.0, 2.0, 2.0), turn(10.0, 0.5, 0.5)]
+    disturbed = turn(3 * front_wall_s, 4 * front_first_s, 4 * front_first_s)
+    calm = turn(front_wall_s, front_first_s, front_first_s)
+
+    found = vllm_front.figures(Turns(own, [calm, disturbed, calm]))
+
+    assert [one.holds for one in found if one.holds is not None] == hold
