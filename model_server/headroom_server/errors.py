@@ -74,6 +74,26 @@ class UnknownModelError(InvalidRequestError):
     reason = "unknown_model"
 
 
+class ImpossibleDeadlineError(InvalidRequestError):
+    """Its deadline is shorter than anything that this server ever computed.
+
+    Neither load nor a miss: no number of replicas would serve it in time.
+    """
+
+    reason = "impossible_deadline"
+
+
+class ConstraintError(InvalidRequestError):
+    """The constraint of an accepted request allows no further token, or takes too much work.
+
+    400 and not 500, and no miss: otherwise a client could make a healthy replica look broken.
+    """
+
+    reason = "constraint"
+    blamed = True
+    """It has an outcome: it was accepted."""
+
+
 class SlowRequestError(InvalidRequestError):
     """The request was not complete in time."""
 

@@ -56,7 +56,7 @@ CASES = [
     (TENSORS, b'{"inputs":[]}', (), b"400"),
     (TENSORS, TENSOR, ("inference-header-content-length: 9",), b"400"),
     (TYPED, GOOD, ("x-request-priority: 11",), b"400"),
-    (TYPED, GOOD, ("x-request-timeout: 0.000001",), b"429"),
+    (TYPED, GOOD, ("x-request-timeout: 0.000001",), b"400"),
     ("/v1/models/q:predict", GOOD, (), b"404"),
     ("/v2/models/m/versions/7/infer", TENSOR, (), b"404"),
     (TYPED, GOOD, ("content-encoding: gzip",), b"200"),

@@ -139,7 +139,10 @@ def test_received_equals_outcomes_plus_in_flight(
     ended = {one: seen[f"headroom_requests_total|{one}"] for one in Outcome}
     assert seen["headroom_requests_received_total"] == sum(ended.values()) + waiting + running
     assert seen["headroom_requests_running"] == running
-    assert seen["headroom_request_duration_seconds_count"] == ended[Outcome.OK]
+    assert (
+        seen["headroom_request_duration_seconds_count"]
+        == ended[Outcome.OK] + ended[Outcome.INVALID]
+    )
 
 
 @given(st.lists(st.floats(0.0, 100.0), max_size=50))

@@ -422,3 +422,17 @@ async def test_documentation_shows_the_loaded_model(start: Start) -> None:
     page = documented.text
     assert "POST /v2/models/m/infer" in page
     assert not [word for word in ("<script", "http://", "https://", "//cdn") if word in page]
+
+
+async def test_deadline_that_no_server_could_meet_is_neither_load_nor_a_miss(
+    start: Start,
+) -> None:
+    world = await start()
+    await world.predict([1, 1])
+    answer = await world.predict([1, 1], **{"x-request-timeout": "0.0000001"})
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("x-request-timeout, or the deadline of")
+    seen = await balanced_metrics(world)
+    assert seen["headroom_requests_received_total"] == 1
+    assert seen["headroom_requests_invalid_total{impossible_deadline}"] == 1
+    assert seen["headroom_deadlines_missed_total"] == 0

@@ -125,3 +125,19 @@ def test_unreported_batch_ends_with_a_later_one() -> None:
     device.complete(0.02, 0.01, waited=False)
     assert device.idle
     assert device.free_in_s(5.0) == 0.0
+
+
+def test_misses_that_only_an_idle_device_accepts_leave_the_margin_of_others_alone() -> None:
+    one = scheduler()
+    for key in range(50):
+        # it would end 0.05 ms before its deadline if nothing came between
+        tight = entry(key, 10.0 * key + 0.00655, arrived_s=10.0 * key)
+        assert one.offer(tight, 10.0 * key).refusal is None
+        one.withdraw(key)
+        one.record_answer(tight, 10.0 * key + 0.008, answered=False)
+    assert one.margin(5).share == 0.95
+
+    for key in range(100, 110):  # those that had room for the wait count
+        missed = entry(key, 10.0 * key + 0.1, arrived_s=10.0 * key)
+        one.record_answer(missed, 10.0 * key + 0.2, answered=False)
+    assert one.margin(5).share < 0.95

@@ -88,6 +88,8 @@ class FinishReason(StrEnum):
     EXPIRED = "expired"
     """A deadline passed; what was delivered before is all there is."""
     FAILED = "failed"
+    CONSTRAINT = "constraint"
+    """The client's constraint allows no further token, or takes too much work."""
     SHUTDOWN = "shutdown"
     """The server stopped before the answer was complete."""
 

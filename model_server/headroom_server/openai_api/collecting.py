@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from headroom_server.errors import (
     AbandonedError,
+    ConstraintError,
     ExpiredError,
     FailedError,
     QueueFullError,
@@ -69,6 +70,10 @@ def error_of(delivery: Delivery) -> RequestError:
         return ExpiredError("the deadline passed before the answer was complete")
     if delivery.finish is FinishReason.SHUTDOWN:
         return AbandonedError("the server stopped before it could complete the answer")
+    if delivery.finish is FinishReason.CONSTRAINT:
+        return ConstraintError(
+            "the constraint must allow a further token, and take less work; simplify it"
+        )
     return FailedError(delivery.error or "the model failed")
 
 

@@ -22,9 +22,16 @@ OUTCOMES = {
     FinishReason.CANCELLED: Outcome.CANCELLED,
     FinishReason.EXPIRED: Outcome.EXPIRED,
     FinishReason.FAILED: Outcome.FAILED,
+    FinishReason.CONSTRAINT: Outcome.INVALID,
     FinishReason.SHUTDOWN: Outcome.FAILED,
 }
-WORST_FIRST = (Outcome.FAILED, Outcome.EXPIRED, Outcome.CANCELLED, Outcome.OK)
+WORST_FIRST = (
+    Outcome.FAILED,
+    Outcome.EXPIRED,
+    Outcome.INVALID,
+    Outcome.CANCELLED,
+    Outcome.OK,
+)
 
 
 class ChoiceRun:

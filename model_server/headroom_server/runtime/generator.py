@@ -20,7 +20,13 @@ from headroom_server.generation.values import GenerationLimits
 from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.scheduling.admission import Refusal, closed_error, refusal_when_closed
-from headroom_server.scheduling.request_options import RequestOptions, SloClasses
+from headroom_server.scheduling.request_options import (
+    FIRST_TOKEN_TIMEOUT,
+    TIMEOUT,
+    RequestOptions,
+    SloClasses,
+    check_deadline,
+)
 from headroom_server.telemetry.accounting import Ledger, Outcome
 from headroom_server.telemetry.generation import GenerationLedger
 from headroom_server.telemetry.generation_metrics import GenerationSnapshot
@@ -209,8 +215,13 @@ class Generator:
         """Receive a valid request; its run must be closed.
 
         Raises:
+            ImpossibleDeadlineError: nothing was ever computed as fast; it is not received.
             RefusedError: no request is accepted now; it is counted.
         """
+        if self.cache is None:  # a cached answer takes no time
+            fastest_s = self.engine.fastest_s
+            check_deadline(options.deadline_s, fastest_s, TIMEOUT)
+            check_deadline(options.first_token_deadline_s, fastest_s, FIRST_TOKEN_TIMEOUT)
         self.ledger.receive(retried=options.retried)
         run = GenerationRun(self, arrived_s, options)
         self._runs.add(run)

@@ -68,6 +68,11 @@ class InFlight:
         """Items that are not in a batch yet."""
         return self._scheduler.batcher.items
 
+    @property
+    def fastest_s(self) -> float:
+        """The shortest batch ever; 0 before the first."""
+        return self._scheduler.fastest_s
+
     def queue_status(self) -> QueueStatus:
         """Return the queue's current state."""
         now_s, scheduler = self._clock(), self._scheduler

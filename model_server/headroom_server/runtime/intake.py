@@ -15,7 +15,7 @@ from headroom_server.runtime.featuring import Featuring
 from headroom_server.runtime.in_flight import InFlight
 from headroom_server.runtime.pending import DoneCallback, outcome_of
 from headroom_server.scheduling.admission import Refusal, closed_error
-from headroom_server.scheduling.request_options import RequestOptions
+from headroom_server.scheduling.request_options import TIMEOUT, RequestOptions, check_deadline
 from headroom_server.telemetry.accounting import Ledger, Outcome
 from headroom_server.tracing.current import TRACE
 
@@ -49,8 +49,10 @@ class Intake:
         """Return the outputs of a request; cancelled if the client disconnects while it waits.
 
         Raises:
+            ImpossibleDeadlineError: nothing was ever computed as fast; it is not received.
             RequestError: refused, expired, failed, abandoned or cancelled; each is one outcome.
         """
+        self._check_deadline(options)
         self._ledger.receive(retried=options.retried)
         outcome = Outcome.CANCELLED
         try:
@@ -79,8 +81,10 @@ class Intake:
         """Queue a request without a coroutine and without the cache, for the fast path.
 
         Raises:
+            ImpossibleDeadlineError: nothing was ever computed as fast; it is not received.
             RequestError: refused; `on_done` is not called.
         """
+        self._check_deadline(options)
         self._ledger.receive(retried=options.retried)
         try:
             self._check_open()
@@ -153,6 +157,10 @@ class Intake:
 
     def _record(self, outcome: Outcome, arrived_s: float, options: RequestOptions) -> None:
         self._ledger.end(outcome, self._clock() - arrived_s, options.deadline_s)
+
+    def _check_deadline(self, options: RequestOptions) -> None:
+        if options.deadline_s is not None and self._cache is None:  # cached answers take no time
+            check_deadline(options.deadline_s, self._in_flight.fastest_s, TIMEOUT)
 
     def _check_open(self) -> None:
         refusal = self._closed()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from headroom_server.errors import InvalidRequestError
+from headroom_server.errors import ImpossibleDeadlineError, InvalidRequestError
 from headroom_server.scheduling.retry_headers import RETRY_HEADERS, is_retry
 
 TIMEOUT = b"x-request-timeout"
@@ -55,6 +55,19 @@ class SloClass(NamedTuple):
     deadline_s: float | None = None
     first_token_deadline_s: float | None = None
     batch: bool = False
+
+
+def check_deadline(deadline_s: float | None, fastest_s: float, name: bytes) -> None:
+    """Check a request's time against the shortest that anything took here; 0: unknown.
+
+    Raises:
+        ImpossibleDeadlineError: no load and no number of replicas would allow it.
+    """
+    if deadline_s is not None and deadline_s < fastest_s:
+        raise ImpossibleDeadlineError(
+            f"{name.decode()}, or the deadline of the request's SLO class, must be at least "
+            f"{fastest_s:.3g} s, the shortest time that anything took here; got {deadline_s:g} s"
+        )
 
 
 SloClasses = Mapping[str, SloClass]

@@ -68,6 +68,8 @@ class Scheduler(Generic[T]):
         self._pool = DevicePool(devices)
         self._margins: dict[int, DeadlineMargin] = {}
         self._doubted_since_s: float | None = None
+        self.fastest_s = 0.0
+        """The shortest batch ever: no answer comes sooner. 0: none was executed."""
 
     # ---- requests
 
@@ -94,7 +96,10 @@ class Scheduler(Generic[T]):
             overhead_s = now_s - self._pool.ended_s
             most_s = HICCUP_S + 2.0 * self.overhead_s.high
             self.overhead_s = self.overhead_s.follow(min(most_s, overhead_s))
-        self._margins[entry.priority] = self.margin(entry.priority).record(
+        margin = self.margin(entry.priority)
+        if self._at_own_risk(entry, entry.deadline_s, margin):
+            return
+        self._margins[entry.priority] = margin.record(
             missed=not answered or now_s > entry.deadline_s,
             arrived_s=entry.arrived_s,
             now_s=now_s,
@@ -142,6 +147,8 @@ class Scheduler(Generic[T]):
         if not whole or updates.applied is None or seconds <= 0.0:
             self._doubted_since_s = None
             return
+        if seconds < self.fastest_s or not self.fastest_s:
+            self.fastest_s = seconds
         timing = Timing(self.batcher.prices.padded(sealed.items), seconds, sealed.length)
         if self._doubted_since_s is not None:
             cost = updates.current_for_admission()
@@ -193,6 +200,12 @@ class Scheduler(Generic[T]):
         finish_s = now_s + wait_s + 2.0 * self.overhead_s.high
         late = finish_s > margin.latest_s(entry.arrived_s, deadline_s)
         return self._doubt(late, now_s)
+
+    def _at_own_risk(self, entry: QueueEntry[T], deadline_s: float, margin: DeadlineMargin) -> bool:
+        """Return whether only an idle device accepts it: its miss says nothing about admission."""
+        alone_s = self.batcher.prices.batch_s(entry.items, entry.length)
+        soonest_s = entry.arrived_s + alone_s + 2.0 * self.overhead_s.high
+        return soonest_s > margin.latest_s(entry.arrived_s, deadline_s)
 
     def _doubt(self, late: bool, now_s: float) -> bool:
         if late and self._doubted_since_s is None:

@@ -34,6 +34,12 @@ class Outcome(StrEnum):
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     FAILED = "failed"
+    INVALID = "invalid"
+    """Answered with an error of the client's own that only the execution could find: no miss."""
+
+
+UNJUDGED = (Outcome.CANCELLED, Outcome.INVALID)
+"""They neither meet nor miss a deadline."""
 
 
 class Waste(StrEnum):
@@ -100,9 +106,9 @@ class Ledger:
         `deadline_s` counts from its arrival, as the duration does.
         """
         self.outcomes[outcome] += 1
-        if outcome is Outcome.OK:
+        if outcome is Outcome.OK or outcome is Outcome.INVALID:
             self.request_s.observe(duration_s)
-        if deadline_s is not None and outcome is not Outcome.CANCELLED:
+        if deadline_s is not None and outcome not in UNJUDGED:
             if outcome is Outcome.OK and duration_s <= deadline_s:
                 self.deadlines_met += 1
             else:

@@ -25,7 +25,7 @@ HEADROOM = Profile(
     witness=metric("headroom_requests_total", having("outcome", "ok")),
     arrived=metric("headroom_requests_received_total"),
     retried=metric("headroom_requests_retried_total", optional=True),
-    missed=metric("headroom_requests_total", lacking("outcome", "ok"), lazy=True),
+    missed=metric("headroom_requests_total", lacking("outcome", "ok|invalid"), lazy=True),
     waiting=metric("headroom_requests_waiting"),
     running=metric("headroom_requests_running"),
     running_seconds=metric("headroom_request_duration_seconds_sum", optional=True),

@@ -16,6 +16,7 @@ from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.text.tool_calls import ToolStyle
+from headroom_server.generation.values import TokenGrammar
 from headroom_server.openai_api.collecting import CollectedAnswer
 from headroom_server.openai_api.streaming import StreamedAnswer
 from headroom_server.runtime.generation_run import GenerationRun
@@ -381,3 +382,41 @@ async def test_generate_extension_answers_and_streams() -> None:
     assert orjson.loads(pieces[-1])["finish_reason"] == "length"
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "parameters.n")
     assert missing.status_code == 404
+
+
+class Exhausted:
+    """Grammars that allow one token, and then take too much work."""
+
+    finished = False
+
+    def __init__(self) -> None:
+        self._left = 1
+
+    def compile(self, kind: str, text: str) -> TokenGrammar:
+        return Exhausted()
+
+    def allowed(self) -> memoryview:
+        return memoryview(bytes([0xFF] * 64))
+
+    def accept(self, token: int) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_constraint_that_cannot_be_followed_is_the_clients_error_and_no_miss(
+    stream: bool, n: int
+) -> None:
+    text = ModelText(tokenizer=ByteTokenizer(), grammars=Exhausted())
+    async with front(text=text) as world:
+        answer = await world.complete(guided_regex="a*", stream=stream, n=n)
+        if stream:  # it has begun: an error event ends it, without [DONE]
+            assert '"type":"invalid_request_error"' in answer.text
+            assert "[DONE]" not in answer.text
+        else:
+            assert answer.status_code == 400
+            assert answer.json()["error"]["message"].startswith("the constraint must allow")
+        await until(lambda: not world.generator.in_flight)
+        assert world.outcomes() == {"invalid": 1}
+        assert not world.generator.ledger.invalid

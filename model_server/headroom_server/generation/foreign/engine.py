@@ -91,6 +91,11 @@ class ForeignEngine:
         return self._ready().gate.limits
 
     @property
+    def fastest_s(self) -> float:
+        """The shortest iteration ever; 0 before the first."""
+        return 0.0 if self._guarded is None else self._guarded.gate.state.cost.fastest_s
+
+    @property
     def executing_since_s(self) -> float | None:
         """When the engine last did something, while it has something to do."""
         return None if self._guarded is None else self._guarded.progress_s

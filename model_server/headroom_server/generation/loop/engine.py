@@ -98,6 +98,11 @@ class LoopEngine:
         """What the loaded model admits; known once it is warm."""
         return self._ready().limits
 
+    @property
+    def fastest_s(self) -> float:
+        """The shortest iteration ever; 0 before the first."""
+        return 0.0 if self._scheduler is None else self._scheduler.fastest_s
+
     def start(self, post: Callable[..., object], listener: EngineListener) -> None:
         """Start the thread."""
 

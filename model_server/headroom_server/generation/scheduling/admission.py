@@ -64,7 +64,8 @@ class Admission:
         self._margins: dict[int, DeadlineMargin] = {}
         self.draining = False
         self.due_within_s: float | None = None
-        """Recent mean time from arrival to the first token's deadline."""
+        """Recent mean time from arrival to the first token's deadline, of those that can be met:
+        a client's impossible ones must not change how others are served."""
 
     def check(self, sequence: LiveSequence, now_s: float) -> None:
         """Raise what a client gets whose request is not accepted."""
@@ -73,19 +74,20 @@ class Admission:
         request = sequence.request
         self._check_room(request)
         first_s, whole_s = request.first_token_deadline_s, request.deadline_s
-        if first_s is not None:
+        if (first_s is not None or whole_s is not None) and self._state.cost.known:
+            expected = self._in_time(sequence, now_s)
+            if expected is not None and self._state.live:
+                retry_s = retry_after_s(expected, self._chance())
+                raise LateError(
+                    "the answer is predicted to come after its deadline; "
+                    f"try again after {retry_s} s",
+                    retry_after_s=retry_s,
+                )
+            sequence.at_own_risk = expected is not None
+        if first_s is not None and not sequence.at_own_risk:
             budget_s = first_s - request.arrived_s
             usual_s = budget_s if self.due_within_s is None else self.due_within_s
             self.due_within_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
-        if (first_s is None and whole_s is None) or not self._state.cost.known:
-            return
-        expected = self._in_time(sequence, now_s)
-        if expected is not None and self._state.live:
-            retry_s = retry_after_s(expected, self._chance())
-            raise LateError(
-                f"the answer is predicted to come after its deadline; try again after {retry_s} s",
-                retry_after_s=retry_s,
-            )
 
     def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
         """Raise what a client gets if so many further choices may not wait together."""
@@ -107,6 +109,8 @@ class Admission:
 
     def record(self, sequence: LiveSequence, now_s: float, *, missed: bool) -> None:
         """Follow an accepted request that met or missed a deadline."""
+        if sequence.at_own_risk:
+            return
         request = sequence.request
         self._margins[request.priority] = self._margin(request.priority).record(
             missed=missed, arrived_s=request.arrived_s, now_s=now_s

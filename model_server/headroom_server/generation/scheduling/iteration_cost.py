@@ -126,7 +126,7 @@ def _ridge(matrix: list[list[float]], right: list[float], kept: list[int]) -> li
 class IterationCost:
     """The learned cost. All times are 0 until the first iteration."""
 
-    __slots__ = ("_since", "_sums", "base_s", "known", "per_context_s", "per_decode_s",
+    __slots__ = ("_since", "_sums", "base_s", "fastest_s", "known", "per_context_s", "per_decode_s",
                  "per_product_s", "per_token_s", "seen", "tail")  # fmt: skip
 
     def __init__(self) -> None:
@@ -137,6 +137,8 @@ class IterationCost:
         """Whether enough iterations were seen to predict."""
         self.base_s = self.per_token_s = self.per_decode_s = 0.0
         self.per_context_s = self.per_product_s = 0.0
+        self.fastest_s = 0.0
+        """The shortest iteration ever: no first token comes sooner."""
         self.tail = 0.0
         """Recent mean of the relative error's size."""
 
@@ -149,6 +151,8 @@ class IterationCost:
         """Add an iteration."""
         if seconds <= 0.0:
             return
+        if seconds < self.fastest_s or not self.fastest_s:
+            self.fastest_s = seconds
         expected_s = self.seconds(features)
         if self.known and expected_s > 0.0:
             self.tail += 0.02 * (min(1.0, abs(seconds / expected_s - 1.0)) - self.tail)

@@ -19,8 +19,6 @@ from headroom_server.generation.values import (
 
 _new = tuple.__new__
 
-UNFOLLOWED = "the grammar does not allow the sampled token, or takes too much work"
-
 
 class Outcome:
     """The deliveries of one iteration, and which sequences ended or got their first token."""
@@ -98,9 +96,8 @@ def _apply_any(
         state.context_tokens += len(taken)
     else:
         state.begin_decode(sequence)
-    error = UNFOLLOWED if reason is FinishReason.FAILED else ""
     key = sequence.request.key
-    outcome.deliveries.append(Delivery(key, tuple(taken), reason, cached, error, started_s))
+    outcome.deliveries.append(Delivery(key, tuple(taken), reason, cached, "", started_s))
     if reason is not None:
         outcome.ended.append((sequence, reason))
 
@@ -114,7 +111,7 @@ def _append(sequence: LiveSequence, token: int) -> FinishReason | None:
         return FinishReason.STOP
     if request.grammar is not None:
         if not request.grammar.accept(token):
-            return FinishReason.FAILED
+            return FinishReason.CONSTRAINT
         if request.grammar.finished:
             return FinishReason.STOP
     return None if sequence.left else FinishReason.LENGTH

@@ -209,6 +209,11 @@ class Scheduler:
             for one in alive
         ]
 
+    @property
+    def fastest_s(self) -> float:
+        """The shortest iteration ever; 0 before the first."""
+        return self._state.cost.fastest_s
+
     def learn(self, features: Features, seconds: float) -> None:
         """Learn from an iteration of warm-up, with `features_of(iteration)`; no sum counts it."""
         self._state.cost.learn(features, seconds)

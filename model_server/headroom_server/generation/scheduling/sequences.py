@@ -22,13 +22,15 @@ class LiveSequence:
     """One accepted request. Implements `SequenceView`; changed only by the scheduler's modules."""
 
     __slots__ = (
-        "acceptance", "blocks", "cached_tokens", "charged", "computed", "digests",
+        "acceptance", "at_own_risk", "blocks", "cached_tokens", "charged", "computed", "digests",
         "first_token_s", "grown_tokens", "left", "long", "lookup", "phase", "place_s", "plain",
         "preemptions", "proposed", "request", "started_s", "tokens",
     )  # fmt: skip
 
     def __init__(self, request: GenerationRequest, place_s: float, *, long: bool = False) -> None:
         self.request = request
+        self.at_own_risk = False
+        """Accepted although it was predicted to be late: its miss says nothing about admission."""
         self.long = long
         """Whether its prompt gets only what long prompts may take of an iteration."""
         self.tokens: list[int] = list(request.prompt)

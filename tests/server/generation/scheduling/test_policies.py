@@ -147,7 +147,9 @@ class Letters:
         return not self._wanted
 
 
-@pytest.mark.parametrize(("second", "finish"), [(6, FinishReason.STOP), (7, FinishReason.FAILED)])
+@pytest.mark.parametrize(
+    ("second", "finish"), [(6, FinishReason.STOP), (7, FinishReason.CONSTRAINT)]
+)
 def test_grammar_ends_the_answer(second: int, finish: FinishReason) -> None:
     grammar: TokenGrammar = Letters()
     device = Device(model=lambda held: 5 if held[-1] != 5 else second)
@@ -271,3 +273,28 @@ def test_draft_model_that_is_slow_is_not_asked() -> None:
     cost = known_cost()
     most = [DraftCounts(cost, 1, 100, 8, step_s=step_s).best(0.8) for step_s in (0.0, 0.002, 1.0)]
     assert most[0] > most[1] > most[2] == 0
+
+
+def test_deadlines_that_cannot_be_met_do_not_change_how_others_are_served() -> None:
+    def others(impossible_s: float | None) -> list[tuple[bool, list[float]]]:
+        world = World(limits=LIMITS._replace(max_sequences=2))
+        for number in range(60):  # one at a time: an idle engine accepts all
+            now_s = world.now_s
+            due_s = None if impossible_s is None else now_s + impossible_s
+            world.arrive(
+                [request(-1 - number, 8, 2, arrived_s=now_s, first_token_deadline_s=due_s)]
+            )
+            world.run()
+        start_s = world.now_s
+        world.arrive(
+            [
+                request(at, 64, 20, arrived_s=start_s, first_token_deadline_s=start_s + 2.0)
+                for at in range(6)
+            ]
+        )
+        world.run()
+        stories = [world.stories[at] for at in range(6)]
+        return [(one.refused, [at - start_s for at in one.token_times_s]) for one in stories]
+
+    assert others(1e-4) == others(None)
+    assert not any(refused for refused, _ in others(1e-4))
