@@ -13,6 +13,7 @@ from generation_study import (
     causes,
     cells,
     figures,
+    learned,
     looks,
     records,
     report,
@@ -24,7 +25,7 @@ from generation_study.fidelity import command as fidelity
 from headroom.simulator.generation.autoscalers.catalogue import KINDS
 
 FOLDER = Path(__file__).parents[2] / ".generation_study"
-COMMANDS = ("study", "stages", "speed", "fidelity", "compile", "causes")
+COMMANDS = ("study", "stages", "speed", "fidelity", "learned", "compile", "causes")
 ENGINES = ("llama-8b-h100", "qwen3-32b-tp2-h100", "llama-70b-tp4-h100")
 
 
@@ -52,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     speed.compiled()
     if asked.command == "fidelity":
         return fidelity.main(console, record=asked.record)
+    if asked.command == "learned":
+        return learned.main(console, asked.jobs)
     if asked.command == "compile":
         return 0
     wanted = _cells(asked)

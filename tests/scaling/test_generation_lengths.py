@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from headroom.scaling.generation.lengths import RECOMPUTED_S, Lengths
+from headroom.scaling.generation.lengths import RECOMPUTED_S, Lengths, moments
 from headroom.scaling.generation.token_counters import FIRST_BUCKET, Count, Grid, Increase
 
 GRID = Grid(prompt=(2048.0, math.inf), output=(256.0, math.inf))
@@ -68,3 +68,42 @@ def test_lengths_of_prompts_that_only_wait_count_at_once() -> None:
     usual = observed(Lengths(), counted(10, 10_000), 60)
     queued = observed(usual, counted(10, 0.0, waiting=50_000), 30)
     assert prompt_of(queued) > 2500
+
+
+BY_ONE_TWO_FIVE = (*(float(m * 10**e) for e in range(6) for m in (1, 2, 5)), math.inf)
+BY_TWO = (*(2.0**k for k in range(18)), math.inf)
+
+
+@pytest.mark.parametrize("bounds", [BY_ONE_TWO_FIVE, BY_TWO])
+@pytest.mark.parametrize("mean", [250.0, 700.0, 1500.0, 4000.0])
+@pytest.mark.parametrize("cv", [0.4, 0.6, 1.0])
+def test_squares_of_lengths_in_wide_buckets_are_nearly_the_true_ones(
+    bounds: tuple[float, ...], mean: float, cv: float
+) -> None:
+    random = np.random.default_rng(3)
+    for drawn in (
+        random.lognormal(
+            math.log(mean) - math.log1p(cv * cv) / 2, math.log1p(cv * cv) ** 0.5, 20000
+        ),
+        random.gamma(1 / cv**2, mean * cv * cv, 20000),
+    ):
+        cumulative = np.array([float((drawn <= bound).sum()) for bound in bounds])
+        count, tokens, squares = moments(bounds, cumulative, float(drawn.sum()))
+        assert count == 20000
+        assert tokens == pytest.approx(drawn.sum())
+        assert squares == pytest.approx((drawn**2).sum(), rel=0.07)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [(math.inf,), (0.0, 1.0, math.inf), (1.0, 1e150), (2048.0, math.inf), (5.0, 5.0, 7.0), ()],
+)
+def test_bounds_of_any_kind_give_finite_moments(bounds: tuple[float, ...]) -> None:
+    cumulative = np.arange(1.0, len(bounds) + 1.0)
+    assert all(math.isfinite(value) for value in moments(bounds, cumulative, 100.0))
+
+
+def test_one_bucket_says_that_lengths_vary() -> None:
+    """Nothing is known within it: evenly filled from zero on, a coefficient of 0.58."""
+    count, tokens, squares = moments((2048.0, math.inf), np.array([10.0, 10.0]), 10_000.0)
+    assert squares * count / tokens**2 == pytest.approx(4 / 3)

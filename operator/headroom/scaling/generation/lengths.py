@@ -132,28 +132,28 @@ def _sums(increase: Increase, total: Vector, grid: Grid, *, arrivals: bool) -> l
         added[ARRIVED] = max(0.0, counts[Count.ARRIVALS] - counts[Count.MISSED])
         added[COMPUTED] = max(0.0, computed + increase.waiting_tokens)
         added[CACHED] = 0.0 if math.isnan(cached) else cached
-    added[PROMPTS : PROMPT2 + 1] = _moments(grid.prompt, total[prompts], counts[Count.PROMPT_TOTAL])
-    added[OUTPUTS : OUTPUT2 + 1] = _moments(grid.output, total[outputs], counts[Count.OUTPUT_TOTAL])
+    added[PROMPTS : PROMPT2 + 1] = moments(grid.prompt, total[prompts], counts[Count.PROMPT_TOTAL])
+    added[OUTPUTS : OUTPUT2 + 1] = moments(grid.output, total[outputs], counts[Count.OUTPUT_TOTAL])
     if not math.isnan(counts[Count.DRAFTS]) and not math.isnan(counts[Count.ACCEPTED]):
         added[DRAFTS], added[ACCEPTED] = counts[Count.DRAFTS], counts[Count.ACCEPTED]
     return added
 
 
-def _moments(
+def moments(
     bounds: tuple[float, ...], cumulative: Vector, total: float
 ) -> tuple[float, float, float]:
     """Return requests, tokens and squared tokens of a histogram with a known sum.
 
-    Each bucket counts at its middle, all scaled so that the tokens are the known sum.
+    Scaled so that the tokens are the known sum.
     """
     if not bounds or not len(cumulative) or cumulative[-1] <= 0.0:
         return 0.0, 0.0, 0.0
-    middles, squares = _buckets(bounds)
-    if not len(middles):
+    lengths, squares = _buckets(bounds)
+    if not len(lengths):
         return 0.0, 0.0, 0.0
     counts = cumulative.copy()
     counts[1:] -= cumulative[:-1]
-    first, second = float(counts @ middles), float(counts @ squares)
+    first, second = float(counts @ lengths), float(counts @ squares)
     if not total > 0.0 or first <= 0.0:
         return float(cumulative[-1]), first, second
     return float(cumulative[-1]), total, second * (total / first) ** 2
@@ -161,13 +161,30 @@ def _moments(
 
 @lru_cache(maxsize=64)
 def _buckets(bounds: tuple[float, ...]) -> tuple[Vector, Vector]:
-    """Return the mean length of each bucket and of its square; none without a finite bound."""
+    """Return what each bucket counts for, in tokens and their squares; none without finite bounds.
+
+    Sheppard's correction (1898), for the logarithm of a length, whose density is smooth: taken at
+    the middle of buckets of width d, the moment of order k is sinh(k d / 2) / (k d / 2) times too
+    large. Worked: bounds of 2000 and 5000 count 3162 / 1.04 and 3162^2 / 1.15. With every bucket
+    evenly filled the squares of 250 to 4000 tokens are 4 to 16 % too large; so within 6 %. The
+    first bucket has no lower bound, and is taken as evenly filled.
+    """
     finite = np.array([bound for bound in bounds if math.isfinite(bound)])
     if not len(finite):
         return finite, finite
-    lower = np.concatenate(((0.0,), finite))[: len(bounds)]
-    upper = np.concatenate((finite, (BEYOND**2 * finite[-1],)))[: len(bounds)]
-    return (lower + upper) / 2.0, (lower * lower + lower * upper + upper * upper) / 3.0
+    ends = np.maximum((*finite, BEYOND**2 * finite[-1]), _SHORTEST)[: len(bounds)]
+    width = np.clip(np.log(ends[1:] / ends[:-1]), _NARROWEST, _WIDEST)
+    middle = np.sqrt(ends[1:]) * np.sqrt(ends[:-1])
+    lengths, squares = ends / 2.0, ends * ends / 3.0
+    lengths[1:] = middle * (width / 2.0) / np.sinh(width / 2.0)
+    squares[1:] = middle * middle * width / np.sinh(width)
+    return lengths, squares
+
+
+_SHORTEST = 0.5
+"""Of a bound, in tokens."""
+_NARROWEST, _WIDEST = 1e-6, 100.0
+"""Of a bucket, as the logarithm of its bounds' ratio; wider or narrower ones change nothing."""
 
 
 def _faded(
