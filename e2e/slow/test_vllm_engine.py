@@ -177,9 +177,13 @@ def test_clients_that_leave_harm_nobody_and_leave_nothing(vllm: Served) -> None:
 def test_a_hopeless_deadline_is_refused_and_counted(vllm: Served) -> None:
     async def load() -> int:
         async with httpx.AsyncClient(base_url=vllm.url, timeout=240) as http:
-            body = {"model": "m", "prompt": "x " * 400, "max_tokens": 64, "ignore_eos": True}
-            busy = [asyncio.create_task(http.post("/v1/completions", json=body)) for _ in range(16)]
-            await asyncio.sleep(1.0)
+            body = {"model": "m", "prompt": "x " * 400, "max_tokens": 200, "ignore_eos": True}
+            busy = [asyncio.create_task(http.post("/v1/completions", json=body)) for _ in range(24)]
+            for _ in range(400):
+                seen = await asyncio.to_thread(vllm.metrics)
+                if seen['headroom_requests_waiting{model="m"}'] >= 8:
+                    break
+                await asyncio.sleep(0.02)
             headers = {"x-first-token-timeout": "0.05"}
             refused = await http.post("/v1/completions", json=body, headers=headers)
             await asyncio.gather(*busy)
