@@ -21,7 +21,7 @@ from bench.figures import Figure, at_least, at_most, shown
 from bench.server_overhead import started as started_bare
 from free_ports import free_port
 from generation_peers import engines, processes
-from generation_peers.command import LETTERS, SIZE
+from generation_peers.benchmark import LETTERS, SMALL
 from generation_peers.lengths import Question, questions
 from headroom_server.repository.random_llama import write_random_llama
 from serverbench.arrivals import Segment
@@ -62,7 +62,7 @@ class Stretch(NamedTuple):
 def measure() -> Sequence[Figure]:
     """Return the figures of this machine."""
     asked = questions(
-        QUESTIONS, scale=SCALE, context_tokens=SIZE.context_tokens, vocabulary=LETTERS
+        QUESTIONS, scale=SCALE, context_tokens=SMALL.context_tokens, vocabulary=LETTERS
     )
     capacities: list[float] = []
     full: list[Stretch] = []
@@ -82,9 +82,9 @@ def _served() -> Iterator[tuple[int, int]]:
     port, bare_port = free_port(), free_port()
     with tempfile.TemporaryDirectory() as name:
         folder, log = Path(name) / "model", Path(name) / "log"
-        write_random_llama(folder, SIZE)
+        write_random_llama(folder, SMALL)
         engine = engines.ours(
-            engines.Setup(folder=folder, context_tokens=SIZE.context_tokens), port
+            engines.Setup(folder=folder, context_tokens=SMALL.context_tokens), port
         )
         with (
             processes.started(engine.command, engine.variables, log) as process,

