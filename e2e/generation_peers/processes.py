@@ -59,17 +59,26 @@ def started(
     """Run a server in a process group of its own; all of it ends with the block.
 
     In the same session, so that the kernel's groups by session give none of them an advantage.
+
+    Raises:
+        NotStartedError: the program cannot be executed.
     """
     with log.open("w", encoding="utf-8") as file:
-        process = subprocess.Popen(
-            command,
-            env={**os.environ, **ONE_THREAD, **variables},
-            stdin=pipes,
-            stdout=pipes if pipes == subprocess.PIPE else file,
-            stderr=file,
-            text=True,
-            process_group=0,
-        )
+        try:
+            process = subprocess.Popen(
+                command,
+                env={**os.environ, **ONE_THREAD, **variables},
+                stdin=pipes,
+                stdout=pipes if pipes == subprocess.PIPE else file,
+                stderr=file,
+                text=True,
+                process_group=0,
+            )
+        except OSError as error:
+            raise NotStartedError(
+                f"the program must be executable; got {command[0]} ({error.strerror}). "
+                "Give the Python of an environment that has the server."
+            ) from error
     try:
         yield process
     finally:

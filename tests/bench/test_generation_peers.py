@@ -151,3 +151,13 @@ def test_turns_are_compared_pair_by_pair(
     found = vllm_front.figures(Turns(own, [calm, disturbed, calm]))
 
     assert [one.holds for one in found if one.holds is not None] == hold
+
+
+def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "python"
+
+    with (
+        pytest.raises(processes.NotStartedError, match=f"must be executable; got {missing}"),
+        processes.started([str(missing)], {}, tmp_path / "log"),
+    ):
+        pass
