@@ -4,7 +4,7 @@ A flap is a scale-up within 15 minutes, or a cold start and a minute, after a sc
 removed replicas are paid for a second time before they are useful. Each flap of the last hour makes
 the hold of the replicas that took part in it four times as long: what a single surge needed in
 addition is removed after the usual hold (a flap budget was requested in
-kubernetes/enhancements#883).
+kubernetes/enhancements#883). After four in an hour nothing is removed that arrivals needed in it.
 
 Why longer holds work: with a stationary random load the most that was needed in the last W seconds
 is exceeded within the next T with probability about T / (W + T), whatever the distribution of the
@@ -23,6 +23,11 @@ SOON_S = 900.0
 """A removal that is undone within so long was one too many, also if a cold start is short."""
 LONGEST_HOLD_S = HOUR_S
 """Longest hold caused by flaps; they are forgotten after the same time."""
+MOST_IN_AN_HOUR = 4
+"""The budget: after so many flaps every replica that arrivals needed is kept for an hour, because
+a load that rises in waves flaps at a higher number each time."""
+EVERY = 1 << 31
+"""More replicas than any service has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,10 @@ class Flaps:
         replicas at 90 s: 10 are kept for 6 minutes, 4 of them for 24 minutes and then an hour.
         """
         levels = (level for time_s, level in self.recent if now_s - time_s < HOUR_S)
-        ranked = enumerate(sorted(levels, reverse=True), start=1)
+        ranked = sorted(levels, reverse=True)
         longest_s = max(LONGEST_HOLD_S, usual_s)
-        return tuple((min(longest_s, usual_s * GROWTH**count), level) for count, level in ranked)
+        holds = tuple(
+            (min(longest_s, usual_s * GROWTH**count), level)
+            for count, level in enumerate(ranked, start=1)
+        )
+        return holds if len(ranked) < MOST_IN_AN_HOUR else (*holds, (longest_s, EVERY))
