@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes_scaling import Service, policy
-from headroom.scaling.limits.flaps import Flaps
+from headroom.scaling.limits.flaps import EVERY, MOST_IN_AN_HOUR, Flaps
 from headroom.scaling.tuning import Component, Tuning
 
 COLD_START_S = 40.0
@@ -57,12 +57,25 @@ def test_flap_older_than_an_hour_is_forgotten() -> None:
     assert flaps.holds(4150.0, 60.0) == ()
 
 
-def test_hold_grows_four_times_per_flap_up_to_an_hour() -> None:
+def test_hold_grows_four_times_per_flap_and_covers_every_replica_after_four() -> None:
     flaps = Flaps()
-    for number in range(9):
+    for number in range(1, 10):
         flaps = flaps.moved(200.0 * number, 4, 2, COLD_START_S)
         flaps = flaps.moved(200.0 * number + 9.0, 2, 4, COLD_START_S)
-        assert flaps.holds(1800.0, 60.0)[-1] == (min(3600.0, 60.0 * 4 ** (number + 1)), 4)
+        longest_s = min(3600.0, 60.0 * 4**number)
+        level = 4 if number < MOST_IN_AN_HOUR else EVERY
+        assert flaps.holds(2000.0, 60.0)[-1] == (longest_s, level)
+
+
+def test_waves_that_rise_higher_each_time_use_the_budget() -> None:
+    flaps = Flaps()
+    for number in range(MOST_IN_AN_HOUR):
+        began_s, level = 200.0 * number, 4 + number
+        flaps = flaps.moved(began_s, level, level - 2, COLD_START_S)
+        flaps = flaps.moved(began_s + 9.0, level - 2, level + 1, COLD_START_S)
+    assert flaps.holds(800.0, 60.0)[-1] == (3600.0, EVERY)
+    # Without the first flap there are three again.
+    assert flaps.holds(3609.0, 60.0) == ((240.0, 7), (960.0, 6), (3600.0, 5))
 
 
 def test_hold_longer_than_an_hour_is_unchanged() -> None:
@@ -82,8 +95,10 @@ def test_longer_holds_apply_to_fewer_replicas(
         holds = flaps.holds(now_s, 60.0)
         levels = [level for _, level in holds]
         assert [hold_s for hold_s, _ in holds[:3]] == [240.0, 960.0, 3600.0][: len(holds)]
-        assert levels == sorted(levels, reverse=True)
-        assert max(levels, default=0) <= max(before for _, before, _ in steps)
+        counted = [level for level in levels if level != EVERY]
+        assert (EVERY in levels) == (len(counted) >= MOST_IN_AN_HOUR)
+        assert counted == sorted(counted, reverse=True)
+        assert max(counted, default=0) <= max(before for _, before, _ in steps)
     assert flaps.holds(now_s + 3601.0, 60.0) == ()
 
 
