@@ -139,11 +139,17 @@ TRITON = Peer(
     warmup={"sender": "Operator"},
     metrics_port=8002,
 )
+_COMPLETIONS = "/v1/completions"
+
+
+def _completion(tokens: int) -> str:
+    asked = {"model": "model", "prompt": "Tell me", "max_tokens": tokens, "ignore_eos": True}
+    return json.dumps(asked)
+
+
 _GENERATES: Mapping[str, Any] = {
-    "path": "/v1/completions",
-    "body": json.dumps(
-        {"model": "model", "prompt": "Tell me", "max_tokens": 60, "ignore_eos": True}
-    ),
+    "path": _COMPLETIONS,
+    "body": _completion(60),
     "warmup": {"sender": "Operator"},
     "answer": b'"completion_tokens":60',
     "ready_path": "/health",
@@ -152,5 +158,9 @@ _GENERATES: Mapping[str, Any] = {
     "drain_s": 3,
 }
 LLAMACPP = Peer(name="llamacpp", **_GENERATES)
-DYNAMO = Peer(name="dynamo", metrics_port=9090, **_GENERATES)
+DYNAMO = Peer(
+    name="dynamo",
+    metrics_port=9090,
+    **{**_GENERATES, "warmup": {"request": {"path": _COMPLETIONS, "body": _completion(16)}}},
+)
 """Dynamo's mocker: its scheduler and memory, with times instead of a model."""

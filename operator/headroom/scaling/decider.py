@@ -42,7 +42,8 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     signals = read_signals(
         policy, state.windows, observation, learning.standing_queue(policy, state, now_s)
     )
-    cost = state.learner.fit(claim_of(state.windows.last.values()))
+    claim = claim_of(state.windows.last.values())
+    cost = state.learner.fit(claim)
     if cost is not None and not policy.tuning.has(Component.VARIATION):
         cost = replace(cost, cv=0.0)
     routing_transition, correction = state.routing_transition.observe(
@@ -90,6 +91,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         hidden=hidden,
         margin=NO_MARGIN if state.obstacles.obstacle else state.margin,
         understated=state.contradictions.understated,
+        places=None if claim is None else claim.max_batch * claim.slots,
     )
     results = replacing.with_surge(policy, state, rules, left_out)
     if routing is not policy.routing:

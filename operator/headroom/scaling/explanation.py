@@ -59,10 +59,11 @@ def explain(
         direction = Direction.UP if replicas > current else Direction.DOWN
     policy, rate_rps = limit_input.policy, limit_input.signals.arrival_rps.value
     cost: ReplicaCost | None = tail.cost if tail else None
-    known = tail is not None and rate_rps is not None
     reason = binding(policy, direction, results.strongest, applied, counts, current)
-    if not known and reason is Reason.WITHIN_TARGET:
+    if reason is Reason.WITHIN_TARGET and rate_rps is None:
         reason = Reason.METRICS_MISSING
+    elif reason is Reason.WITHIN_TARGET and tail is None:
+        reason = Reason.COST_UNKNOWN
     gap = gap_to_model(policy, limit_input.signals, tail, counts.ready, state.correction.factor)
     notes = (*evidence, gap) if gap and direction is not Direction.UP else evidence
     return Decision(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from headroom.scaling.demand.hidden_demand import GROWTH
 from headroom.scaling.forecast.forecast import Rates
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.promise.margin import Margin
@@ -117,6 +118,7 @@ def for_queue(
     *,
     counts: ReplicaCounts,
     target_s: float,
+    places: int | None = None,
 ) -> Recommendation | None:
     """N_queue: what also works off a queue above its bound in time; None while unknown.
 
@@ -125,17 +127,22 @@ def for_queue(
     The part above `queue_depth` per ready replica must be worked off within `drain_s`: the rule
     adds excess / drain_s to the arrivals. Worked: 96 waiting at 2 replicas of depth 8 are 80 too
     many; with 180 s the rule plans for 0.44/s more than arrive. While replicas are warming it waits
-    for them. While no rate is known, it assumes that the ready replicas are at capacity; while no
-    cost is known either, it adds one replica.
+    for them. While no rate is known, it assumes that the ready replicas are at capacity.
+
+    While no cost is known, `places` are the requests that a replica executes at once, and what is
+    at the replicas is spread until no queue is above its bound. Worked: 12 wait and 4 run at one
+    replica of 4 places and depth 4: two replicas have room for 16.
     """
-    depth = policy.queue_depth if policy.queue_depth is not None else tail and tail.cost.max_batch
+    depth = policy.queue_depth
+    if depth is None:
+        depth = places if tail is None else tail.cost.max_batch
     if signals.standing_queue.value is None or not depth or counts.warming > 0:
         return None
     ready = counts.ready
     excess = signals.standing_queue.value - depth * ready
     if excess <= 0:
         return None
-    replicas: int | None = ready + 1
+    replicas: int | None = _spread(signals.standing_queue.value, depth, places, ready)
     if tail is not None:
         rate_rps = signals.arrival_rps.value
         if rate_rps is None:
@@ -151,6 +158,16 @@ def for_queue(
         replicas=replicas,
         detail=f"standing queue of {signals.standing_queue.value:.0f}, at most {depth} per replica",
     )
+
+
+def _spread(queue: float, depth: int, places: int | None, ready: int) -> int:
+    """Return the replicas that have room for a queue above its bound, up to thrice the ready ones.
+
+    The next step follows when these are ready.
+    """
+    running = (places or 0) * ready
+    enough = _replicas((queue + running) / (depth + (places or 0)))
+    return min(max(enough, ready + 1), max(1, math.floor(GROWTH * ready)))
 
 
 def for_burst(

@@ -31,7 +31,7 @@ HALF_LIFE_S = 1800.0
 BIN_FACTOR = 1.5
 PRIOR_ITERATIONS = 2000.0
 """Weight of a stated cost: that of so many iterations, half a minute of work."""
-DOUBT_ITERATIONS = 20.0
+DOUBT_ITERATIONS = 0.5
 LEAST_ITERATIONS = 5.0
 """Fewer in an interval are not an average."""
 OUTLIER_FACTOR = 5.0
