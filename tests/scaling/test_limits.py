@@ -76,13 +76,20 @@ def test_unknown_cost_never_scales_down(rate_rps: float, max_batch: int | None) 
     assert decision.reason is Reason.COST_UNKNOWN
 
 
-@pytest.mark.parametrize(("scrape", "priced"), [(True, False), (False, True), (False, False)])
+@pytest.mark.parametrize(
+    ("scrape", "priced", "reason"),
+    [
+        (True, False, Reason.COST_UNKNOWN),
+        (False, True, Reason.METRICS_MISSING),
+        (False, False, Reason.METRICS_MISSING),
+    ],
+)
 def test_reason_at_the_floor_without_metrics_or_cost_is_not_min_replicas(
-    scrape: bool, priced: bool
+    scrape: bool, priced: bool, reason: Reason
 ) -> None:
     service = Unpriced(rate_rps=2.0, replicas=1, priced=priced, scrape=scrape)
     decision = service.run(60)
-    assert (decision.replicas, decision.reason) == (1, Reason.METRICS_MISSING)
+    assert (decision.replicas, decision.reason) == (1, reason)
 
 
 def test_cost_that_becomes_unknown_keeps_replicas() -> None:
