@@ -7,13 +7,13 @@ R requests per second an iteration, and so an output token, takes a / (1 - w R) 
     requests per second and replica       1.0     1.6     2.0     2.4
     time per output token, mean          44 ms   61 ms   82 ms   124 ms
 
-    seconds                               60      60      60      60      90
-    requests per second                   1.0     1.8     2.8     3.8     1.5
-    replicas at 2 per second each          1      1       2       2       1
+    seconds                               60      60      60      60     120
+    requests per second                   1.0     2.0     3.5     5.0     1.5
+    replicas at 2 per second each          1      1       2       3       1
 
-Steps are at most 1.8-fold: steeper ones would chiefly show how long a cold start takes. In the
-simulator, with cold starts of 10 s, 93 % of the requests keep both promises: while the cost of an
-iteration is being learned, one replica gets too many of the second step's.
+Steps are at most twofold: steeper ones would chiefly show how long a cold start takes. In the
+simulator, with cold starts of 10 s and three seeds, at least 99 % of the requests keep both
+promises; the last replica too many is kept, because one at 75 % of its rate has no margin.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from demo.plan import REPOSITORY
 from demo.scene import Scene
 from load.token_plan import Lengths, duration_s, steps
 
-STEPS = "60x1,60x1.8,60x2.8,60x3.8,90x1.5"
+STEPS = "60x1,60x2,60x3.5,60x5,120x1.5"
 LENGTHS = Lengths(prompt_tokens=800, output_tokens=100, vocabulary=256)
 SEED = 1
 DURATION_S = duration_s(steps(STEPS))
@@ -31,7 +31,7 @@ COMMAND = ("python", "-m", "load.tokens")
 
 WINDOW_S = 10.0
 RECENT_S = 10.0
-LEAST_ATTAINMENT = 0.9
+LEAST_ATTAINMENT = 0.95
 """Of all requests, for both promises together, from a cost that is not known."""
 LAST_STRETCH_S = 60.0
 """Each promise must hold at the end alone, after replicas were removed."""
