@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,10 +32,10 @@ def python_with_vllm() -> Path:
         return Path(given)
     python, stamp = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "installed"
     if not stamp.exists():
-        ENVIRONMENT.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(ENVIRONMENT, ignore_errors=True)  # an installation that was interrupted
+        ENVIRONMENT.parent.mkdir(parents=True, exist_ok=True)
+        _uv("venv", "--quiet", "--python", sys.executable, str(ENVIRONMENT))
         overrides = ENVIRONMENT / "overrides.txt"
-        overrides.write_text(OVERRIDES)
-        _uv("venv", "--quiet", "--clear", "--python", sys.executable, str(ENVIRONMENT))
         overrides.write_text(OVERRIDES)
         _uv(
             *("pip", "install", "--quiet", "--compile-bytecode", "--python", str(python)),

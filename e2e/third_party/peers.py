@@ -38,6 +38,9 @@ class Peer:
     max_latency: str = MAX_LATENCY
     drain_s: int = 0
     """Seconds for which a pod that leaves still answers, as its owner lets it."""
+    start_s: float = 60.0
+    """Within which a pod must be warm."""
+    slo: Mapping[str, Any] = field(default_factory=lambda: {"latency": {"target": "2s"}})
 
     @property
     def image(self) -> Shipped:
@@ -111,7 +114,7 @@ class Peer:
                     "maxLatency": self.max_latency,
                     "timeout": "60s",
                 },
-                "slo": {"latency": {"target": "2s"}},
+                "slo": dict(self.slo),
                 "scaling": {"maxReplicas": 3, "scaleDown": {"stabilizationWindow": "5m"}},
             },
         }
@@ -139,17 +142,18 @@ TRITON = Peer(
     warmup={"sender": "Operator"},
     metrics_port=8002,
 )
-_COMPLETIONS = "/v1/completions"
+COMPLETIONS = "/v1/completions"
 
 
-def _completion(tokens: int) -> str:
+def completion(tokens: int) -> str:
+    """Return a request for so many tokens."""
     asked = {"model": "model", "prompt": "Tell me", "max_tokens": tokens, "ignore_eos": True}
     return json.dumps(asked)
 
 
 _GENERATES: Mapping[str, Any] = {
-    "path": _COMPLETIONS,
-    "body": _completion(60),
+    "path": COMPLETIONS,
+    "body": completion(60),
     "warmup": {"sender": "Operator"},
     "answer": b'"completion_tokens":60',
     "ready_path": "/health",
@@ -161,6 +165,6 @@ LLAMACPP = Peer(name="llamacpp", **_GENERATES)
 DYNAMO = Peer(
     name="dynamo",
     metrics_port=9090,
-    **{**_GENERATES, "warmup": {"request": {"path": _COMPLETIONS, "body": _completion(16)}}},
+    **{**_GENERATES, "warmup": {"request": {"path": COMPLETIONS, "body": completion(16)}}},
 )
 """Dynamo's mocker: its scheduler and memory, with times instead of a model."""

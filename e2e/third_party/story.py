@@ -116,13 +116,14 @@ def condition(pod: Object, kind: str) -> Any:
 
 def scaled_under_load_with_warm_pods(one: Adopted) -> None:
     """Adopted, measured, scaled; every replica is warmed before it becomes ready."""
-    one.wait("the first pod is warm", one.warm, 60)
+    start_s = one.peer.start_s
+    one.wait("the first pod is warm", one.warm, start_s)
     one.wait("measured", one.is_measured, 40)
     assert one.condition("Ready")["reason"] == "Serving"
     assert one.condition("MetricsAvailable")["status"] == "True"
     with one.asked() as traffic:
         one.wait("more replicas are desired", lambda: one.replicas() >= 2, 60)
-        one.wait("they are warm and ready", lambda: len(one.warm()) >= 2, 60)
+        one.wait("they are warm and ready", lambda: len(one.warm()) >= 2, start_s)
     assert traffic.answered > CLIENTS
     assert not traffic.wrong
     assert one.event("ScaledUp")
@@ -132,7 +133,7 @@ def drained_without_a_loss(one: Adopted) -> None:
     """A pod leaves while clients ask: each request gets its answer, and a warm pod follows."""
     leaving = one.warm()[0]["metadata"]["name"]
     with one.asked() as traffic:
-        one.wait("requests are answered", lambda: traffic.answered > CLIENTS, 20)
+        one.wait("requests are answered", lambda: traffic.answered > CLIENTS, 60)
         one.cluster.kubectl(
             *("delete", "pod", leaving, "--namespace", one.namespace, "--wait=false")
         )
@@ -141,5 +142,5 @@ def drained_without_a_loss(one: Adopted) -> None:
             names = [pod["metadata"]["name"] for pod in one.pods()]
             return leaving not in names and len(one.warm()) >= one.replicas()
 
-        one.wait("it has left, and another is warm", replaced, 60)
+        one.wait("it has left, and another is warm", replaced, one.peer.start_s)
     assert not traffic.wrong

@@ -1,0 +1,84 @@
+"""The real vLLM as a workload of its owner: its Python and the model are folders of the node."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.images import BASE_IMAGE
+from slow.vllm_environment import ENVIRONMENT
+from third_party.peers import COMPLETIONS, PORT, Peer, completion
+
+MODEL = "/model"
+SEQUENCES = 4
+"""As many as the batch that its InferenceService states."""
+ARGUMENTS = (
+    "-m vllm.entrypoints.openai.api_server "
+    f"--model {MODEL} --served-model-name model --host 0.0.0.0 --port {PORT} --dtype float32 "
+    f"--enforce-eager --max-model-len 1024 --max-num-seqs {SEQUENCES} --block-size 32 "
+    "--num-gpu-blocks-override 256 --no-enable-log-requests"
+)
+VARIABLES = {
+    "HOME": "/tmp",
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VllmPods(Peer):
+    """Pods of the shipped base image that run the node's vLLM: an image of it would have 6 GB."""
+
+    folder: Path
+    """The model, on the node."""
+
+    def deployment(self, name: str, *, gated: bool = True) -> dict[str, Any]:
+        """Return the workload, with the node's folders in place of an image of its own."""
+        found = super().deployment(name, gated=gated)
+        spec = found["spec"]["template"]["spec"]
+        folders = {
+            "environment": (ENVIRONMENT, str(ENVIRONMENT)),
+            "python": (Path(sys.base_prefix), sys.base_prefix),
+            "model": (self.folder, MODEL),
+        }
+        spec["volumes"] = [
+            {"name": volume, "hostPath": {"path": str(path), "type": "Directory"}}
+            for volume, (path, _) in folders.items()
+        ]
+        spec["containers"][0] |= {
+            "image": BASE_IMAGE,
+            "command": [str(ENVIRONMENT / "bin" / "python"), *ARGUMENTS.split()],
+            "env": [{"name": key, "value": value} for key, value in VARIABLES.items()],
+            "volumeMounts": [
+                {"name": volume, "mountPath": place, "readOnly": True}
+                for volume, (_, place) in folders.items()
+            ],
+        }
+        return found
+
+
+def vllm_pods(folder: Path) -> VllmPods:
+    """Return the workload that serves this model, with promises on both token times."""
+    return VllmPods(
+        name="vllm",
+        folder=folder,
+        path=COMPLETIONS,
+        body=completion(60),
+        warmup={"request": {"path": COMPLETIONS, "body": completion(16)}},
+        answer=b'"completion_tokens":60',
+        ready_path="/health",
+        cold_requests=0,
+        max_latency="60s",
+        drain_s=3,
+        start_s=240.0,
+        slo={
+            "timeToFirstToken": {"target": "1s"},
+            "timePerOutputToken": {"target": "500ms"},
+        },
+    )
