@@ -43,7 +43,9 @@ def test_the_real_vllm_is_sized_by_its_learned_cost_scaled_warmed_and_drained(
     python_with_vllm()
     write_random_llama(tmp_path / "llama", SIZE)
     install_operator(cluster)
-    one = Adopted.adopt(cluster, namespace, vllm_pods(tmp_path / "llama"))
+    peer = vllm_pods(tmp_path / "llama")
+    provide(cluster, peer)
+    one = Adopted.adopt(cluster, namespace, peer)
     scaled_under_load_with_warm_pods(one)
     generation = one.status()["generation"]
     assert generation["sizedBy"] == "Model", generation

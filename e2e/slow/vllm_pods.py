@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.images import BASE_IMAGE
+from cluster.shipped import Shipped
 from slow.vllm_environment import ENVIRONMENT
 from third_party.peers import COMPLETIONS, PORT, Peer, completion
 
@@ -33,10 +33,15 @@ VARIABLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class VllmPods(Peer):
-    """Pods of the shipped base image that run the node's vLLM: an image of it would have 6 GB."""
+    """Pods that run the node's vLLM: an image that contains it would have 6 GB."""
 
     folder: Path
     """The model, on the node."""
+
+    @property
+    def image(self) -> Shipped:
+        """What it needs of the system."""
+        return Shipped("localhost/third-party-vllm:dev", "e2e/slow/vllm.Dockerfile", {})
 
     def deployment(self, name: str, *, gated: bool = True) -> dict[str, Any]:
         """Return the workload, with the node's folders in place of an image of its own."""
@@ -52,7 +57,6 @@ class VllmPods(Peer):
             for volume, (path, _) in folders.items()
         ]
         spec["containers"][0] |= {
-            "image": BASE_IMAGE,
             "command": [str(ENVIRONMENT / "bin" / "python"), *ARGUMENTS.split()],
             "env": [{"name": key, "value": value} for key, value in VARIABLES.items()],
             "volumeMounts": [
