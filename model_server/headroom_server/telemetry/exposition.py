@@ -72,10 +72,21 @@ def buckets(name: str, model: str, values: Histogram) -> Iterator[str]:
     yield sample(f"{name}_count", model, so_far)
 
 
-def requests(ledger: Ledger, model: str) -> Iterator[str]:
-    """Yield the counts of requests and of their deadlines."""
+def of_class(model: str, name: str) -> str:
+    """Return the labels of requests that name this class; of those that name none, the model's."""
+    return f'{model},class="{name}"' if name else model
+
+
+def requests(
+    ledger: Ledger, model: str, classes: Mapping[str, Ledger] | None = None
+) -> Iterator[str]:
+    """Yield the counts of requests and of their deadlines; `classes` are part of the ledger."""
+    parts = classes or {}
     yield head("requests_received_total", "counter", "Valid inference requests received.")
-    yield sample("requests_received_total", model, ledger.received)
+    rest = ledger.received - sum(one.received for one in parts.values())
+    yield sample("requests_received_total", model, rest)
+    for name, one in parts.items():
+        yield sample("requests_received_total", of_class(model, name), one.received)
     yield head(
         "requests_retried_total",
         "counter",
@@ -84,7 +95,11 @@ def requests(ledger: Ledger, model: str) -> Iterator[str]:
     yield sample("requests_retried_total", model, ledger.retried)
     yield head("requests_total", "counter", "Ended requests, by outcome.")
     for outcome in Outcome:
-        yield sample("requests_total", f'{model},outcome="{outcome}"', ledger.outcomes[outcome])
+        rest = ledger.outcomes[outcome] - sum(one.outcomes[outcome] for one in parts.values())
+        yield sample("requests_total", f'{model},outcome="{outcome}"', rest)
+        for name, one in parts.items():
+            labels = f'{of_class(model, name)},outcome="{outcome}"'
+            yield sample("requests_total", labels, one.outcomes[outcome])
     yield from counters(
         "requests_refused_total", "Refused requests, by reason.", model, "reason", ledger.refusals
     )
