@@ -22,6 +22,7 @@ HEADROOM = Profile(
     live_path="/v2/health/live",
     batch_setting="HEADROOM_MAX_BATCH_SIZE",
     model_label="model",
+    class_label="class",
     witness=metric("headroom_requests_total", having("outcome", "ok")),
     arrived=metric("headroom_requests_received_total"),
     retried=metric("headroom_requests_retried_total", optional=True),

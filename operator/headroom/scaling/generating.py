@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation import first_token, surge
 from headroom.scaling.generation.capacity import Capacity
+from headroom.scaling.generation.class_fleets import ClassFleets
+from headroom.scaling.generation.classes import SERVICE, ClassState
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.learned import GenerationState, Inputs
 from headroom.scaling.generation.promises import (
@@ -65,6 +67,13 @@ class Generating:
     measured: Mapping[Binding, Measured] = field(default_factory=dict)
     outcomes: Outcomes | None = None
     """Without the misses that no number of replicas prevents."""
+    classes: ClassState = field(default_factory=ClassState)
+
+    @property
+    def measured_of_service(self) -> Mapping[Binding, Measured]:
+        """The promises of the service, by the requests that they apply to."""
+        found = self.classes.judgement
+        return self.measured if found is None else found.of(SERVICE)
 
     @property
     def hour_requests(self) -> float:
@@ -97,23 +106,41 @@ def observe(
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
     missed = state.windows.total(watched_s).missed if watched_s > 0.0 else 0.0
     measured = _with_latency(learned.window.measure(targets, missed), targets, signals)
-    fleet, outcomes = None, None
+    fleet, outcomes, classes = None, None, state.classes
     if learned.inputs is not None:
-        fleet = fleet_of(learned.inputs, targets, routing, policy.latency_target_s, ready)
+        inputs, target_s = learned.inputs, policy.latency_target_s
+        fleet = fleet_of(inputs, targets, routing, target_s, ready)
+        if classes.promises:
+            fleets = ClassFleets(
+                by_class={SERVICE: fleet}
+                | {
+                    one.name: fleet_of(inputs, one.targets, routing, target_s, ready, one.name)
+                    for one in classes.promised
+                    if one.name != SERVICE
+                }
+            )
+            fleet = fleets.binding(target_s, observation.current)
+            classes = fleets.described(classes, fleet)
         policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, fleet.capacity.infeasible)
         outcomes = _outcomes(policy, state, learned, kept, now_s)
-        if kept.first_token is not None:
-            share = first_token.late_alone(fleet.capacity.replica.work, kept.first_token.seconds)
+        work, share = fleet.capacity.replica.work, 0.0
+        if classes.judgement is not None:
+            outcomes = classes.judgement.outcomes(1.0 - policy.latency_percentile, classes.hopeless)
+            share = classes.judgement.mean_of_first_token(partial(first_token.late_alone, work))
+        elif kept.first_token is not None:
+            share = first_token.late_alone(work, kept.first_token.seconds)
+        if share > 0.0:
             learned, outcomes = learned.without_late_alone(outcomes, share)
-    shown, judged = _signals(policy, signals, measured, fleet)
-    return replace(state, generation=learned), Generating(
+    shown, judged = _signals(policy, signals, measured, fleet, classes)
+    return replace(state, generation=learned, classes=classes), Generating(
         policy=policy,
         signals=shown,
         judged=judged,
         fleet=fleet,
         measured=measured,
         outcomes=outcomes,
+        classes=classes,
     )
 
 
@@ -229,7 +256,7 @@ def described(
         memory_share=fleet.memory_share(rate_rps, ready) if rate_rps and ready else None,
     )
     part = _with_promises(part, generating, fleet, decision)
-    feasible = not part.infeasible
+    feasible = not part.infeasible and not generating.classes.hopeless
     return replace(decision, generation=part, feasible=feasible)
 
 
@@ -253,7 +280,12 @@ def _generates(observation: Observation, state: State) -> bool:
 
 @lru_cache(maxsize=1024)
 def fleet_of(
-    inputs: Inputs, targets: TokenTargets, routing: Routing, target_s: float, ready: int = 0
+    inputs: Inputs,
+    targets: TokenTargets,
+    routing: Routing,
+    target_s: float,
+    ready: int = 0,
+    of_class: str = SERVICE,
 ) -> GeneratingFleet:
     """Return the serving model; the same inputs give the same object, with what it computed.
 
@@ -263,11 +295,13 @@ def fleet_of(
     capacity, shape = _capacity(inputs, targets, routing), inputs.shape
     cached = shape.prompt_tokens - shape.computed_tokens
     if ready < 1 or cached <= LITTLE_CACHED * shape.prompt_tokens:
-        return GeneratingFleet(capacity=capacity, target_s=target_s)
+        return GeneratingFleet(capacity=capacity, target_s=target_s, of_class=of_class)
     left = cached * ready / (ready + 1)
     emptier = replace(shape, computed_tokens=shape.prompt_tokens - left)
     cold = _capacity(replace(inputs, shape=emptier), targets, routing)
-    return GeneratingFleet(capacity=capacity, target_s=target_s, ready=ready, cold=cold)
+    return GeneratingFleet(
+        capacity=capacity, target_s=target_s, ready=ready, cold=cold, of_class=of_class
+    )
 
 
 LITTLE_CACHED = 0.05
@@ -324,11 +358,14 @@ def _signals(
     signals: Signals,
     measured: Mapping[Binding, Measured],
     fleet: GeneratingFleet | None,
+    classes: ClassState,
 ) -> tuple[Signals, Signals]:
     """Return what is shown, and what is judged: without promises that no replica keeps."""
     infeasible = fleet.capacity.infeasible if fleet is not None else frozenset[Binding]()
     attained = attainment_of(measured)
     worst = worst_ratio({name: one for name, one in measured.items() if name not in infeasible})
+    if (found := classes.judgement) is not None:
+        attained, worst = found.attainment, found.worst_ratio(classes.hopeless)
     known = signals.arrival_rps
     shown = signals
     if attained is not None and known.value is not None:
@@ -359,12 +396,12 @@ def _with_promises(
         expected_s = floor_s = None
         if fleet is not None:
             replica = fleet.capacity.replica
-            floor_s = fleet.capacity.floors_s[binding]
+            floor_s = replica.floor_s(binding, target.percentile)
             if rate_rps and ready:
                 expected_s = replica.percentile_s(
                     binding, target.percentile, rate_rps / ready, ready
                 )
-        one = generating.measured.get(binding)
+        one = generating.measured_of_service.get(binding)
         found[binding] = TokenMeasurement(
             target=target,
             measured_s=one.value_s if one is not None else None,

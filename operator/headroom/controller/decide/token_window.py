@@ -55,12 +55,21 @@ class TokenWindow:
         """How many were counted."""
         return sum(float(counts[-1]) for _, counts in self.added)
 
+    def latest(self, now_s: float) -> _Counts | None:
+        """Return what was counted at this tick; None without requests."""
+        if not self.added or self.added[-1][0] != now_s:
+            return None
+        return self.added[-1][1]
+
+    @property
+    def total(self) -> _Counts | None:
+        """What was counted in the window; None without requests."""
+        return np.sum([counts for _, counts in self.added], axis=0) if self.added else None
+
     def percentile_s(self, ratio: float) -> float | None:
         """Return the time that this share did not exceed; None where nothing was counted."""
-        if not self.added:
-            return None
-        total = np.sum([counts for _, counts in self.added], axis=0)
-        return percentile(self.bounds_s, total, 0.0, ratio)
+        total = self.total
+        return None if total is None else percentile(self.bounds_s, total, 0.0, ratio)
 
 
 def _grown(page: LatencyCounts, before: LatencyCounts | None) -> _Counts:
