@@ -78,6 +78,63 @@ def test_each_class_is_judged_by_its_own_promise() -> None:
     play(story, kind=ClassWorld)
 
 
+class FilledServers(ClassServers):
+    """A thousand best-effort requests a second fill what the others leave."""
+
+    label = 'class="batch",filler="batch"'
+
+    def _written(self, pod: Manifest) -> str:
+        text, labels = super()._written(pod), f'model="resnet",{self.label}'
+        served = int(self._served[pod["metadata"]["uid"]][0]) * 250
+        lines = [
+            f"headroom_requests_received_total{{{labels}}} {served + 40}",
+            f'headroom_requests_total{{{labels},outcome="ok"}} {served}',
+            f"headroom_requests_waiting{{{labels}}} 30",
+            f"headroom_requests_running{{{labels}}} 10",
+        ]
+        bounds = [line for line in text.splitlines() if "duration_seconds_bucket" in line]
+        for line in bounds:
+            name = line.partition(" ")[0].replace('model="resnet"', labels)
+            bound = float(name.partition('le="')[2].partition('"')[0])
+            lines.append(f"{name} {served if bound >= 1.0 else 0}")
+        return text + "\n".join(lines) + "\n"
+
+
+class FilledWorld(World):
+    def start_operator(self) -> None:
+        self.pods = FilledServers(self.cluster, self.clock)
+        super().start_operator()
+
+
+def test_best_effort_requests_that_fill_what_others_leave_add_no_replica() -> None:
+    async def story(world: World) -> None:
+        world.create(slo=SLO, routing={"classes": CLASSES})
+        world.pods.arrivals_rps["resnet"] = 4.0
+        await world.run_for(120.0)
+        assert world.replicas() == 1
+        assert world.status()["signals"]["arrivalsPerSecond"] == pytest.approx(4.0, rel=0.1)
+        assert world.status()["signals"]["waiting"] == 0
+        assert world.condition("SLOMet") == ("True", "WithinTarget")
+
+    play(story, kind=FilledWorld)
+
+
+def test_class_that_becomes_best_effort_is_no_jump_of_the_others() -> None:
+    """Its counters leave the sums, which must not read as a restart of the servers."""
+
+    async def story(world: World) -> None:
+        promised = [CLASSES[0], CLASSES[2]]
+        world.create(slo=SLO, routing={"classes": promised}, scaling={"maxReplicas": 3})
+        world.pods.arrivals_rps["resnet"] = 4.0
+        await world.run_for(60.0)
+        assert world.replicas() == 3, "a thousand a second count"
+        world.edit(slo=SLO, routing={"classes": CLASSES}, scaling={"maxReplicas": 3})
+        await world.run_for(60.0)
+        assert world.status()["signals"]["arrivalsPerSecond"] == pytest.approx(4.0, rel=0.2)
+
+    play(story, kind=FilledWorld)
+
+
 def test_class_that_misses_its_promise_is_named_and_no_replica_is_removed() -> None:
     async def story(world: World) -> None:
         world.create(slo=SLO, routing={"classes": CLASSES})

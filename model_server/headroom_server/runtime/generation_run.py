@@ -59,9 +59,10 @@ class ChoiceRun:
                 ledger.later(now_s - self._last_s, count)
             else:
                 self._first_s = now_s
-                ledger.first(now_s - run.arrived_s, delivery.cached_tokens)
+                took_s, size = now_s - run.arrived_s, len(self.request.prompt)
+                ledger.first(took_s, size, delivery.cached_tokens)
                 if (own := run.of_class) is not None:
-                    own.tokens.first(now_s - run.arrived_s, delivery.cached_tokens)
+                    own.tokens.first(took_s, size, delivery.cached_tokens)
             self._last_s = now_s
             self.tokens += count
         self._deliver(delivery)

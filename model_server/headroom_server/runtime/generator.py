@@ -45,6 +45,8 @@ class GeneratorOptions:
     stall_timeout_s: float = 60.0
     warmup_timeout_s: float = 600.0
     classes: SloClasses = field(default_factory=dict)
+    bounds_fillers: bool = False
+    """Whether the engine bounds what the batch class adds to the time per token of others."""
 
 
 class Generator:
@@ -67,7 +69,9 @@ class Generator:
         self.clock = clock
         self.ledger = Ledger()
         self.generation = GenerationLedger()
-        self.classes = ClassLedgers(self.options.classes)
+        classes, bounds = self.options.classes, self.options.bounds_fillers
+        fillers = {name for name, one in classes.items() if one.batch and bounds}
+        self.classes = ClassLedgers(classes, fillers)
         self.lifecycle = Lifecycle(since_s=clock())
         self.draining = False
         self.warm_engine: WarmEngine | None = None

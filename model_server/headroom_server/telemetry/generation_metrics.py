@@ -56,7 +56,8 @@ def render(snapshot: GenerationSnapshot) -> bytes:
 
 def _lines(snapshot: GenerationSnapshot) -> Iterator[str]:
     ledger, model = snapshot.ledger, f'model="{snapshot.model}"'
-    yield from exposition.requests(ledger, model, snapshot.classes.requests)
+    yield from exposition.requests(ledger, model, snapshot.classes.requests(model))
+    yield from _in_flight(snapshot, model)
     for name, kind, meaning, value in _series(snapshot):
         yield exposition.head(name, kind, meaning)
         yield exposition.sample(name, model, value)
@@ -81,6 +82,19 @@ def _lines(snapshot: GenerationSnapshot) -> Iterator[str]:
     yield exposition.sample("engine_info", labels, 1)
 
 
+def _in_flight(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
+    counts, classes = snapshot.counts, snapshot.classes
+    found = classes.gauges(snapshot.in_flight, counts.waiting_requests, counts.waiting_fillers)
+    meaning = "Accepted requests that wait for their prompt to be computed."
+    yield exposition.head("requests_waiting", "gauge", meaning)
+    for one in found:
+        yield exposition.sample("requests_waiting", classes.labels(model, one.name), one.waiting)
+    meaning = "Requests whose prompt or answer is computed."
+    yield exposition.head("requests_running", "gauge", meaning)
+    for one in found:
+        yield exposition.sample("requests_running", classes.labels(model, one.name), one.running)
+
+
 def _histograms(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
     generation = snapshot.generation
     for name, meaning, histogram, select in (
@@ -102,16 +116,12 @@ def _histograms(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
             yield from exposition.buckets(name, model, histogram)
             continue
         for named, counted in snapshot.classes.histograms(histogram, select):
-            yield from exposition.buckets(name, exposition.of_class(model, named), counted)
+            yield from exposition.buckets(name, snapshot.classes.labels(model, named), counted)
 
 
 def _series(snapshot: GenerationSnapshot) -> Sequence[tuple[str, str, str, float]]:
     counts = snapshot.counts
-    running = max(0, snapshot.in_flight - counts.waiting_requests)
     gauges = [
-        ("requests_waiting", "Accepted requests that wait for their prompt to be computed.",
-         snapshot.in_flight - running),
-        ("requests_running", "Requests whose prompt or answer is computed.", running),
         ("waiting_tokens", "Tokens of prompts that are accepted and not computed.",
          counts.waiting_tokens),
         ("context_tokens", "Tokens in the contexts of running requests.", counts.context_tokens),
@@ -157,6 +167,13 @@ def _tokens(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
             "rejected": counts.rejected_tokens,
         },
     )
+    name = "answered_prompt_tokens_total"
+    meaning = "Tokens of prompts whose first token was generated, computed or cached."
+    yield exposition.head(name, "counter", meaning)
+    for named, computed, cached in snapshot.classes.prompt_tokens(snapshot.generation):
+        labels = snapshot.classes.labels(model, named)
+        yield exposition.sample(name, f'{labels},kind="computed"', computed)
+        yield exposition.sample(name, f'{labels},kind="cached"', cached)
     yield from exposition.counters(
         "choices_total",
         "Ended choices, by reason.",

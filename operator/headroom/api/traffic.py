@@ -25,9 +25,9 @@ ModelName = Annotated[
 class RequestClass(Value):
     """Class of the requests that name it in the header x-slo-class, from trusted networks.
 
-    Promises per class are measured where runtime.profile is headroom, whose server has to know the
-    class (HEADROOM_SLO_CLASSES). Other servers do not count per class: there the strictest promise
-    is kept for all requests.
+    Promises per class are measured where runtime.profile is headroom; with them the operator sets
+    HEADROOM_SLO_CLASSES, unless runtime.env does. Other servers do not count per class: there the
+    strictest promise is kept for all requests.
     """
 
     name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
@@ -44,7 +44,8 @@ class RequestClass(Value):
     """Latency of this class, for generative servers. Default: that of slo."""
     best_effort: bool = False
     """Whether this class has no promise, not even those of slo: none of its requests counts as
-    missed."""
+    missed. The headroom server serves it only with what the other classes leave, and no replica is
+    added for it; elsewhere its requests count as load."""
 
     rules = (
         Rule(

@@ -123,6 +123,8 @@ class Reconciler:
         try:
             service = context.parse(raw, self._settings, self._cache.same)
             samples = samples_of(service, context.gather.samples)
+            if context.gather.samples not in (None, samples):
+                context.decide.restart()  # counters of other series cannot be subtracted
             context.gather.samples = samples
             gathered = await self._gather(context, service, samples)
         except InvalidSpec as error:

@@ -216,9 +216,12 @@ def correct(
     state = replace(state, sufficient_since_s=since_s)
     if now_s - since_s < WINDOW_S or not rate.fresh or not rate.value or state.last_s is None:
         return state
+    measured = generating.measured
+    if generating.classes.filled:  # iterations are full whatever the load: it teaches no tail
+        measured = {}
     learned = state.generation.corrected(
         fleet.capacity.replica,
-        generating.measured,
+        measured,
         rate.value,
         counts.ready,
         now_s - state.last_s,

@@ -40,6 +40,9 @@ class ClassPositions:
     """Reads the counts of one class."""
 
     def __init__(self, profile: Profile, series: _Found) -> None:
+        self._fills = any(one.label(profile.filler_label) for _, one in series)
+        gauges = {one.name for one in (*profile.waiting, *profile.running)}
+        self._gauges = [place for place, one in series if self._fills and one.name in gauges]
         self._missed = SumOfSeries(profile.missed, series, nothing=True)
         found = {name: Buckets(histogram, series) for name, histogram in profile.histograms.items()}
         self._histograms = {name: one for name, one in found.items() if one}
@@ -48,5 +51,7 @@ class ClassPositions:
         """Return the counts of one page; raise InvalidMetric if a histogram decreases."""
         return ClassCounts(
             missed=self._missed.of(values) or 0.0,
+            fills=self._fills,
+            in_flight=sum(values[place] for place in self._gauges),
             **{name: one.of(values) for name, one in self._histograms.items()},
         )

@@ -8,6 +8,7 @@ import pytest
 
 from generation_front import ScriptedExecutor, front
 from headroom.profiles import PROFILES
+from headroom.profiles.fillers import without_fillers
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.pod_samples import PodSamples
 from headroom_server.generation.scheduling.options import SchedulingOptions
@@ -93,3 +94,46 @@ async def test_page_of_too_many_classes_is_refused() -> None:
         PodSamples(PROFILES["headroom"], "m").take(
             "\n".join([*lines, *more]) + "\n", pod="u", time_s=1.0
         )
+
+
+async def test_load_of_the_others_is_read_without_classes_that_fill() -> None:
+    executor = ScriptedExecutor()
+    options = GeneratorOptions(classes=CLASSES, bounds_fillers=True)
+    async with front(executor, options=options) as world:
+
+        async def ask(name: str, prompt: str) -> int:
+            body, headers = {**ASKED, "prompt": prompt}, {"x-slo-class": name} if name else {}
+            return (
+                await world.http.post("/v1/completions", json=body, headers=headers)
+            ).status_code
+
+        assert await ask("", "a" * 10) == await ask("chat", "b" * 20) == 200
+        assert await ask("batch", "c" * 40) == 200
+        executor.hold()
+        held = [asyncio.create_task(ask("batch", f"{number}")) for number in range(12)]
+        held += [asyncio.create_task(ask("chat", "d")) for _ in range(3)]
+        await asyncio.sleep(0.2)
+        page = (await world.http.get("/metrics")).text
+        executor.free.set()
+        await asyncio.gather(*held)
+    read = {}
+    for fillers in ((), ("batch",), ("chat",)):
+        profile = without_fillers(PROFILES["headroom"], fillers)
+        samples = PodSamples(profile, "m")
+        sample = samples.take(page, pod="u", time_s=1.0)
+        assert sample is not None
+        assert sample.generation is not None
+        lengths = sample.generation.prompt_lengths
+        assert lengths is not None
+        counts = samples.readings["u"].classes["batch"]
+        assert (counts.fills, counts.in_flight) == (True, 12)
+        read[fillers] = (
+            sample.arrivals,
+            sample.waiting + sample.running,
+            sample.latency.counts[-1],
+            lengths.total,
+            sample.generation.computed_prompt_tokens,
+        )
+    assert read[()][:4] == (18, 15, 3, 73), "a prompt has a token before its text"
+    assert read["batch",] == (5, 3, 2, 32, 32), "as if the batch class did not exist"
+    assert read["chat",][:4] == read[()][:4], "a class that does not fill is load whatever is said"

@@ -242,6 +242,7 @@ class Scheduler:
             cached_blocks=pool.cached,
             free_blocks=pool.available - pool.cached,
             waiting_requests=sum(line.count for line in state.lines),
+            waiting_fillers=state.batch.count,
             waiting_tokens=waiting + sum(one.remaining for one in state.prefilling),
             prefilling_sequences=len(state.prefilling),
             decoding_sequences=len(state.decoding),

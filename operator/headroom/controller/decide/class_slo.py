@@ -64,8 +64,16 @@ class ClassSLO:
                 newest = {pod: _page(found[one.name], binding) for pod, found in pages.items()}
                 windows[key] = self.windows.get(key, TokenWindow()).observe(newest, now_s)
         classes = tuple(_measurement(one, windows, now_s) for one in promised)
+        unpromised = [one.name for one in promises if one.best_effort]
+        fillers = [found[name] for found in pages.values() for name in unpromised]
         judgement = ClassJudgement(classes=classes)
-        return ClassSLO(windows=windows, state=ClassState(promises=promises, judgement=judgement))
+        state = ClassState(
+            promises=promises,
+            judgement=judgement,
+            filled=any(one.fills for one in fillers),
+            filling=sum(one.in_flight for one in fillers),
+        )
+        return ClassSLO(windows=windows, state=state)
 
     @property
     def measured(self) -> tuple[Measured, ...] | None:

@@ -56,6 +56,10 @@ class ClassCounts:
     first_token: LatencyCounts | None = None
     output_token: LatencyCounts | None = None
     latency: LatencyCounts | None = None
+    fills: bool = False
+    """Whether the server says that the class only fills what others leave."""
+    in_flight: float = 0.0
+    """Requests that wait or run, of a class that fills."""
 
     def of(self, binding: Binding) -> LatencyCounts | None:
         """Return the histogram of one promise; None if the server has none yet."""
@@ -72,6 +76,8 @@ class ClassCounts:
             first_token=_sum(self.first_token, other.first_token),
             output_token=_sum(self.output_token, other.output_token),
             latency=_sum(self.latency, other.latency),
+            fills=self.fills or other.fills,
+            in_flight=self.in_flight + other.in_flight,
         )
 
 
@@ -159,6 +165,11 @@ class ClassState:
     """That of the service first; empty: no class differs from it."""
     judgement: ClassJudgement | None = None
     """None: the servers do not count per class."""
+    filled: bool = False
+    """Whether best-effort requests fill what the others leave: the load is without them, and the
+    times of the others are measured with them."""
+    filling: float = 0.0
+    """Such requests in flight now."""
     binding: str = SERVICE
     """The class whose promises bound the rate per replica."""
     floors_s: Mapping[tuple[str, Binding], float] = field(default_factory=dict)
