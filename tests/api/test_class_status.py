@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from headroom.api.class_status import class_statuses
 from headroom.api.generation_status import generation_status
-from headroom.scaling.generation.classes import (
-    SERVICE,
-    ClassJudgement,
-    ClassMeasurement,
-    ClassPromise,
-    ClassState,
-)
+from headroom.scaling.generation.class_judgement import ClassJudgement, ClassMeasurement, ClassState
+from headroom.scaling.generation.classes import SERVICE, ClassPromise
 from headroom.scaling.generation.promises import Measured
 from headroom.scaling.token_values import (
     Binding,

@@ -11,15 +11,8 @@ import pytest
 from generating_plant import GeneratingPlant, fixed_lengths
 from generating_plants import QWEN_32B
 from headroom.scaling import Decision, Policy, Reason, State, decide
-from headroom.scaling.generation.classes import (
-    SERVICE,
-    ClassCounts,
-    ClassJudgement,
-    ClassMeasurement,
-    ClassPromise,
-    ClassState,
-    grouped,
-)
+from headroom.scaling.generation.class_judgement import ClassJudgement, ClassMeasurement, ClassState
+from headroom.scaling.generation.classes import SERVICE, ClassCounts, ClassPromise, grouped
 from headroom.scaling.generation.promises import Measured, measured_of
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.promise.error_budget import Outcomes
@@ -154,3 +147,10 @@ def test_decision_judges_by_classes_where_they_are_measured() -> None:
     found = decided(promise(SERVICE, 2.0), promise("chat", 0.5), judgement=late)
     assert found.signals.attainment.value == pytest.approx(8 / 12)
     assert found.late_share == pytest.approx(4 / 12, rel=0.1)
+
+
+def test_requests_that_gateways_rejected_are_late_whatever_their_class() -> None:
+    one = judged("chat", 0.5, 15, 15, 15, 15)
+    found = ClassJudgement(classes=(one,), rejected=(5.0, 2.0))
+    assert found.attainment == pytest.approx(0.75)
+    assert values(found.outcomes(0.05)) == pytest.approx((17.0, 2.0))

@@ -9,7 +9,8 @@ from pydantic import Field
 from headroom.api.generation_status import TokenPromiseStatus, token_promise
 from headroom.api.status_types import Word, rounded
 from headroom.api.values import MapBy, Value
-from headroom.scaling.generation.classes import SERVICE, ClassMeasurement, ClassPromise, ClassState
+from headroom.scaling.generation.class_judgement import ClassMeasurement, ClassState
+from headroom.scaling.generation.classes import SERVICE, ClassPromise
 from headroom.scaling.generation.promises import WINDOW_S
 from headroom.scaling.token_values import TokenMeasurement
 

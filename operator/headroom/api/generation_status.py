@@ -56,7 +56,8 @@ class GenerationStatus(Value):
     """Requests per second that each replica carries within all bounds."""
     max_in_flight_per_replica: int | None = None
     """Requests in flight at one replica that are answered in time. In Gateway mode the gateway
-    rejects more with 429, unless spec.routing.maxInFlight says otherwise."""
+    rejects more with 429, unless spec.routing.maxInFlight says otherwise. Omitted while best-effort
+    requests fill what the others leave: a gateway cannot tell which they are."""
     engine_share: float | None = None
     """Share of the engines' time that requests take now."""
     memory_share: float | None = None

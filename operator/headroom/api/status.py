@@ -28,7 +28,7 @@ from headroom.api.generation_status import (
 from headroom.api.status_types import Count, Text, Time, Word, rounded
 from headroom.api.timestamps import rfc3339
 from headroom.api.values import MapBy, Value
-from headroom.scaling.generation.classes import ClassState
+from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.token_values import GenerationMeasurement
 from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal, Signals
 

@@ -14,7 +14,8 @@ from prometheus_client.registry import Collector
 from headroom.api import InferenceService
 from headroom.ops.service_gauges import Family, ServiceGauges
 from headroom.scaling import Decision, DemandKnown, Obstacle
-from headroom.scaling.generation.classes import SERVICE, ClassState
+from headroom.scaling.generation.class_judgement import ClassState
+from headroom.scaling.generation.classes import SERVICE
 from headroom.scaling.generation.promises import worst_ratio
 from headroom.scaling.token_values import (
     Binding,

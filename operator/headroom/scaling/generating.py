@@ -16,8 +16,9 @@ from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation import first_token, surge
 from headroom.scaling.generation.capacity import Capacity
-from headroom.scaling.generation.class_fleets import ClassFleets
-from headroom.scaling.generation.classes import SERVICE, ClassState
+from headroom.scaling.generation.class_fleets import binding_fleet
+from headroom.scaling.generation.class_judgement import ClassState
+from headroom.scaling.generation.classes import SERVICE
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.learned import GenerationState, Inputs
 from headroom.scaling.generation.promises import (
@@ -51,6 +52,7 @@ from headroom.scaling.values import (
     Signals,
 )
 from headroom.scaling.windows.counter_series import MISSED
+from headroom.scaling.windows.sliding_windows import rejected_at_gateways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,33 +108,32 @@ def observe(
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
     missed = state.windows.total(watched_s).missed if watched_s > 0.0 else 0.0
     measured = _with_latency(learned.window.measure(targets, missed), targets, signals)
-    fleet, outcomes, classes = None, None, state.classes
+    own, fleet, outcomes, classes = None, None, None, state.classes
+    if classes.judgement is not None:
+        rejected = rejected_at_gateways(state.windows, watched_s)
+        classes = replace(classes, judgement=replace(classes.judgement, rejected=rejected))
     if learned.inputs is not None:
         inputs, target_s = learned.inputs, policy.latency_target_s
-        fleet = fleet_of(inputs, targets, routing, target_s, ready)
-        if classes.promises:
-            fleets = ClassFleets(
-                by_class={SERVICE: fleet}
-                | {
-                    one.name: fleet_of(inputs, one.targets, routing, target_s, ready, one.name)
-                    for one in classes.promised
-                    if one.name != SERVICE
-                }
-            )
-            fleet = fleets.binding(target_s, observation.current)
-            classes = fleets.described(classes, fleet)
+        own = fleet_of(inputs, targets, routing, target_s, ready)
+        fleet, classes = binding_fleet(
+            classes,
+            own,
+            lambda one: fleet_of(inputs, one.targets, routing, target_s, ready, one.name),
+            max(1, observation.current),
+        )
         policy = replace(policy, capacity_factor=1.0)
-        kept = _without(targets, fleet.capacity.infeasible)
-        outcomes = _outcomes(policy, state, learned, kept, now_s)
-        work, share = fleet.capacity.replica.work, 0.0
+        kept = _without(targets, own.capacity.infeasible)
+        late_alone = partial(first_token.late_alone, fleet.capacity.replica.work)
         if classes.judgement is not None:
             outcomes = classes.judgement.outcomes(1.0 - policy.latency_percentile, classes.hopeless)
-            share = classes.judgement.mean_of_first_token(partial(first_token.late_alone, work))
-        elif kept.first_token is not None:
-            share = first_token.late_alone(work, kept.first_token.seconds)
-        if share > 0.0:
+            share = classes.judgement.mean_of_first_token(late_alone)
             learned, outcomes = learned.without_late_alone(outcomes, share)
-    shown, judged = _signals(policy, signals, measured, fleet, classes)
+        else:
+            outcomes = _outcomes(policy, state, learned, kept, now_s)
+            if kept.first_token is not None:
+                share = late_alone(kept.first_token.seconds)
+                learned, outcomes = learned.without_late_alone(outcomes, share)
+    shown, judged = _signals(policy, signals, measured, own, classes)
     return replace(state, generation=learned, classes=classes), Generating(
         policy=policy,
         signals=shown,
@@ -182,7 +183,7 @@ def for_surge(
         saturated_rps=fleet.capacity.saturated_rps,
         fit=fleet.cost.concurrency,
         target_s=targets.first_token.seconds if targets.first_token else policy.latency_target_s,
-        rejected=observation.rejected_at_gateway is not None,
+        rejected=observation.rejected_at_gateway is not None and not state.classes.filled,
     )
     capacity_rps = fleet.capacity_rps(policy.latency_target_s, max(1, observation.current))
     replicas = found.replicas(capacity_rps, sees_load=policy.routing.sees_load)
@@ -251,7 +252,8 @@ def described(
         binding=binding,
         capacity_rps=bounds[binding],
         bounds_rps=tuple(sorted(bounds.items(), key=lambda item: item[1])),
-        most_in_flight=fleet.most_in_flight(max(1, ready)),
+        # a gateway cannot tell requests that only fill: their places would be those of the others
+        most_in_flight=None if state.classes.filled else fleet.most_in_flight(max(1, ready)),
         cost=inputs.cost,
         shape=inputs.shape,
         limits=inputs.limits,

@@ -19,7 +19,7 @@ from headroom.scaling.demand.hidden_demand import InFlightHistory
 from headroom.scaling.demand.obstacles import Obstacles
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.forecast.forecast import Forecast
-from headroom.scaling.generation.classes import ClassState
+from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.generation.learned import GenerationState
 from headroom.scaling.latency.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.limits.cold_start import KEPT, ColdStarts

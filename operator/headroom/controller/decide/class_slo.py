@@ -14,15 +14,8 @@ from numpy.typing import NDArray
 
 from headroom.controller.decide.token_slo import FIELDS, Measured
 from headroom.controller.decide.token_window import TokenWindow
-from headroom.scaling.generation.classes import (
-    SERVICE,
-    ClassCounts,
-    ClassJudgement,
-    ClassMeasurement,
-    ClassPromise,
-    ClassState,
-    grouped,
-)
+from headroom.scaling.generation.class_judgement import ClassJudgement, ClassMeasurement, ClassState
+from headroom.scaling.generation.classes import SERVICE, ClassCounts, ClassPromise, grouped
 from headroom.scaling.generation.promises import Measured as MeasuredPromise
 from headroom.scaling.generation.promises import measured_of
 from headroom.scaling.latency_counts import LatencyCounts

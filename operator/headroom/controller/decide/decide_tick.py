@@ -87,7 +87,9 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
         counted=bool(inputs.samples.profile.class_label),
     )
     tokens = tokens.judged_by(classes.measured)
-    before = replace(known.state, classes=classes.state)
+    before = known.state
+    if classes.state != before.classes:
+        before = replace(before, classes=classes.state)
 
     if gateway.bypassed:
         policy = replace(policy, routing=Routing.RANDOM)

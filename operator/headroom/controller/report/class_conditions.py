@@ -7,7 +7,8 @@ from headroom.api.reasons import StatusReason
 from headroom.api.status import duration_text
 from headroom.controller.decide.token_slo import FIELDS, NAMES
 from headroom.controller.report.condition_result import TickResult, join
-from headroom.scaling.generation.classes import SERVICE, ClassState
+from headroom.scaling.generation.class_judgement import ClassState
+from headroom.scaling.generation.classes import SERVICE
 
 NO_TRAFFIC = "no request with a promise ended in the last minute"
 

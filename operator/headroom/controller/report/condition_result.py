@@ -17,7 +17,7 @@ from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.report.next_steps import with_next_step
 from headroom.controller.sharing.ceilings import Ceiling
-from headroom.scaling.generation.classes import ClassState
+from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.token_values import GenerationMeasurement
 from headroom.scaling.values import Decision, Freshness, Obstacle
 

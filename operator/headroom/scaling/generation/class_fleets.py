@@ -2,36 +2,37 @@
 
 All classes share replicas, iterations and memory, and requests of all of them count as the load. So
 each class has the model of the whole load with its own promises, and the one that carries the
-fewest requests per replica is what the service is sized by. Worked: 1.9/s within 3 s to the first
-token for most, 1.2/s within 0.5 s for one class: 1.2/s, where that class binds.
+fewest requests per replica is what the service is sized by. Worked: 4.2/s within 2 s to the first
+token for most, 1.3/s within 0.25 s for one class: 1.3/s, where that class binds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.classes import ClassState
+from headroom.scaling.generation.class_judgement import ClassState
+from headroom.scaling.generation.classes import SERVICE, ClassPromise
 from headroom.scaling.generation.fleet import GeneratingFleet
-from headroom.scaling.token_values import Binding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassFleets:
-    """One model per class with a promise; that of the service first."""
+def binding_fleet(
+    classes: ClassState,
+    own: GeneratingFleet,
+    fleet_of: Callable[[ClassPromise], GeneratingFleet],
+    replicas: int,
+) -> tuple[GeneratingFleet, ClassState]:
+    """Return the model of the class that binds, and the classes with it and their floors.
 
-    by_class: Mapping[str, GeneratingFleet]
-
-    def binding(self, target_s: float, replicas: int) -> GeneratingFleet:
-        """Return the model that carries the fewest requests per replica; of equals the first."""
-        return min(
-            self.by_class.values(), key=lambda one: one.capacity_rps(target_s, max(1, replicas))
-        )
-
-    def described(self, classes: ClassState, fleet: GeneratingFleet) -> ClassState:
-        """Return what is known of the classes, with the one that binds and all floors."""
-        floors: dict[tuple[str, Binding], float] = {}
-        for name, one in self.by_class.items():
-            floors |= {(name, bound): floor for bound, floor in one.capacity.floors_s.items()}
-        return replace(classes, binding=fleet.of_class, floors_s=floors)
+    `own` is the model of the service's promises, which binds among equals.
+    """
+    if not classes.promises:
+        return own, classes
+    fleets = [own, *(fleet_of(one) for one in classes.promised if one.name != SERVICE)]
+    binding = min(fleets, key=lambda one: one.capacity_rps(one.target_s, replicas))
+    floors_s = {
+        (one.of_class, bound): floor_s
+        for one in fleets
+        for bound, floor_s in one.capacity.floors_s.items()
+    }
+    return binding, replace(classes, binding=binding.of_class, floors_s=floors_s)
