@@ -187,7 +187,7 @@ def test_server_that_does_not_count_per_class_leaves_its_promises_unknown() -> N
         )
         world.pods.arrivals_rps["resnet"] = 4.0
         await world.run_for(120.0)
-        assert world.condition("SLOMet") == ("Unknown", "LatencyNotMeasured")
+        assert world.condition("SLOMet") == ("Unknown", "ClassNotMeasured")
         assert "so the promises of chat are not measured" in world.message("SLOMet")
         chat, _ = world.status()["classes"]
         assert chat["unknown"] == "NotCountedByClass"

@@ -29,7 +29,7 @@ def unmeasured(tick: TickResult) -> tuple[ConditionStatus, StatusReason, str] | 
         f"the server does not count per class, so the promises of {own} are not measured; the "
         "strictest one is kept for all requests",
     )
-    return ConditionStatus.UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, message
+    return ConditionStatus.UNKNOWN, StatusReason.CLASS_NOT_MEASURED, message
 
 
 def hopeless(classes: ClassState) -> list[str]:

@@ -78,11 +78,16 @@ def grouped(
     counted: Mapping[str, ClassCounts], promises: Iterable[ClassPromise]
 ) -> dict[str, ClassCounts]:
     """Return the counts by promise: a class without one of its own counts for the service."""
-    found = {one.name: ClassCounts() for one in promises}
+    names = [one.name for one in promises]
+    found: dict[str, ClassCounts] = {}
     for name, counts in counted.items():
-        group = name if name in found else SERVICE
-        found[group] = found[group].plus(counts)
-    return found
+        group = name if name in names else SERVICE
+        known = found.get(group)
+        found[group] = counts if known is None else known.plus(counts)
+    return {name: found.get(name, NOTHING) for name in names}
+
+
+NOTHING = ClassCounts()
 
 
 def _sum(one: LatencyCounts | None, other: LatencyCounts | None) -> LatencyCounts | None:
