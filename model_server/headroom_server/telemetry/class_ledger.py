@@ -67,8 +67,7 @@ class ClassLedgers:
     def labels(self, model: str, name: str) -> str:
         """Return the labels of requests of this class; of those that name none, the model's.
 
-        A class that only fills has the label `filler` too, by which its load is told from that of
-        the others.
+        A class that only fills has the label `filler` too, so that readers can leave it out.
         """
         if not name:
             return model
@@ -78,7 +77,8 @@ class ClassLedgers:
     def gauges(self, in_flight: int, waiting: int, waiting_fillers: int) -> list[InFlight]:
         """Return the requests that wait and run: of all that do not fill, then of each filler.
 
-        The engine counts waiting choices; a request waits if they are as many as it has at least.
+        The engine counts waiting choices, of which a request may have several, so no more wait than
+        there are in flight.
         """
         left, found, others = waiting_fillers, [], in_flight
         for name in sorted(self._fillers & self._ledgers.keys()):

@@ -40,12 +40,16 @@ def _without(profile: Profile, classes: tuple[str, ...]) -> Profile:
 
 
 def _generation(metrics: GenerationMetrics, others: Label) -> GenerationMetrics:
-    """Return what prompts are learned from: tokens that wait are not counted per class."""
+    """Return what prompts are learned from: tokens that wait are not counted per class.
+
+    Preempted fillers say nothing of the others' prompts, each of which is counted once.
+    """
     return replace(
         metrics,
         computed_prompt_tokens=_quantity(metrics.answered_computed_tokens, others),
         cached_prompt_tokens=_quantity(metrics.answered_cached_tokens, others),
         waiting_tokens=(),
+        preemptions=(),
         prompt_lengths=_histogram(metrics.prompt_lengths, others),
         output_lengths=_histogram(metrics.output_lengths, others),
     )

@@ -123,6 +123,7 @@ async def test_load_of_the_others_is_read_without_classes_that_fill() -> None:
         sample = samples.take(page, pod="u", time_s=1.0)
         assert sample is not None
         assert sample.generation is not None
+        assert (sample.generation.preemptions is None) is bool(fillers)
         lengths = sample.generation.prompt_lengths
         assert lengths is not None
         counts = samples.readings["u"].classes["batch"]
