@@ -59,6 +59,8 @@ class FakeRecorder:
 
     def generated(self, service: Any, decision: Any, measured: Any) -> None: ...
 
+    def classes_measured(self, service: Any, classes: Any) -> None: ...
+
     def tokens_measured(self, service: Any, measured: Any, room: float) -> None:
         self.tokens.append((dict(measured), room))
 

@@ -58,6 +58,19 @@ INVALID_ROUTING: tuple[InvalidSpec, ...] = (
         says="routing.jwt must set exactly one of localJWKS and remoteJWKS",
     ),
     *duration_bounds("spec.routing.hedging.after", "10ms", "10m", "9ms", "11m"),
+    InvalidSpec(
+        why="a best-effort class with a promise",
+        path="spec.routing.classes",
+        value=[{"name": "batch", "bestEffort": True, "latency": {"target": "9s"}}],
+        field="spec.routing.classes[0].bestEffort",
+        says="bestEffort must be false where timeToFirstToken, timePerOutputToken or latency",
+    ),
+    InvalidSpec(
+        why="a class with a promise on tokens in a service without one",
+        path="spec.routing.classes",
+        value=[{"name": "chat", "timeToFirstToken": {"target": "500ms"}}],
+        says="slo must set timeToFirstToken or timePerOutputToken where an entry in",
+    ),
     too_many("spec.routing.classes", 8, [{"name": f"class-{each}"} for each in range(9)]),
     too_many(
         "spec.routing.models",

@@ -41,7 +41,12 @@ from headroom_server.runtime.caches import (
     second_level_of,
 )
 from headroom_server.runtime.generator import Generator, GeneratorOptions
-from headroom_server.scheduling.request_options import DEFAULT_CLASS, SloClass, SloClasses
+from headroom_server.scheduling.request_options import (
+    BATCH_CLASS,
+    DEFAULT_CLASS,
+    SloClass,
+    SloClasses,
+)
 from headroom_server.settings import Settings
 from headroom_server.tracing.setup import telemetry_of
 
@@ -199,7 +204,7 @@ def check_applicable(settings: Settings) -> None:
 def classes_of(settings: Settings) -> SloClasses:
     """Return the classes that requests may name."""
     usual = SloClass(deadline_s=settings.deadline_s)
-    classes = {"interactive": usual, "batch": SloClass(batch=True)}
+    classes = {"interactive": usual, BATCH_CLASS: SloClass(batch=True)}
     if settings.deadline_s is not None:
         classes[DEFAULT_CLASS] = usual
     for name, given in (settings.slo_classes or {}).items():
@@ -319,6 +324,7 @@ def build_generator(
             stall_timeout_s=settings.stall_timeout_s,
             warmup_timeout_s=settings.warmup_timeout_s,
             classes=classes_of(settings),
+            bounds_fillers=settings.engine != "vllm" and settings.time_per_token_s is not None,
         ),
         cache=cache,
         features=features,

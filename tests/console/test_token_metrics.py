@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from headroom.ops.operator_metrics import OperatorMetrics
+from headroom.scaling.generation.class_judgement import (
+    ClassJudgement,
+    ClassMeasurement,
+    ClassState,
+)
+from headroom.scaling.generation.classes import SERVICE, ClassPromise
+from headroom.scaling.generation.promises import Measured
+from headroom.scaling.token_values import Binding, Target, TokenTargets
 from service_world import service
 
 RUNTIME = {"image": "registry.example/vllm:1", "profile": "vllm", "maxBatchSize": 8}
@@ -39,3 +47,30 @@ def test_token_metrics_are_removed_with_the_service() -> None:
     instruments.tokens_measured(PROMISED, {"timeToFirstToken": 0.25}, 1.5)
     instruments.forgotten("vision", "resnet50")
     assert series(instruments) == []
+
+
+def test_classes_show_what_they_attained_until_they_are_gone() -> None:
+    target = Target(percentile=0.95, seconds=0.5)
+    found = Measured(target=target, value_s=0.6, late_share=0.08, requests=90.0)
+    classes = tuple(
+        ClassMeasurement(
+            promise=ClassPromise(name=name, targets=TokenTargets(first_token=target)),
+            window={Binding.TIME_TO_FIRST_TOKEN: found},
+        )
+        for name in (SERVICE, "chat")
+    )
+    instruments = OperatorMetrics()
+
+    def shown() -> list[str]:
+        lines = instruments.page().decode().splitlines()
+        return [line for line in lines if line.startswith("headroom_service_class")]
+
+    judgement = ClassJudgement(classes=classes)
+    instruments.classes_measured(PROMISED, ClassState(judgement=judgement))
+    labels = f'{{{OWNER},class="chat"}}'
+    assert shown() == [
+        f"headroom_service_class_attainment_ratio{labels} 0.92",
+        f"headroom_service_class_target_used_ratio{labels} 1.2",
+    ]
+    instruments.classes_measured(PLAIN, ClassState())
+    assert shown() == []

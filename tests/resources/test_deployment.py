@@ -129,6 +129,25 @@ def test_durations_are_passed_to_the_server_in_seconds() -> None:
     assert seen["HEADROOM_MODEL_NAME"] == "resnet50"
 
 
+def test_classes_with_promises_are_passed_to_the_server() -> None:
+    chat = {"name": "chat", "priority": 1, "deadline": "30s"}
+    batch = {"name": "batch", "bestEffort": True}
+    tokens = {"timePerOutputToken": {"target": "80ms"}}
+    plain = environment(spec__slo=tokens, spec__routing={"classes": [chat]})
+    assert "HEADROOM_SLO_CLASSES" not in plain, "no class has a promise of its own"
+    own = chat | {"timePerOutputToken": {"target": "60ms"}}
+    found = environment(spec__slo=tokens, spec__routing={"classes": [own]})
+    assert found["HEADROOM_SLO_CLASSES"] == '{"chat":{"priority":1,"deadline_s":30.0}}'
+    assert "HEADROOM_TIME_PER_TOKEN_S" not in found
+    filled = environment(spec__slo=tokens, spec__routing={"classes": [own, batch]})
+    assert filled["HEADROOM_SLO_CLASSES"].endswith(',"batch":{"batch":true}}')
+    assert filled["HEADROOM_TIME_PER_TOKEN_S"] == "0.06"
+    given = [{"name": "HEADROOM_TIME_PER_TOKEN_S", "value": "0.05"}]
+    said = server(spec__slo=tokens, spec__routing={"classes": [batch]}, spec__runtime__env=given)
+    said = said["env"]
+    assert [one["value"] for one in said if one["name"] == given[0]["name"]] == ["0.05"]
+
+
 def test_grpc_port_is_passed_to_the_server() -> None:
     assert "HEADROOM_GRPC_PORT" not in environment()
     assert environment(spec__routing__grpcPort=9000)["HEADROOM_GRPC_PORT"] == "9000"

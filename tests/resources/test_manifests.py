@@ -106,7 +106,11 @@ def test_every_child_has_the_same_name_labels_and_owner(name: str) -> None:
     owner = SERVICES[name]
     for child in desired_children(owner):
         metadata: dict[str, Any] = child["metadata"]
-        assert (metadata["name"], metadata["namespace"]) == (owner.name, owner.namespace)
+        assert metadata["name"] in (
+            owner.name,
+            f"{owner.name}-replicas",
+        )  # the latter: Gateway mode
+        assert metadata["namespace"] == owner.namespace
         assert metadata["labels"] == {
             "app.kubernetes.io/managed-by": "headroom",
             "app.kubernetes.io/name": owner.name,

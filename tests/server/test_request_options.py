@@ -37,15 +37,25 @@ CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloCl
             {"x-retry-attempt": "2"}, {}, None, RequestOptions(retried=True), id="a further try"
         ),
         pytest.param({}, CLASSES, None, RequestOptions(1.0, 4), id="the default class"),
-        pytest.param({"x-slo-class": "gold"}, CLASSES, None, RequestOptions(0.1, 1), id="a class"),
         pytest.param(
-            {"x-slo-class": "batch"}, CLASSES, None, RequestOptions(None, 9), id="no deadline"
+            {"x-slo-class": "gold"},
+            CLASSES,
+            None,
+            RequestOptions(0.1, 1, slo_class="gold"),
+            id="a class",
+        ),
+        pytest.param(
+            {"x-slo-class": "batch"},
+            CLASSES,
+            None,
+            RequestOptions(None, 9, slo_class="batch"),
+            id="no deadline",
         ),
         pytest.param(
             {"x-slo-class": "gold", "x-request-timeout": "5", "x-request-priority": "7"},
             CLASSES,
             None,
-            RequestOptions(5.0, 7),
+            RequestOptions(5.0, 7, slo_class="gold"),
             id="the request's own word counts before its class's",
         ),
     ],

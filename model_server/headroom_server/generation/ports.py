@@ -189,6 +189,8 @@ class EngineStatistics(NamedTuple):
     cached_blocks: int = 0
     free_blocks: int = 0
     waiting_requests: int = 0
+    waiting_fillers: int = 0
+    """Of these, those of the batch class."""
     waiting_tokens: int = 0
     """Tokens of prompts that are accepted and not computed."""
     running_requests: int = 0

@@ -48,6 +48,7 @@ from headroom_server.openai_api.streaming import StreamedAnswer
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator
 from headroom_server.scheduling.request_options import (
+    BATCH_CLASS,
     USUAL,
     RequestOptions,
     parse_request_options,
@@ -208,7 +209,10 @@ class GenerationService:
                 f"model must be {generator.model!r}, which this server serves; "
                 f"got {call.model!r:.100}"
             )
-        return call, parse_request_options(headers, generator.options.classes)
+        options = parse_request_options(headers, generator.options.classes)
+        if call.choices.flexible and not options.slo_class:
+            options = options._replace(batch=True, slo_class=BATCH_CLASS)
+        return call, options
 
     def stream(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headroom_server.generation.values import Delivery, FinishReason, GenerationRequest
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.telemetry.accounting import Outcome
+from headroom_server.telemetry.class_ledger import ClassLedger
 from headroom_server.tracing.current import TRACE, Generated
 
 if TYPE_CHECKING:
@@ -58,7 +59,10 @@ class ChoiceRun:
                 ledger.later(now_s - self._last_s, count)
             else:
                 self._first_s = now_s
-                ledger.first(now_s - run.arrived_s, delivery.cached_tokens)
+                took_s, size = now_s - run.arrived_s, len(self.request.prompt)
+                ledger.first(took_s, size, delivery.cached_tokens)
+                if (own := run.of_class) is not None:
+                    own.tokens.first(took_s, size, delivery.cached_tokens)
             self._last_s = now_s
             self.tokens += count
         self._deliver(delivery)
@@ -72,9 +76,10 @@ class ChoiceRun:
         spent_s = self._last_s - self._first_s
         if self._run.trace is not None:
             self._run.trace.finish_reasons.append(str(reason))
-        self._run.generator.generation.finish(
-            reason, len(self.request.prompt), self.tokens, spent_s
-        )
+        prompt_tokens = len(self.request.prompt)
+        self._run.generator.generation.finish(reason, prompt_tokens, self.tokens, spent_s)
+        if (own := self._run.of_class) is not None:
+            own.tokens.finish(reason, prompt_tokens, self.tokens, spent_s)
         self._run.ended(self.request.key, OUTCOMES[reason])
 
 
@@ -106,6 +111,11 @@ class GenerationRun:
         self._over = False
         self.outcome: Outcome | None = None
         self.trace = _traced(generator.model, self.clock)
+
+    @property
+    def of_class(self) -> ClassLedger | None:
+        """The counts of the class that it names; None: it names none."""
+        return self.generator.classes.of(self.options.slo_class)
 
     def note(self, trace: Generated, delivery: Delivery, prompt_tokens: int) -> None:
         """Note a delivery in the request's trace."""

@@ -28,6 +28,7 @@ from headroom_server.scheduling.request_options import (
     check_deadline,
 )
 from headroom_server.telemetry.accounting import Ledger, Outcome
+from headroom_server.telemetry.class_ledger import ClassLedgers
 from headroom_server.telemetry.generation import GenerationLedger
 from headroom_server.telemetry.generation_metrics import GenerationSnapshot
 
@@ -44,6 +45,8 @@ class GeneratorOptions:
     stall_timeout_s: float = 60.0
     warmup_timeout_s: float = 600.0
     classes: SloClasses = field(default_factory=dict)
+    bounds_fillers: bool = False
+    """Whether the engine bounds what the batch class adds to the time per token of others."""
 
 
 class Generator:
@@ -66,6 +69,9 @@ class Generator:
         self.clock = clock
         self.ledger = Ledger()
         self.generation = GenerationLedger()
+        classes, bounds = self.options.classes, self.options.bounds_fillers
+        fillers = {name for name, one in classes.items() if one.batch and bounds}
+        self.classes = ClassLedgers(classes, fillers)
         self.lifecycle = Lifecycle(since_s=clock())
         self.draining = False
         self.warm_engine: WarmEngine | None = None
@@ -223,6 +229,8 @@ class Generator:
             check_deadline(options.deadline_s, fastest_s, TIMEOUT)
             check_deadline(options.first_token_deadline_s, fastest_s, FIRST_TOKEN_TIMEOUT)
         self.ledger.receive(retried=options.retried)
+        if (own := self.classes.of(options.slo_class)) is not None:
+            own.requests.receive(retried=options.retried)
         run = GenerationRun(self, arrived_s, options)
         self._runs.add(run)
         self._idle.clear()
@@ -247,7 +255,10 @@ class Generator:
         self._runs.discard(run)
         if not self._runs:
             self._idle.set()
-        self.ledger.end(outcome, self.clock() - run.arrived_s, run.options.deadline_s)
+        took_s, options = self.clock() - run.arrived_s, run.options
+        self.ledger.end(outcome, took_s, options.deadline_s)
+        if (own := self.classes.of(options.slo_class)) is not None:
+            own.requests.end(outcome, took_s, options.deadline_s)
 
     def _closed(self) -> Refusal | None:
         serving = self.warm and self._fit
@@ -268,6 +279,7 @@ class Generator:
             emulated=self.engine.emulated,
             ledger=self.ledger,
             generation=self.generation,
+            classes=self.classes,
             counts=self.engine.statistics(),
             in_flight=len(self._runs),
             limits=None if warm is None else warm.limits,

@@ -30,6 +30,8 @@ LAST_PRIORITY = 9
 USUAL_PRIORITY = 5
 MAX_TENANT_BYTES = 128
 DEFAULT_CLASS = "default"
+BATCH_CLASS = "batch"
+"""Of models that generate: fills what other requests leave."""
 
 _NAMES = frozenset({TIMEOUT, FIRST_TOKEN_TIMEOUT, PRIORITY, TENANT, SLO_CLASS, *RETRY_HEADERS})
 
@@ -46,6 +48,8 @@ class RequestOptions(NamedTuple):
     """For generated text; from its arrival."""
     batch: bool = False
     """For generated text: whether it only fills what other requests leave."""
+    slo_class: str = ""
+    """The class that it names; empty: none."""
 
 
 class SloClass(NamedTuple):
@@ -102,6 +106,7 @@ def parse_request_options(
         is_retry(headers),
         slo.first_token_deadline_s if first_token_s is None else first_token_s,
         slo.batch,
+        headers[SLO_CLASS].decode("latin-1") if SLO_CLASS in headers else "",
     )
 
 

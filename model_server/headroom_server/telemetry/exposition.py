@@ -72,19 +72,34 @@ def buckets(name: str, model: str, values: Histogram) -> Iterator[str]:
     yield sample(f"{name}_count", model, so_far)
 
 
-def requests(ledger: Ledger, model: str) -> Iterator[str]:
-    """Yield the counts of requests and of their deadlines."""
+def requests(
+    ledger: Ledger, model: str, classes: Mapping[str, Ledger] | None = None
+) -> Iterator[str]:
+    """Yield the counts of requests and of their deadlines.
+
+    `classes` are part of the ledger, by their labels.
+    """
+    parts = classes or {}
     yield head("requests_received_total", "counter", "Valid inference requests received.")
-    yield sample("requests_received_total", model, ledger.received)
+    rest = ledger.received - sum(one.received for one in parts.values())
+    yield sample("requests_received_total", model, rest)
+    for labels, one in parts.items():
+        yield sample("requests_received_total", labels, one.received)
     yield head(
         "requests_retried_total",
         "counter",
         "Received requests whose headers say that they were sent before.",
     )
-    yield sample("requests_retried_total", model, ledger.retried)
+    rest = ledger.retried - sum(one.retried for one in parts.values())
+    yield sample("requests_retried_total", model, rest)
+    for labels, one in parts.items():
+        yield sample("requests_retried_total", labels, one.retried)
     yield head("requests_total", "counter", "Ended requests, by outcome.")
     for outcome in Outcome:
-        yield sample("requests_total", f'{model},outcome="{outcome}"', ledger.outcomes[outcome])
+        rest = ledger.outcomes[outcome] - sum(one.outcomes[outcome] for one in parts.values())
+        yield sample("requests_total", f'{model},outcome="{outcome}"', rest)
+        for labels, one in parts.items():
+            yield sample("requests_total", f'{labels},outcome="{outcome}"', one.outcomes[outcome])
     yield from counters(
         "requests_refused_total", "Refused requests, by reason.", model, "reason", ledger.refusals
     )

@@ -22,15 +22,18 @@ class GenerationLedger:
         """Mean of one answer, without its first token."""
         self.prompt_tokens = Histogram(LENGTH_BOUNDS)
         self.answer_tokens = Histogram(LENGTH_BOUNDS)
+        self.computed_prompt_tokens = 0
+        """Of prompts whose first token was generated, each counted once."""
         self.cached_prompt_tokens = 0
         self.finished = dict.fromkeys(FinishReason, 0)
         """Choices by why they ended."""
         self.slow_readers = 0
         """Streams that were ended because their clients did not read."""
 
-    def first(self, seconds: float, cached_tokens: int) -> None:
+    def first(self, seconds: float, prompt_tokens: int, cached_tokens: int) -> None:
         """Record the first token of a choice, from the request's arrival."""
         self.first_token_s.observe(seconds)
+        self.computed_prompt_tokens += max(0, prompt_tokens - cached_tokens)
         self.cached_prompt_tokens += cached_tokens
 
     def later(self, seconds: float, tokens: int) -> None:

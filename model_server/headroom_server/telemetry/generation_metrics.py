@@ -6,7 +6,7 @@ Requests have the same series as those of other models; tokens and iterations ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headroom_server.caching.features import FeatureCounts
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
@@ -15,6 +15,7 @@ from headroom_server.generation.values import GenerationLimits
 from headroom_server.lifecycle import STARTUP, Phase
 from headroom_server.telemetry import cache_metrics, exposition
 from headroom_server.telemetry.accounting import Ledger
+from headroom_server.telemetry.class_ledger import ClassLedgers
 from headroom_server.telemetry.generation import GenerationLedger
 
 COST_FEATURES = ("1", "P", "D", "KV", "X")
@@ -40,6 +41,8 @@ class GenerationSnapshot:
     draining: bool
     phase_s: Mapping[Phase, float]
     page: int = 1
+    classes: ClassLedgers = field(default_factory=ClassLedgers)
+    """What requests that name a class are of the ledgers."""
     cache: GenerationCacheCounts | None = None
     """None without a cache; then the series are absent."""
     features: FeatureCounts | None = None
@@ -53,7 +56,8 @@ def render(snapshot: GenerationSnapshot) -> bytes:
 
 def _lines(snapshot: GenerationSnapshot) -> Iterator[str]:
     ledger, model = snapshot.ledger, f'model="{snapshot.model}"'
-    yield from exposition.requests(ledger, model)
+    yield from exposition.requests(ledger, model, snapshot.classes.requests(model))
+    yield from _in_flight(snapshot, model)
     for name, kind, meaning, value in _series(snapshot):
         yield exposition.head(name, kind, meaning)
         yield exposition.sample(name, model, value)
@@ -71,41 +75,53 @@ def _lines(snapshot: GenerationSnapshot) -> Iterator[str]:
         if phase in snapshot.phase_s:
             labels = f'{model},phase="{phase}"'
             yield exposition.sample("startup_phase_seconds", labels, snapshot.phase_s[phase])
-    generation = snapshot.generation
-    for name, meaning, histogram in (
-        ("request_duration_seconds", "Time from request to response.", ledger.request_s),
-        (
-            "time_to_first_token_seconds",
-            "Time from request to first token.",
-            generation.first_token_s,
-        ),
-        (
-            "inter_token_latency_seconds",
-            "Time between two tokens of an answer.",
-            generation.between_tokens_s,
-        ),
-        (
-            "time_per_output_token_seconds",
-            "Mean time between the tokens of an answer.",
-            generation.per_token_s,
-        ),
-        ("prompt_tokens", "Tokens per prompt.", generation.prompt_tokens),
-        ("answer_tokens", "Tokens per answer.", generation.answer_tokens),
-    ):  # fmt: skip
-        yield from exposition.histogram(name, meaning, model, histogram)
+    yield from _histograms(snapshot, model)
     yield exposition.head("engine_info", "gauge", "Engine and device that generate.")
     emulated = "true" if snapshot.emulated else "false"
     labels = f'{model},engine="{snapshot.engine}",device="{snapshot.device}",emulated="{emulated}"'
     yield exposition.sample("engine_info", labels, 1)
 
 
+def _in_flight(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
+    counts, classes = snapshot.counts, snapshot.classes
+    found = classes.gauges(snapshot.in_flight, counts.waiting_requests, counts.waiting_fillers)
+    meaning = "Accepted requests that wait for their prompt to be computed."
+    yield exposition.head("requests_waiting", "gauge", meaning)
+    for one in found:
+        yield exposition.sample("requests_waiting", classes.labels(model, one.name), one.waiting)
+    meaning = "Requests whose prompt or answer is computed."
+    yield exposition.head("requests_running", "gauge", meaning)
+    for one in found:
+        yield exposition.sample("requests_running", classes.labels(model, one.name), one.running)
+
+
+def _histograms(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
+    generation = snapshot.generation
+    for name, meaning, histogram, select in (
+        ("request_duration_seconds", "Time from request to response.", snapshot.ledger.request_s,
+         lambda one: one.requests.request_s),
+        ("time_to_first_token_seconds", "Time from request to first token.",
+         generation.first_token_s, lambda one: one.tokens.first_token_s),
+        ("inter_token_latency_seconds", "Time between two tokens of an answer.",
+         generation.between_tokens_s, None),
+        ("time_per_output_token_seconds", "Mean time between the tokens of an answer.",
+         generation.per_token_s, lambda one: one.tokens.per_token_s),
+        ("prompt_tokens", "Tokens per prompt.", generation.prompt_tokens,
+         lambda one: one.tokens.prompt_tokens),
+        ("answer_tokens", "Tokens per answer.", generation.answer_tokens,
+         lambda one: one.tokens.answer_tokens),
+    ):  # fmt: skip
+        yield exposition.head(name, "histogram", meaning)
+        if select is None:
+            yield from exposition.buckets(name, model, histogram)
+            continue
+        for named, counted in snapshot.classes.histograms(histogram, select):
+            yield from exposition.buckets(name, snapshot.classes.labels(model, named), counted)
+
+
 def _series(snapshot: GenerationSnapshot) -> Sequence[tuple[str, str, str, float]]:
     counts = snapshot.counts
-    running = max(0, snapshot.in_flight - counts.waiting_requests)
     gauges = [
-        ("requests_waiting", "Accepted requests that wait for their prompt to be computed.",
-         snapshot.in_flight - running),
-        ("requests_running", "Requests whose prompt or answer is computed.", running),
         ("waiting_tokens", "Tokens of prompts that are accepted and not computed.",
          counts.waiting_tokens),
         ("context_tokens", "Tokens in the contexts of running requests.", counts.context_tokens),
@@ -151,6 +167,13 @@ def _tokens(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
             "rejected": counts.rejected_tokens,
         },
     )
+    name = "answered_prompt_tokens_total"
+    meaning = "Tokens of prompts whose first token was generated, computed or cached."
+    yield exposition.head(name, "counter", meaning)
+    for named, computed, cached in snapshot.classes.prompt_tokens(snapshot.generation):
+        labels = snapshot.classes.labels(model, named)
+        yield exposition.sample(name, f'{labels},kind="computed"', computed)
+        yield exposition.sample(name, f'{labels},kind="cached"', cached)
     yield from exposition.counters(
         "choices_total",
         "Ended choices, by reason.",

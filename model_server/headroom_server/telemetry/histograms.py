@@ -65,6 +65,16 @@ class Histogram:
         self._sort()
         return self._total
 
+    def without(self, parts: Iterable[Histogram]) -> Histogram:
+        """Return what is counted here and in none of the parts, whose bounds are the same."""
+        rest = Histogram(self.bounds)
+        rest._counts, rest._total = list(self.counts), self.total
+        for part in parts:
+            rest._counts = [all_ - its for all_, its in zip(rest._counts, part.counts, strict=True)]
+            rest._total -= part.total
+        rest._total = max(0.0, rest._total)  # sums of floating-point numbers: not exact
+        return rest
+
     def _sort(self) -> None:
         counts, bounds = self._counts, self.bounds
         for value in self._unsorted:

@@ -50,11 +50,14 @@ class GenerationStatus(Value):
     binding: Word | None = None
     """What bounds the rate per replica: TimePerOutputToken, TimeToFirstToken, Latency, Memory,
     Seats or Utilization."""
+    binding_class: Word | None = None
+    """The class in routing.classes whose promise that is; omitted where it is one of slo."""
     capacity_per_replica: float | None = None
     """Requests per second that each replica carries within all bounds."""
     max_in_flight_per_replica: int | None = None
     """Requests in flight at one replica that are answered in time. In Gateway mode the gateway
-    rejects more with 429, unless spec.routing.maxInFlight says otherwise."""
+    rejects more with 429, unless spec.routing.maxInFlight says otherwise. Omitted while best-effort
+    requests fill what the others leave: a gateway cannot tell which they are."""
     engine_share: float | None = None
     """Share of the engines' time that requests take now."""
     memory_share: float | None = None
@@ -72,7 +75,9 @@ class GenerationStatus(Value):
         """What binds, as text; empty while it is not known."""
         parts = []
         if self.binding is not None and self.capacity_per_replica is not None:
-            parts.append(f"{self.binding} bounds a replica at {self.capacity_per_replica:g}/s")
+            whose = f" of class {self.binding_class}" if self.binding_class else ""
+            what = f"{self.binding}{whose}"
+            parts.append(f"{what} bounds a replica at {self.capacity_per_replica:g}/s")
         if self.memory_share is not None:
             parts.append(f"KV memory {self.memory_share:.0%}")
         if self.generated_tokens_per_second is not None:
@@ -81,7 +86,9 @@ class GenerationStatus(Value):
 
 
 def generation_status(
-    decision: GenerationDecision | None, measured: GenerationMeasurement | None
+    decision: GenerationDecision | None,
+    measured: GenerationMeasurement | None,
+    binding_class: str = "",
 ) -> GenerationStatus | None:
     """Render both; None for a service that generates nothing or has no promise on tokens."""
     if decision is None:
@@ -93,6 +100,7 @@ def generation_status(
         cost_source=shortened(known.source),
         unknown=tuple(shortened(one) for one in known.missing[:16]),
         binding=decision.binding,
+        binding_class=binding_class if decision.binding in PROMISED and binding_class else None,
         capacity_per_replica=rounded(decision.capacity_rps),
         max_in_flight_per_replica=decision.most_in_flight,
         engine_share=rounded(decision.engine_share),
@@ -110,10 +118,15 @@ def _promises(decision: GenerationDecision) -> Iterator[TokenPromiseStatus]:
         (Binding.LATENCY, decision.latency),
     ):
         if one is not None:
-            yield _promise(name, one)
+            yield token_promise(name, one)
 
 
-def _promise(name: Binding, one: TokenMeasurement) -> TokenPromiseStatus:
+PROMISED = (Binding.TIME_TO_FIRST_TOKEN, Binding.TIME_PER_OUTPUT_TOKEN, Binding.LATENCY)
+"""What binds and is a promise: the others are limits of the engine."""
+
+
+def token_promise(name: Binding, one: TokenMeasurement) -> TokenPromiseStatus:
+    """Render one promise."""
     return TokenPromiseStatus(
         name=name,
         target=_text(one.target.seconds) or "",

@@ -135,6 +135,8 @@ class StatusReason(StrEnum):
     """SLOMet: the percentile is below its target."""
     NO_TRAFFIC = "NoTraffic"
     """SLOMet: no request completed in the stable window, so there is no latency."""
+    CLASS_NOT_MEASURED = "ClassNotMeasured"
+    """SLOMet: the server does not count per class, so promises of classes are not measured."""
     LATENCY_NOT_MEASURED = "LatencyNotMeasured"
     """SLOMet: the server has no latency histogram; the model alone estimates latency."""
     ABOVE_TARGET = "AboveTarget"

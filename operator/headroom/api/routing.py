@@ -64,7 +64,7 @@ class Routing(Value):
     classes: Annotated[
         tuple[RequestClass, ...], Field(max_length=8, strict=False), MapBy("name")
     ] = ()
-    """Request classes with priority and deadline, in Gateway mode."""
+    """Request classes: priority and deadline in Gateway mode, promises in both modes."""
     tenants: Tenants | None = None
     """Limits per tenant, in Gateway mode. Default: unlimited."""
     traffic: Annotated[

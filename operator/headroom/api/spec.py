@@ -10,18 +10,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from headroom.api.class_promises import CLASS_RULES, class_promises
 from headroom.api.durations import Duration
 from headroom.api.model import Model
+from headroom.api.objectives import LatencyObjective, TokenObjective, target_of
 from headroom.api.routing import Routing
 from headroom.api.routing_rules import TARGET_ROUTING_RULES
 from headroom.api.runtime import WITHOUT_WARMUP, Runtime
 from headroom.api.schedules import Schedule
 from headroom.api.target_ref import TargetRef
 from headroom.api.telemetry_source import Telemetry
-from headroom.api.token_objectives import TOKEN_RULES, TokenObjective
+from headroom.api.token_objectives import TOKEN_RULES
 from headroom.api.values import MapBy, Rule, Value, Within
-from headroom.api.warmup import Latency, Warmup
-from headroom.scaling.token_values import Target, TokenTargets
+from headroom.api.warmup import Warmup
+from headroom.scaling.generation.classes import ClassPromise
+from headroom.scaling.token_values import TokenTargets
 from headroom.scaling.values import RateLimit
 
 StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
@@ -42,24 +45,8 @@ class Accelerator(Value):
     """Number of accelerators per replica; 0 requests none."""
 
 
-class LatencyObjective(Value):
-    """Latency target at a percentile."""
-
-    percentile: Literal[90, 95, 99] = 95
-    """Percentile that must meet the target. A rejected, expired, failed or lost request counts as
-    infinitely slow."""
-    target: Latency
-    """Maximum latency at the percentile."""
-
-
 ANSWER_TOKENS = 1000
 LONGEST_ANSWER = Duration.parse("10m")
-
-
-def _target(objective: LatencyObjective | TokenObjective | None) -> Target | None:
-    if objective is None:
-        return None
-    return Target(percentile=objective.percentile / 100, seconds=objective.target.seconds)
 
 
 class ServiceLevel(Value):
@@ -104,9 +91,9 @@ class ServiceLevel(Value):
         if self.time_to_first_token is None and self.time_per_output_token is None:
             return None
         return TokenTargets(
-            first_token=_target(self.time_to_first_token),
-            output_token=_target(self.time_per_output_token),
-            latency=_target(self.latency),
+            first_token=target_of(self.time_to_first_token),
+            output_token=target_of(self.time_per_output_token),
+            latency=target_of(self.latency),
         )
 
     rules = (
@@ -359,4 +346,10 @@ class Spec(Value):
             "accelerator.count instead",
         ),
         *TOKEN_RULES,
+        *CLASS_RULES,
     )
+
+    @property
+    def class_promises(self) -> tuple[ClassPromise, ...]:
+        """The promises of slo and of each class that differs; empty where none does."""
+        return class_promises(self.slo.token_targets, self.routing.classes)

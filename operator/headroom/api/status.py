@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from headroom.api.class_status import ClassStatus, class_statuses
 from headroom.api.conditions import Condition, Conditions, shortened
 from headroom.api.conditions import read as conditions_of
 from headroom.api.demand_status import DemandStatus, demand_status
@@ -27,6 +28,7 @@ from headroom.api.generation_status import (
 from headroom.api.status_types import Count, Text, Time, Word, rounded
 from headroom.api.timestamps import rfc3339
 from headroom.api.values import MapBy, Value
+from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.token_values import GenerationMeasurement
 from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal, Signals
 
@@ -210,6 +212,10 @@ class Status(Value):
     demand: DemandStatus | None = None
     model: ModelStatus | None = None
     generation: GenerationStatus | None = None
+    classes: (
+        Annotated[tuple[ClassStatus, ...], Field(max_length=8, strict=False), MapBy("name")] | None
+    ) = None
+    """Classes in routing.classes whose promises differ from those of slo."""
     cold_start: ColdStartStatus | None = None
     slo: SloStatus | None = None
     checkpoint: Annotated[str, Field(max_length=MAX_CHECKPOINT)] | None = None
@@ -243,6 +249,7 @@ class Status(Value):
 
 
 _LIST = "conditions"
+NO_CLASSES = ClassState()
 
 
 def _without(stored: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
@@ -269,7 +276,7 @@ def _parent(stored: Any, path: Sequence[int | str]) -> Any:
 _PARTS: tuple[type[Value], ...] = (
     *(CounterfactualStatus, RecommendationStatus, DecisionStatus, GatewayStatus),
     *(SignalsStatus, DemandStatus, ModelStatus, ColdStartStatus, SloStatus),
-    *(GenerationStatus, TokenPromiseStatus),
+    *(GenerationStatus, TokenPromiseStatus, ClassStatus),
 )
 _TEXTS = {
     field.alias
@@ -290,6 +297,7 @@ def build(
     slo: SloStatus | None = None,
     tokens: Mapping[str, float | None] | None = None,
     generated: GenerationMeasurement | None = None,
+    classes: ClassState = NO_CLASSES,
     gateway: GatewayStatus | None = None,
     checkpoint: Mapping[str, Any] | None = None,
     estimated_misses_per_cold_start: float | None = None,
@@ -312,7 +320,10 @@ def build(
         signals=_signals(decision, tokens or {}, gateway) if decision else None,
         demand=demand_status(decision) if decision else None,
         model=_model(decision.cost) if decision and decision.cost else None,
-        generation=generation_status(decision.generation, generated) if decision else None,
+        generation=(
+            generation_status(decision.generation, generated, classes.binding) if decision else None
+        ),
+        classes=class_statuses(classes) or None,
         cold_start=(
             ColdStartStatus(
                 p90=duration_text(decision.cold_start_s),

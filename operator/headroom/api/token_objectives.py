@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field
-
-from headroom.api.durations import Duration
-from headroom.api.values import Rule, Value, Within
-from headroom.profiles import PROFILES, Profile
+from headroom.api.values import Rule
+from headroom.profiles import PROFILES
 
 
-class TokenObjective(Value):
-    """Target at a percentile of the server's own histogram."""
-
-    percentile: Annotated[Literal[90, 95, 99], Field()] = 95
-    """Percentile that must meet the target."""
-    target: Annotated[Duration, Within("1ms", "10m")]
-    """Maximum time at the percentile."""
+def profiles_with(histogram: str) -> list[str]:
+    """Return the profiles whose servers have this histogram; others cannot be measured."""
+    return [name for name, one in PROFILES.items() if getattr(one, histogram) is not None]
 
 
-def _requires_histogram(field: str, attribute: str, has: Callable[[Profile], bool]) -> Rule:
-    """Admit only servers that have the histogram; others cannot be measured."""
-    able = [name for name, profile in PROFILES.items() if has(profile)]
+def _requires_histogram(field: str, attribute: str, able: list[str]) -> Rule:
+    """Admit only servers that have the histogram."""
 
     def holds(spec: Any) -> bool:
         return getattr(spec.slo, attribute) is None or spec.runtime.profile in able
@@ -37,11 +28,9 @@ def _requires_histogram(field: str, attribute: str, has: Callable[[Profile], boo
 
 
 TOKEN_RULES = (
+    _requires_histogram("timeToFirstToken", "time_to_first_token", profiles_with("first_token")),
     _requires_histogram(
-        "timeToFirstToken", "time_to_first_token", lambda one: one.first_token is not None
-    ),
-    _requires_histogram(
-        "timePerOutputToken", "time_per_output_token", lambda one: one.output_token is not None
+        "timePerOutputToken", "time_per_output_token", profiles_with("output_token")
     ),
 )
 """Rules of the spec, because they read the profile too."""

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from headroom.api.durations import Duration
+from headroom.api.objectives import LatencyObjective, TokenObjective
 from headroom.api.values import Rule, Value, Within
 
 ServiceName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
@@ -22,7 +23,12 @@ ModelName = Annotated[
 
 
 class RequestClass(Value):
-    """Class of the requests that name it in the header x-slo-class, from trusted networks."""
+    """Class of the requests that name it in the header x-slo-class, from trusted networks.
+
+    Promises per class are measured where runtime.profile is headroom; with them the operator sets
+    HEADROOM_SLO_CLASSES, unless runtime.env does. Other servers do not count per class: there the
+    strictest promise is kept for all requests.
+    """
 
     name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
     """Value of the header."""
@@ -30,6 +36,36 @@ class RequestClass(Value):
     """Sent to the replicas as x-request-priority, replacing the client's value; 0 is highest."""
     deadline: Annotated[Duration, Within("1ms", "24h")] | None = None
     """Maximum duration of such a request, unless it names a deadline."""
+    time_to_first_token: TokenObjective | None = None
+    """Time to first token of this class, for generative servers. Default: that of slo."""
+    time_per_output_token: TokenObjective | None = None
+    """Time per output token of this class, for generative servers. Default: that of slo."""
+    latency: LatencyObjective | None = None
+    """Latency of this class, for generative servers. Default: that of slo."""
+    best_effort: bool = False
+    """Whether this class has no promise, not even those of slo: none of its requests counts as
+    missed. The headroom server serves it only with what the other classes leave, and no replica is
+    added for it; elsewhere its requests count as load."""
+
+    rules = (
+        Rule(
+            field="bestEffort",
+            cel="!self.bestEffort || !(has(self.timeToFirstToken) || "
+            "has(self.timePerOutputToken) || has(self.latency))",
+            holds=lambda one: not one.best_effort or not one.promises,
+            message="bestEffort must be false where timeToFirstToken, timePerOutputToken or "
+            "latency is set",
+        ),
+    )
+
+    @property
+    def promises(self) -> bool:
+        """Whether it has a promise of its own."""
+        return not (
+            self.time_to_first_token is None
+            and self.time_per_output_token is None
+            and self.latency is None
+        )
 
 
 class Tenants(Value):

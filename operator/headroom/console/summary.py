@@ -137,6 +137,8 @@ class ServiceSummary:
     """Measured time to first token and its target; None without an SLO on it."""
     output_token: str | None
     generation: str
+    classes: dict[str, str]
+    """What was promised and measured of each class, as text."""
     """What binds a generating replica, its memory and its tokens per second; empty if none."""
     """The measured percentile; `unbounded` where too many requests missed."""
     arrivals_rps: float | None
@@ -210,6 +212,7 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
             slo, "timePerOutputToken", signals.time_per_output_token if signals else None
         ),
         generation=status.generation.sentence if status.generation else "",
+        classes={one.name: one.sentence for one in status.classes or ()},
         arrivals_rps=signals.arrivals_per_second if signals else None,
         demand=status.demand,
         waiting=signals.waiting if signals else None,

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from headroom.api import InferenceService
 from headroom.scaling import Decision
+from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.token_values import GenerationDecision, GenerationMeasurement
 from headroom.telemetry.prometheus_pages import ScrapedPage
 
@@ -153,6 +154,10 @@ class Recorder(Protocol):
         measured: GenerationMeasurement | None,
     ) -> None:
         """Show tokens per second, KV memory, capacity and what binds; nothing without tokens."""
+        ...
+
+    def classes_measured(self, service: InferenceService, classes: ClassState) -> None:
+        """Show what each class with promises of its own attained."""
         ...
 
     def judged(self, service: InferenceService, *, kept: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -122,6 +123,8 @@ class Reconciler:
         try:
             service = context.parse(raw, self._settings, self._cache.same)
             samples = samples_of(service, context.gather.samples)
+            if context.gather.samples not in (None, samples):
+                context.decide.restart()  # counters of other series cannot be subtracted
             context.gather.samples = samples
             gathered = await self._gather(context, service, samples)
         except InvalidSpec as error:
@@ -168,6 +171,7 @@ class Reconciler:
             gateway=decided.after.gateway,
             misses_per_cold_start=_misses_per_cold_start(service, decided),
             tokens=decided.tokens.measured,
+            classes=decided.after.state.classes,
             generated=decided.after.rates.measurement,
             failure=failure,
             accelerators=_difference(service, workload),
@@ -260,6 +264,7 @@ class Reconciler:
             service, decided.tokens.by_name(), decided.tokens.capacity_factor
         )
         self._recorder.generated(service, decision.generation, decided.after.rates.measurement)
+        self._recorder.classes_measured(service, decided.after.state.classes)
         if self._listener is not None:
             self._listener.on_decision(
                 Evaluation(
@@ -298,6 +303,8 @@ class Reconciler:
         gateway = known.gateway
         windows = gateway.windows if gateway.watched else known.state.windows
         freshness = gateway.freshness(decision.signals.freshness)
+        if known.state.classes.judgement is not None:  # each class has its own target
+            policy = replace(policy, latency_target_s=math.inf)
         budget = judged(
             before, policy, windows, freshness, decision.time_s, tokens_missed=tokens_missed
         )

@@ -14,6 +14,9 @@ from prometheus_client.registry import Collector
 from headroom.api import InferenceService
 from headroom.ops.service_gauges import Family, ServiceGauges
 from headroom.scaling import Decision, DemandKnown, Obstacle
+from headroom.scaling.generation.class_judgement import ClassState
+from headroom.scaling.generation.classes import SERVICE
+from headroom.scaling.generation.promises import worst_ratio
 from headroom.scaling.token_values import (
     Binding,
     GenerationDecision,
@@ -161,6 +164,17 @@ class OperatorMetrics:
             shown = None if binding is None else float(one is binding)
             self._of_services.show(owner, _BINDING, shown, one.value)
 
+    def classes_measured(self, service: InferenceService, classes: ClassState) -> None:
+        """Show what each class with promises of its own attained; the others have no series."""
+        owner = (service.namespace, service.name)
+        for name in (_CLASS_ATTAINMENT, _CLASS_USED):
+            self._of_services.clear(owner, name)
+        for one in classes.judgement.classes if classes.judgement is not None else ():
+            if one.promise.name != SERVICE:
+                used = worst_ratio(one.window)
+                self._of_services.show(owner, _CLASS_ATTAINMENT, one.attainment, one.promise.name)
+                self._of_services.show(owner, _CLASS_USED, used, one.promise.name)
+
     def judged(self, service: InferenceService, *, kept: bool) -> None:
         """Count a one-minute SLO window with traffic."""
         owner = (service.namespace, service.name)
@@ -237,6 +251,8 @@ _TOKENS = "headroom_service_tokens_per_second"
 _KV_USED = "headroom_service_kv_used_ratio"
 _GENERATING_CAPACITY = "headroom_service_generating_capacity_per_second"
 _BINDING = "headroom_service_generation_binding"
+_CLASS_ATTAINMENT = "headroom_service_class_attainment_ratio"
+_CLASS_USED = "headroom_service_class_target_used_ratio"
 _CAPACITY_FACTOR = "headroom_service_token_slo_capacity_factor"
 _OF_SERVICES = {
     _SLO_WINDOWS: Family(
@@ -269,6 +285,13 @@ _OF_SERVICES = {
         text="Requests per second that a generating replica carries within all bounds."
     ),
     _BINDING: Family(text="1 for what bounds the rate of a generating replica.", label="bound"),
+    _CLASS_ATTAINMENT: Family(
+        text="Share of the last minute's requests of a class that kept all its promises.",
+        label="class",
+    ),
+    _CLASS_USED: Family(
+        text="Largest measured percentile of a class over its target.", label="class"
+    ),
     _CAPACITY_FACTOR: Family(
         text="Factor by which capacity is increased to meet token SLOs; 1 without need."
     ),

@@ -42,6 +42,12 @@ class ServiceGauges:
         else:
             self._of(owner)[self._key(name, label)] = value
 
+    def clear(self, owner: Owner, name: str) -> None:
+        """Remove a figure with every label."""
+        values = self._values.get(owner, {})
+        for key in [key for key in values if key[0] == name]:
+            del values[key]
+
     def count(self, owner: Owner, name: str, more: float, label: str = "") -> None:
         """Add to a figure, which starts at 0."""
         key, values = self._key(name, label), self._of(owner)

@@ -48,6 +48,10 @@ class GenerationMetrics:
     """Counter: seconds without any work; the rest is engine time where `engine_seconds` lacks."""
     computed_prompt_tokens: Quantity = ()
     cached_prompt_tokens: Quantity = ()
+    answered_computed_tokens: Quantity = ()
+    """Like the computed ones, per class, of prompts whose first token was generated: read in place
+    of them where a class is left out."""
+    answered_cached_tokens: Quantity = ()
     generated_tokens: Quantity = ()
     sequence_steps: Quantity = ()
     sequence_seconds: Quantity = ()

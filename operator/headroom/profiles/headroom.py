@@ -14,6 +14,10 @@ def _tokens(kind: str) -> Quantity:
     return metric("headroom_tokens_total", having("kind", kind))
 
 
+def _answered(kind: str) -> Quantity:
+    return metric("headroom_answered_prompt_tokens_total", having("kind", kind))
+
+
 HEADROOM = Profile(
     name="headroom",
     title="Headroom model server",
@@ -22,6 +26,8 @@ HEADROOM = Profile(
     live_path="/v2/health/live",
     batch_setting="HEADROOM_MAX_BATCH_SIZE",
     model_label="model",
+    class_label="class",
+    filler_label="filler",
     witness=metric("headroom_requests_total", having("outcome", "ok")),
     arrived=metric("headroom_requests_received_total"),
     retried=metric("headroom_requests_retried_total", optional=True),
@@ -44,6 +50,8 @@ HEADROOM = Profile(
         engine_seconds=metric("headroom_device_busy_seconds_total"),
         computed_prompt_tokens=_tokens("computed"),
         cached_prompt_tokens=_tokens("cached"),
+        answered_computed_tokens=_answered("computed"),
+        answered_cached_tokens=_answered("cached"),
         generated_tokens=_tokens("generated"),
         sequence_seconds=metric("headroom_inter_token_latency_seconds_sum"),
         preemptions=metric("headroom_preemptions_total"),

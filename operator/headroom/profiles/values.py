@@ -52,6 +52,10 @@ class Profile:
     """The operator's warm-up request; None: it depends on the model."""
     model_label: str | None = None
     """Label with the model's name; None: a page has one model."""
+    class_label: str = ""
+    """Label with the class that a request names; empty: the server does not count per class."""
+    filler_label: str = ""
+    """Label with the class of a request that only fills what others leave; empty: none does."""
     witness: Quantity = ()
     """A metric on every page of this server, even an idle one; needed if all others are lazy,
     because a page of another server would read as zeros."""

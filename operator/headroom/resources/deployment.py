@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from headroom.resources import accelerators, model_source, names, probes
+from headroom.resources import accelerators, model_source, names, probes, slo_classes
 from headroom.resources.overlay import lay_over
 from headroom.resources.settings import DEFAULTS, Settings
 
@@ -154,8 +154,11 @@ def _environment(service: InferenceService) -> list[dict[str, str]]:
         "HEADROOM_DRAIN_GRACE_S": _seconds(spec.drain.grace_period),
         "HEADROOM_DRAIN_DELAY_S": str(DRAIN_DELAY_S),
     }
-    if spec.routing.grpc_port and GRPC_PORT not in {one.name for one in spec.runtime.env}:
-        values[GRPC_PORT] = str(spec.routing.grpc_port)
+    given = {one.name for one in spec.runtime.env}
+    chosen = slo_classes.settings(service)
+    if spec.routing.grpc_port:
+        chosen[GRPC_PORT] = str(spec.routing.grpc_port)
+    values |= {name: value for name, value in chosen.items() if name not in given}
     return [{"name": name, "value": value} for name, value in values.items()]
 
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation import first_token, surge
 from headroom.scaling.generation.capacity import Capacity
+from headroom.scaling.generation.class_fleets import binding_fleet
+from headroom.scaling.generation.class_judgement import ClassState
+from headroom.scaling.generation.classes import SERVICE
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.learned import GenerationState, Inputs
 from headroom.scaling.generation.promises import (
@@ -49,6 +52,7 @@ from headroom.scaling.values import (
     Signals,
 )
 from headroom.scaling.windows.counter_series import MISSED
+from headroom.scaling.windows.sliding_windows import rejected_at_gateways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,13 @@ class Generating:
     measured: Mapping[Binding, Measured] = field(default_factory=dict)
     outcomes: Outcomes | None = None
     """Without the misses that no number of replicas prevents."""
+    classes: ClassState = field(default_factory=ClassState)
+
+    @property
+    def measured_of_service(self) -> Mapping[Binding, Measured]:
+        """The promises of the service, by the requests that they apply to."""
+        found = self.classes.judgement
+        return self.measured if found is None else found.of(SERVICE)
 
     @property
     def hour_requests(self) -> float:
@@ -97,23 +108,40 @@ def observe(
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
     missed = state.windows.total(watched_s).missed if watched_s > 0.0 else 0.0
     measured = _with_latency(learned.window.measure(targets, missed), targets, signals)
-    fleet, outcomes = None, None
+    own, fleet, outcomes, classes = None, None, None, state.classes
+    if classes.judgement is not None:
+        rejected = rejected_at_gateways(state.windows, watched_s)
+        classes = replace(classes, judgement=replace(classes.judgement, rejected=rejected))
     if learned.inputs is not None:
-        fleet = fleet_of(learned.inputs, targets, routing, policy.latency_target_s, ready)
+        inputs, target_s = learned.inputs, policy.latency_target_s
+        own = fleet_of(inputs, targets, routing, target_s, ready)
+        fleet, classes = binding_fleet(
+            classes,
+            own,
+            lambda one: fleet_of(inputs, one.targets, routing, target_s, ready, one.name),
+            max(1, observation.current),
+        )
         policy = replace(policy, capacity_factor=1.0)
-        kept = _without(targets, fleet.capacity.infeasible)
-        outcomes = _outcomes(policy, state, learned, kept, now_s)
-        if kept.first_token is not None:
-            share = first_token.late_alone(fleet.capacity.replica.work, kept.first_token.seconds)
+        kept = _without(targets, own.capacity.infeasible)
+        late_alone = partial(first_token.late_alone, fleet.capacity.replica.work)
+        if classes.judgement is not None:
+            outcomes = classes.judgement.outcomes(1.0 - policy.latency_percentile, classes.hopeless)
+            share = classes.judgement.mean_of_first_token(late_alone)
             learned, outcomes = learned.without_late_alone(outcomes, share)
-    shown, judged = _signals(policy, signals, measured, fleet)
-    return replace(state, generation=learned), Generating(
+        else:
+            outcomes = _outcomes(policy, state, learned, kept, now_s)
+            if kept.first_token is not None:
+                share = late_alone(kept.first_token.seconds)
+                learned, outcomes = learned.without_late_alone(outcomes, share)
+    shown, judged = _signals(policy, signals, measured, own, classes)
+    return replace(state, generation=learned, classes=classes), Generating(
         policy=policy,
         signals=shown,
         judged=judged,
         fleet=fleet,
         measured=measured,
         outcomes=outcomes,
+        classes=classes,
     )
 
 
@@ -155,7 +183,7 @@ def for_surge(
         saturated_rps=fleet.capacity.saturated_rps,
         fit=fleet.cost.concurrency,
         target_s=targets.first_token.seconds if targets.first_token else policy.latency_target_s,
-        rejected=observation.rejected_at_gateway is not None,
+        rejected=observation.rejected_at_gateway is not None and not state.classes.filled,
     )
     capacity_rps = fleet.capacity_rps(policy.latency_target_s, max(1, observation.current))
     replicas = found.replicas(capacity_rps, sees_load=policy.routing.sees_load)
@@ -189,9 +217,12 @@ def correct(
     state = replace(state, sufficient_since_s=since_s)
     if now_s - since_s < WINDOW_S or not rate.fresh or not rate.value or state.last_s is None:
         return state
+    measured = generating.measured
+    if generating.classes.filled:  # iterations are full whatever the load: it teaches no tail
+        measured = {}
     learned = state.generation.corrected(
         fleet.capacity.replica,
-        generating.measured,
+        measured,
         rate.value,
         counts.ready,
         now_s - state.last_s,
@@ -221,7 +252,8 @@ def described(
         binding=binding,
         capacity_rps=bounds[binding],
         bounds_rps=tuple(sorted(bounds.items(), key=lambda item: item[1])),
-        most_in_flight=fleet.most_in_flight(max(1, ready)),
+        # a gateway cannot tell requests that only fill: their places would be those of the others
+        most_in_flight=None if state.classes.filled else fleet.most_in_flight(max(1, ready)),
         cost=inputs.cost,
         shape=inputs.shape,
         limits=inputs.limits,
@@ -229,7 +261,7 @@ def described(
         memory_share=fleet.memory_share(rate_rps, ready) if rate_rps and ready else None,
     )
     part = _with_promises(part, generating, fleet, decision)
-    feasible = not part.infeasible
+    feasible = not part.infeasible and not generating.classes.hopeless
     return replace(decision, generation=part, feasible=feasible)
 
 
@@ -253,7 +285,12 @@ def _generates(observation: Observation, state: State) -> bool:
 
 @lru_cache(maxsize=1024)
 def fleet_of(
-    inputs: Inputs, targets: TokenTargets, routing: Routing, target_s: float, ready: int = 0
+    inputs: Inputs,
+    targets: TokenTargets,
+    routing: Routing,
+    target_s: float,
+    ready: int = 0,
+    of_class: str = SERVICE,
 ) -> GeneratingFleet:
     """Return the serving model; the same inputs give the same object, with what it computed.
 
@@ -263,11 +300,13 @@ def fleet_of(
     capacity, shape = _capacity(inputs, targets, routing), inputs.shape
     cached = shape.prompt_tokens - shape.computed_tokens
     if ready < 1 or cached <= LITTLE_CACHED * shape.prompt_tokens:
-        return GeneratingFleet(capacity=capacity, target_s=target_s)
+        return GeneratingFleet(capacity=capacity, target_s=target_s, of_class=of_class)
     left = cached * ready / (ready + 1)
     emptier = replace(shape, computed_tokens=shape.prompt_tokens - left)
     cold = _capacity(replace(inputs, shape=emptier), targets, routing)
-    return GeneratingFleet(capacity=capacity, target_s=target_s, ready=ready, cold=cold)
+    return GeneratingFleet(
+        capacity=capacity, target_s=target_s, ready=ready, cold=cold, of_class=of_class
+    )
 
 
 LITTLE_CACHED = 0.05
@@ -324,11 +363,14 @@ def _signals(
     signals: Signals,
     measured: Mapping[Binding, Measured],
     fleet: GeneratingFleet | None,
+    classes: ClassState,
 ) -> tuple[Signals, Signals]:
     """Return what is shown, and what is judged: without promises that no replica keeps."""
     infeasible = fleet.capacity.infeasible if fleet is not None else frozenset[Binding]()
     attained = attainment_of(measured)
     worst = worst_ratio({name: one for name, one in measured.items() if name not in infeasible})
+    if (found := classes.judgement) is not None:
+        attained, worst = found.attainment, found.worst_ratio(classes.hopeless)
     known = signals.arrival_rps
     shown = signals
     if attained is not None and known.value is not None:
@@ -359,12 +401,12 @@ def _with_promises(
         expected_s = floor_s = None
         if fleet is not None:
             replica = fleet.capacity.replica
-            floor_s = fleet.capacity.floors_s[binding]
+            floor_s = replica.floor_s(binding, target.percentile)
             if rate_rps and ready:
                 expected_s = replica.percentile_s(
                     binding, target.percentile, rate_rps / ready, ready
                 )
-        one = generating.measured.get(binding)
+        one = generating.measured_of_service.get(binding)
         found[binding] = TokenMeasurement(
             target=target,
             measured_s=one.value_s if one is not None else None,

@@ -19,6 +19,7 @@ from headroom.scaling.demand.hidden_demand import InFlightHistory
 from headroom.scaling.demand.obstacles import Obstacles
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.forecast.forecast import Forecast
+from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.generation.learned import GenerationState
 from headroom.scaling.latency.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.limits.cold_start import KEPT, ColdStarts
@@ -89,6 +90,8 @@ class State:
     """(time, requested replicas) at each change, oldest first; used by the rate limits."""
     generation: GenerationState = field(default_factory=GenerationState)
     """Of a service that generates tokens: cost of an iteration, lengths, tails."""
+    classes: ClassState = field(default_factory=ClassState)
+    """Given to each decision and not remembered: promises and measurements per class."""
     contradictions: Contradictions = field(default_factory=Contradictions)
     """Replicas whose samples the others contradict."""
     replacer: Replacer = field(default_factory=Replacer)

@@ -27,7 +27,7 @@ from headroom.scaling.token_values import (
 )
 from headroom.telemetry.exposition import Series
 from headroom.telemetry.generation_bounds import check_cost, check_generation, check_limits
-from headroom.telemetry.positions import Buckets, SumOfSeries
+from headroom.telemetry.positions import Buckets, SumOfSeries, is_of
 
 _sample: Callable[..., GenerationSample] = GenerationSample  # fields are filled by their names
 _Found = Sequence[tuple[int, Series]]
@@ -127,7 +127,7 @@ class TokenLengths:
     def __init__(self, histogram: Histogram, series: _Found) -> None:
         self._buckets = Buckets(histogram, series)
         name = f"{histogram.name}_sum"
-        self._sum = [place for place, one in series if one.name == name]
+        self._sum = [place for place, one in series if is_of(one, name, histogram.labels)]
         self.places = {*self._buckets.places, *self._sum} if self._sum else set()
 
     def of(self, values: Sequence[float]) -> TokenCounts:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from headroom.profiles.values import QUANTITIES, Profile
+from headroom.scaling.generation.classes import ClassCounts
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.token_values import GenerationSample
+from headroom.telemetry.class_positions import class_positions
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
 from headroom.telemetry.exposition import ExpositionReader, Layout, Page, Series
 from headroom.telemetry.generation_positions import positions_of
@@ -51,6 +53,8 @@ class Reading:
     """None if the page has no metric of generation."""
     idle_seconds: float | None = None
     """Of an engine that does not count the seconds in which it works."""
+    classes: Mapping[str, ClassCounts] = field(default_factory=dict)
+    """The same requests by the class that they name; empty where none is counted."""
 
 
 _ANY = "\x00"
@@ -122,6 +126,7 @@ class _Plan:
         nothing = layout.lines == 0 and profile.empty_until_asked
         self._sums = [SumOfSeries(getattr(profile, name), series, nothing) for name in QUANTITIES]
         self._generation = positions_of(profile.generation, series)
+        self._classes = class_positions(profile, series)
         for name, one in zip(QUANTITIES, self._sums, strict=True):
             if one.lacks is not None and (self._generation is None or name not in BATCHES):
                 raise _missing(profile, one.lacks, model, layout)
@@ -143,11 +148,14 @@ class _Plan:
         sums = [one.of(values) for one in self._sums]
         check_quantities(self._profile, sums)
         histograms = {name: one.of(values) for name, one in self._histograms.items()}
+        classes = {name: one.counts(values) for name, one in self._classes.items()}
         if self._generation is None:
-            return _reading(*sums, **histograms)
+            return _reading(*sums, **histograms, classes=classes)
         tokens = self._generation.sample(values, histograms)
         idle_s = self._generation.idle_s(values)
-        return _reading(*sums, **histograms, generation=tokens, idle_seconds=idle_s)
+        return _reading(
+            *sums, **histograms, generation=tokens, idle_seconds=idle_s, classes=classes
+        )
 
     def _check(self, values: Sequence[float]) -> None:
         """Check that all used values are finite and not negative."""

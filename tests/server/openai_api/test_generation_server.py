@@ -21,6 +21,7 @@ from headroom_server.openai_api.collecting import CollectedAnswer
 from headroom_server.openai_api.streaming import StreamedAnswer
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import GeneratorOptions
+from headroom_server.scheduling.request_options import SloClass
 from server_world import until
 
 pytestmark = pytest.mark.clock
@@ -354,6 +355,35 @@ async def test_metrics_add_up_and_parse() -> None:
     assert sum(blocks.values()) == LIMITS.blocks
     iterations = samples["headroom_iteration_cost_xx_total", ("column", "1"), model, ("row", "1")]
     assert iterations >= samples["headroom_iterations_total", model]
+
+
+async def test_metrics_of_classes_sum_to_those_of_all_requests() -> None:
+    classes = {"interactive": SloClass(), "batch": SloClass(batch=True)}
+    async with front(options=GeneratorOptions(classes=classes)) as world:
+        for named in ({}, {"x-slo-class": "interactive"}, {"x-slo-class": "interactive"}):
+            await world.http.post("/v1/completions", json=ASKED, headers=named)
+        await world.complete(service_tier="flex")
+        page = (await world.http.get("/metrics")).text
+    families = {one.name: one.samples for one in text_string_to_metric_families(page)}
+
+    def counted(family: str, suffix: str, **labels: str) -> dict[str, float]:
+        found = [one for one in families[family] if one.name == family + suffix]
+        return {
+            one.labels.get("class", ""): one.value
+            for one in found
+            if labels.items() <= one.labels.items()
+        }
+
+    each = {"": 1, "interactive": 2, "batch": 1}
+    assert counted("headroom_requests_received", "_total") == each
+    assert counted("headroom_requests", "_total", outcome="ok") == each
+    for name in ("request_duration", "time_to_first_token", "time_per_output_token"):
+        assert counted(f"headroom_{name}_seconds", "_count") == each
+        assert counted(f"headroom_{name}_seconds", "_bucket", le="+Inf") == each
+    assert counted("headroom_answer_tokens", "_sum") == {"": 6, "interactive": 12, "batch": 6}
+
+
+ASKED = {"model": "m", "prompt": "abc"}
 
 
 async def test_models_are_listed_as_openai_lists_them() -> None:

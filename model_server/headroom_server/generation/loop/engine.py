@@ -199,6 +199,7 @@ class LoopEngine:
             cached_blocks=counts.cached_blocks,
             free_blocks=counts.free_blocks,
             waiting_requests=counts.waiting_requests,
+            waiting_fillers=counts.waiting_fillers,
             waiting_tokens=counts.waiting_tokens,
             running_requests=counts.prefilling_sequences + counts.decoding_sequences,
             context_tokens=counts.context_tokens,

@@ -30,6 +30,8 @@ class GenerationStatistics(NamedTuple):
     cached_blocks: int = 0
     free_blocks: int = 0
     waiting_requests: int = 0
+    waiting_fillers: int = 0
+    """Of these, those of the batch class."""
     waiting_tokens: int = 0
     prefilling_sequences: int = 0
     decoding_sequences: int = 0

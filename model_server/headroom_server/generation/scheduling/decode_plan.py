@@ -25,13 +25,18 @@ class Drafts(NamedTuple):
     """Tokens per sequence."""
 
 
-def plan_decodes(state: SchedulerState) -> list[Chunk]:
-    """Return a chunk for each decoding sequence; preempts where memory is short."""
+def plan_decodes(state: SchedulerState, *, pause: bool = False) -> list[Chunk]:
+    """Return a chunk for each decoding sequence; preempts where memory is short.
+
+    With `pause`, sequences that only fill keep their memory and wait.
+    """
     if state.options.max_drafts and state.decoding:
         _propose(state)
     chunks: list[Chunk] = []
     add, short = chunks.append, None
     for sequence in state.decoding.values():
+        if pause and sequence.request.batch_class:
+            continue
         tokens = sequence.tokens
         count = len(tokens)
         if count > sequence.grown_tokens:  # a block is full

@@ -40,6 +40,10 @@ class PromptFill:
         self.state = state
         self.chunks = chunks
         self.now_s = now_s
+        whole = len(chunks) == len(state.decoding)
+        contexts = state.context_tokens if whole else sum(len(c.sequence.tokens) for c in chunks)
+        self.context_tokens = contexts
+        """Of the decodes of this iteration: some may pause."""
         self.room = state.limits.max_iteration_tokens - sum(len(c.tokens) for c in chunks)
         self.spent_s = 0.0
         self.prompt_tokens = 0
@@ -136,7 +140,7 @@ class PromptFill:
             self.room = min(self.room, UNKNOWN_TOKENS)
             return Pace(math.inf, math.inf)
         decodes = len(self.chunks) - self.chunks_added
-        base_s = cost.seconds(Features(0, decodes, state.context_tokens))
+        base_s = cost.seconds(Features(0, decodes, self.context_tokens))
         if self.long:
             return pace_of_long(base_s, state.long_contexts_s, self.spent_s)
         waiting = state.interactive.tokens + (0 if self.apart else state.long.tokens)

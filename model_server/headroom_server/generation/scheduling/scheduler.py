@@ -158,15 +158,18 @@ class Scheduler:
         if half is not None:
             flight.begin(half, features_of(half), whole=False)
             return half
-        chunks = plan_decodes(state)
+        pause = state.prompts_pending
+        chunks = plan_decodes(state, pause=pause)
         fill = PromptFill(state, chunks, now_s)
         fill.fill(self._admission.due_within_s)
+        if not chunks and pause:  # no prompt could be computed: what fills may go on
+            chunks = plan_decodes(state)
         if not chunks:
             return None
         decodes = len(chunks) - fill.chunks_added
         features = Features(fill.prompt_tokens, decodes, state.context_tokens, fill.products)
         iteration = Iteration(tuple(chunks))
-        if state.options.max_drafts:
+        if state.options.max_drafts or decodes < len(state.decoding):
             features = features_of(iteration)
         flight.begin(iteration, features)
         return iteration
@@ -239,6 +242,7 @@ class Scheduler:
             cached_blocks=pool.cached,
             free_blocks=pool.available - pool.cached,
             waiting_requests=sum(line.count for line in state.lines),
+            waiting_fillers=state.batch.count,
             waiting_tokens=waiting + sum(one.remaining for one in state.prefilling),
             prefilling_sequences=len(state.prefilling),
             decoding_sequences=len(state.decoding),

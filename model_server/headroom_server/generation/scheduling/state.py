@@ -80,6 +80,13 @@ class SchedulerState:
         )
 
     @property
+    def prompts_pending(self) -> bool:
+        """Whether prompts wait or are computed that others must not slow down."""
+        if self.interactive.count or self.long.count:
+            return True
+        return any(not one.request.batch_class for one in self.prefilling)
+
+    @property
     def long_contexts_s(self) -> float:
         """Time that the answers to long prompts add to an iteration."""
         long, cost = self.long_decoding, self.cost

@@ -178,6 +178,8 @@ def _promise(status: Status) -> Iterator[str]:
             yield f"Generation: {generation.sentence}"
         for unknown in generation.unknown:
             yield f"Not known: {unknown}"
+    for one in status.classes or ():
+        yield f"Class {one.name}: {one.sentence}"
     if slo is not None and slo.sentence:
         yield slo.sentence[0].upper() + slo.sentence[1:]
 

@@ -98,6 +98,8 @@ def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
             held.append((name, measured, target.rstrip(")")))
     if row.generation:
         held.append(("Generation", row.generation.partition(",")[0], row.generation))
+    for name, sentence in row.classes.items():
+        held.append((f"Class {name}", sentence.rpartition(", ")[2], sentence))
     if cost is not None:
         less = f"accelerator-hours; {fmt.number(cost.peak_hours)} if always at the peak"
         held.append((f"Used in {fmt.span(cost.watched_s)}", fmt.number(cost.hours), less))

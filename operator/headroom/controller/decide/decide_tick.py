@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService
+from headroom.controller.decide.class_slo import NO_CLASSES, ClassSLO
 from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI, rejected_at_gateway
 from headroom.controller.decide.scale_to_zero import IdleTracker, post_rule_inputs
 from headroom.controller.decide.token_rates import NO_TOKENS, TokenRates
@@ -12,7 +13,7 @@ from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOControlle
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.scaling import Decision, Observation, Policy, State, decide
 from headroom.scaling.post_rules import PostRuleInputs, apply_post_rules, hold_for_token_slo
-from headroom.scaling.values import Routing
+from headroom.scaling.values import Routing, Signals
 from headroom.telemetry.pod_samples import PodSamples
 
 MISSED_TICKS = 3.0
@@ -25,6 +26,8 @@ class ServiceState:
 
     state: State
     tokens: TokenSLOController = NO_TOKEN_SLO
+    classes: ClassSLO = NO_CLASSES
+    """Promises per class, where there are any."""
     gateway: GatewaySLI = DIRECT
     """Latency and rejections as clients see them, where gateways count them."""
     idle: IdleTracker = field(default_factory=IdleTracker)
@@ -71,12 +74,22 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
 
     A caller that discards the result has learned nothing: only `after` is kept.
     """
-    policy, route, before = inputs.policy, inputs.route, known.state
+    policy, route = inputs.policy, inputs.route
     now_s = inputs.observation.now_s
     totals = route.totals if route.gateways else None
     gateway = known.gateway.observe(policy, totals, now_s)
     observation = replace(inputs.observation, rejected_at_gateway=rejected_at_gateway(totals))
     tokens = _measured(known.tokens, inputs.service, inputs.samples, now_s)
+    classes = known.classes.observe(
+        inputs.service.spec.class_promises,
+        inputs.samples.readings,
+        now_s,
+        counted=bool(inputs.samples.profile.class_label),
+    )
+    tokens = tokens.judged_by(classes.measured)
+    before = known.state
+    if classes.state != before.classes:
+        before = replace(before, classes=classes.state)
 
     if gateway.bypassed:
         policy = replace(policy, routing=Routing.RANDOM)
@@ -88,9 +101,9 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
     post_inputs = PostRuleInputs(
         capacity_factor=tokens.capacity_factor,
         capacity_factor_is_largest=tokens.is_largest(policy),
-        token_slo_objection=tokens.removal_objection(first),
+        token_slo_objection=tokens.removal_objection(first, state.classes.hopeless),
         gateway_counts_known=gateway.fresh,
-        client_signals=gateway.signals if gateway.watched else None,
+        client_signals=_client_signals(gateway, first, state),
         zero=post_rule_inputs(
             idle,
             route,
@@ -110,12 +123,22 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
         tokens=tokens,
         after=ServiceState(
             state=state,
+            classes=classes,
             tokens=tokens.update(policy, hold_for_token_slo(policy, post_inputs, first)),
             gateway=gateway,
             idle=idle,
             rates=known.rates.observe(observation.samples, now_s),
         ),
     )
+
+
+def _client_signals(gateway: GatewaySLI, first: Decision, state: State) -> Signals | None:
+    """Return what clients see, where gateways count it; they do not count per class."""
+    if not gateway.watched:
+        return None
+    if state.classes.judgement is None:
+        return gateway.signals
+    return replace(gateway.signals, attainment=first.signals.attainment)
 
 
 def _measured(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from headroom.controller.decide.class_slo import NO_CLASSES
 from headroom.controller.decide.decide_tick import ServiceState
 from headroom.controller.decide.overwrite_backoff import OverwriteBackoff
 from headroom.scaling import State
@@ -21,6 +22,11 @@ class DecideState:
     def reset_on_mode_change(self, mode: str) -> None:
         """Restart every hold if the mode changed: a switch alone scales nothing."""
         if self.mode not in ("", mode):
-            fresh = State.from_checkpoint(self.service.state.to_checkpoint())
-            self.service = replace(self.service, state=fresh)
+            self.restart()
         self.mode = mode
+
+    def restart(self) -> None:
+        """Empty every window and restart every hold, as a restart of the operator does."""
+        fresh = State.from_checkpoint(self.service.state.to_checkpoint())
+        tokens = replace(self.service.tokens, windows={})
+        self.service = replace(self.service, state=fresh, tokens=tokens, classes=NO_CLASSES)

@@ -14,7 +14,7 @@ Worked: twice the target, 300 s, a full window: each minute adds 60/300 ln 2, so
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from headroom.api.spec import ServiceLevel
@@ -38,12 +38,16 @@ LONGEST_STEP_S = 30.0
 LEAST_MISS = 1.5
 """A smaller miss is answered like this one: replicas are whole, and half an hour is too long."""
 _SHARPEST = 4.0
-_BINDINGS = {
+FIELDS = {
     Binding.TIME_TO_FIRST_TOKEN: "timeToFirstToken",
     Binding.TIME_PER_OUTPUT_TOKEN: "timePerOutputToken",
     Binding.LATENCY: "latency",
 }
-NAMES = {"timeToFirstToken": "time to first token", "timePerOutputToken": "time per output token"}
+NAMES = {
+    "timeToFirstToken": "time to first token",
+    "timePerOutputToken": "time per output token",
+    "latency": "latency",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,8 @@ class Measured:
     target_s: float
     value_s: float | None
     """None where no request was counted in the window."""
+    class_name: str = ""
+    """The class of requests that it is promised to; empty: the service's."""
 
     @property
     def known(self) -> bool:
@@ -70,7 +76,8 @@ class Measured:
     @property
     def message(self) -> str:
         """The measured percentile and its target."""
-        what = f"p{self.percentile} of {NAMES[self.name]}"
+        whose = f" of class {self.class_name}" if self.class_name else ""
+        what = f"p{self.percentile} of {NAMES[self.name]}{whose}"
         found = "not known" if self.value_s is None else _text(self.value_s)
         return f"{what} is {found}, the target {duration_text(self.target_s)}"
 
@@ -94,7 +101,7 @@ class TokenSLOController:
 
     def by_name(self) -> dict[str, float | None]:
         """Return the measurements in seconds by their fields."""
-        return {one.name: one.value_s for one in self.measured}
+        return {one.name: one.value_s for one in self.measured if not one.class_name}
 
     def observe(
         self,
@@ -124,6 +131,10 @@ class TokenSLOController:
         if not measured:
             return NO_TOKEN_SLO
         return replace(self, windows=windows, measured=tuple(measured))
+
+    def judged_by(self, measured: tuple[Measured, ...] | None) -> TokenSLOController:
+        """Return the controller with the promises of all classes; None: these are not measured."""
+        return self if measured is None else replace(self, measured=measured)
 
     def adjust_policy(self, policy: Policy) -> Policy:
         """Return what decide() is given: the same policy while no extra capacity is needed."""
@@ -171,19 +182,24 @@ class TokenSLOController:
             raise ValueError(f"{rule}, not {room!r:.80}")
         return cls(logarithm=math.log(room))
 
-    def removal_objection(self, decision: Decision) -> str:
+    def removal_objection(
+        self, decision: Decision, hopeless: Collection[tuple[str, Binding]] = ()
+    ) -> str:
         """Return why no replica may be removed; empty if one may.
 
         A percentile without a counted request is unknown while other requests end. A promise that
-        no replica can keep keeps none.
+        no replica can keep keeps none; `hopeless` are those of classes.
         """
         generation = decision.generation
-        hopeless = {_BINDINGS[one] for one in generation.infeasible} if generation else set()
+        infeasible = generation.infeasible if generation else ()
+        never = {("", FIELDS[one]) for one in infeasible}
+        never |= {(name, FIELDS[binding]) for name, binding in hopeless}
         requests_end = decision.signals.latency_s.value is not None
         against = [
             one.message
             for one in self.measured
-            if one.name not in hopeless and (one.missed or (one.value_s is None and requests_end))
+            if (one.class_name, one.name) not in never
+            and (one.missed or (one.value_s is None and requests_end))
         ]
         return ", ".join(against)
 

@@ -7,8 +7,9 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from struct import Struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +37,14 @@ class TokenWindow:
         """Return the window with the newest page of each pod."""
         bounds_s = next((page.bounds_s for page in pages.values() if page), self.bounds_s)
         before = self if bounds_s == self.bounds_s else self._begun_anew(bounds_s)
-        total = np.zeros(len(bounds_s))
-        for pod, page in pages.items():
-            if page is not None and page.bounds_s == bounds_s and pod in before.last:
-                total += _grown(page, before.last[pod])
+        total = _grown(
+            [
+                (page, before.last[pod])
+                for pod, page in pages.items()
+                if page is not None and page.bounds_s == bounds_s and pod in before.last
+            ],
+            len(bounds_s),
+        )
         added = tuple(one for one in before.added if one[0] > now_s - WINDOW_S)
         if total.any():
             added = (*added, (now_s, total))
@@ -55,17 +60,37 @@ class TokenWindow:
         """How many were counted."""
         return sum(float(counts[-1]) for _, counts in self.added)
 
+    def latest(self, now_s: float) -> _Counts | None:
+        """Return what was counted at this tick; None without requests."""
+        if not self.added or self.added[-1][0] != now_s:
+            return None
+        return self.added[-1][1]
+
+    @property
+    def total(self) -> _Counts | None:
+        """What was counted in the window; None without requests."""
+        return np.sum([counts for _, counts in self.added], axis=0) if self.added else None
+
     def percentile_s(self, ratio: float) -> float | None:
         """Return the time that this share did not exceed; None where nothing was counted."""
-        if not self.added:
-            return None
-        total = np.sum([counts for _, counts in self.added], axis=0)
-        return percentile(self.bounds_s, total, 0.0, ratio)
+        total = self.total
+        return None if total is None else percentile(self.bounds_s, total, 0.0, ratio)
 
 
-def _grown(page: LatencyCounts, before: LatencyCounts | None) -> _Counts:
-    counts = np.array(page.counts)
-    if before is None or before.counts[-1] > page.counts[-1]:
-        return counts
-    grown: _Counts = np.maximum(0.0, counts - np.array(before.counts))
-    return grown
+def _grown(pairs: Sequence[tuple[LatencyCounts, LatencyCounts | None]], size: int) -> _Counts:
+    """Return what all pods added: one table, because a thousand small arrays take 0.1 s."""
+    if not pairs:
+        return np.zeros(size)
+    nothing = (0.0,) * size
+    after = _table([page.counts for page, _ in pairs], size)
+    before = _table([nothing if old is None else old.counts for _, old in pairs], size)
+    restarted = before[:, -1:] > after[:, -1:]
+    grown = np.maximum(0.0, after - np.where(restarted, 0.0, before))
+    total: _Counts = grown.sum(axis=0)
+    return total
+
+
+def _table(rows: Sequence[tuple[float, ...]], size: int) -> _Counts:
+    """Return the counts, [pods, bounds]; packed by `struct`, which is faster than tuples."""
+    pack = Struct(f"{size}d").pack
+    return np.frombuffer(b"".join([pack(*row) for row in rows])).reshape(-1, size)

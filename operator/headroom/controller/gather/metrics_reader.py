@@ -12,6 +12,7 @@ from headroom.controller.gather.parsing_turns import ParsingTurns
 from headroom.controller.gather.pods import ObservedPod
 from headroom.controller.ports import Clock, Prometheus, Scraper
 from headroom.errors import ScrapeFailed
+from headroom.profiles.fillers import without_fillers
 from headroom.scaling.values import PodSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import TelemetryError
@@ -163,7 +164,8 @@ def samples_of(service: InferenceService, known: PodSamples | None) -> PodSample
         model = service.model_name  # it is told so by the operator
     if runtime.max_batch_size is not None:
         batch = Batch(largest=runtime.max_batch_size, slots=runtime.instances)
-    profile = runtime.server
+    fillers = [one.name for one in service.spec.class_promises if one.best_effort]
+    profile = without_fillers(runtime.server, fillers)
     if known is not None and (known.profile, known.model, known.batch) == (profile, model, batch):
         return known
     return PodSamples(profile, model, batch)

@@ -17,6 +17,7 @@ from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.report.next_steps import with_next_step
 from headroom.controller.sharing.ceilings import Ceiling
+from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.token_values import GenerationMeasurement
 from headroom.scaling.values import Decision, Freshness, Obstacle
 
@@ -62,7 +63,9 @@ class TickResult:
     misses_per_cold_start: float | None = None
     """Requests that miss the SLO at each start from zero; None if not known or not possible."""
     tokens: tuple[Measured, ...] = ()
-    """Token SLOs and their measurements."""
+    """Token SLOs and their measurements, of all classes."""
+    classes: ClassState = field(default_factory=ClassState)
+    """Promises per class, as the decision left them."""
     generated: GenerationMeasurement | None = None
     """None: the servers generate no tokens."""
     failure: DecisionFailure | None = None

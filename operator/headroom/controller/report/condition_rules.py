@@ -15,7 +15,7 @@ from headroom.api.status import duration_text
 from headroom.controller.act.act_tick import Step
 from headroom.controller.decide.recovery import DecisionFailure
 from headroom.controller.gather.workload import TargetUnusable, is_paused
-from headroom.controller.report import demand_conditions, replica_messages
+from headroom.controller.report import class_conditions, demand_conditions, replica_messages
 from headroom.controller.report.condition_result import (
     COLLECTING,
     ConditionResult,
@@ -244,6 +244,8 @@ def _slo_met(tick: TickResult) -> _Condition:
             "metrics are missing, so the latency is not known",
         )
     latency, message = tick.service.spec.slo.latency, ""
+    if tick.classes.judgement is not None:
+        latency = None  # requests of all classes: each class has its own, among the tokens
     if latency is not None:
         measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
         where = " at the gateway" if tick.gateway.watched else ""
@@ -252,6 +254,8 @@ def _slo_met(tick: TickResult) -> _Condition:
     late = latency is not None and signal.value > latency.target.seconds
     if late or any(one.missed for one in tick.tokens):
         return _FALSE, StatusReason.ABOVE_TARGET, f"{message}; {_above_target_step(tick)}"
+    if (unknown := class_conditions.unmeasured(tick)) is not None:
+        return unknown
     if any(one.value_s is None for one in tick.tokens):
         return _UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, message
     return _TRUE, StatusReason.WITHIN_TARGET, message

@@ -67,7 +67,8 @@ class Reporter:
                 if tick.gateway.watched
                 else None
             ),
-            tokens={one.name: one.value_s for one in tick.tokens},
+            tokens={one.name: one.value_s for one in tick.tokens if not one.class_name},
+            classes=tick.classes,
             generated=tick.generated,
             slo=_slo(state.budget, tick.service.spec.slo.objective, tick.decision),
             estimated_misses_per_cold_start=tick.misses_per_cold_start,

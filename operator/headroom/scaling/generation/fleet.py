@@ -46,6 +46,8 @@ class GeneratingFleet:
     """Replicas whose prefix caches the measured hits come from."""
     cold: Capacity | None = None
     """With one replica more, whose cache is empty; None where few tokens are cached."""
+    of_class: str = ""
+    """The class whose promises these are; empty: those of the service."""
 
     @cached_property
     def cost(self) -> GeneratingCost:
@@ -129,7 +131,7 @@ class GeneratingFleet:
         target = self.capacity.replica.promised.get(binding) if binding is not None else None
         if target is None or binding is None:
             return "no promise binds"
-        what = _NAMES[binding]
+        what = _NAMES[binding] + (f" of class {self.of_class}" if self.of_class else "")
         return f"{what} binds: p{100 * target.percentile:g} within {target.seconds:.3g}s"
 
     def memory_share(self, arrival_rps: float, replicas: int) -> float | None:

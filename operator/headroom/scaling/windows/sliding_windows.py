@@ -264,6 +264,16 @@ REJECTED = "rejected at the gateways"
 """The series of what no replica has counted: arrivals that missed."""
 
 
+def rejected_at_gateways(windows: Windows, window_s: float) -> tuple[float, float]:
+    """Return the requests that gateways rejected: in the window, and since the last tick."""
+    column = windows.series.columns.get(REJECTED)
+    if column is None:
+        return 0.0, 0.0
+    before = windows.before(window_s)[column, MISSED] if window_s > 0.0 else 0.0
+    inside = float(windows.series.newest[column, MISSED] - before) if window_s > 0.0 else 0.0
+    return inside, float(windows.series.added[column, MISSED])
+
+
 def _rejected(observation: Observation, bounds_s: tuple[float, ...]) -> Iterator[PodSample]:
     """Yield a point of the series; none in a tick without samples, which has no grid of its own."""
     rejected = observation.rejected_at_gateway

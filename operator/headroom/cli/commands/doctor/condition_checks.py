@@ -18,7 +18,7 @@ NO_FINDING = frozenset({_R.SCALED_TO_ZERO})
 NOTES = frozenset(
     {
         *(_R.PENDING, _R.WARMING_UP, _R.COLLECTING_METRICS, _R.NO_TRAFFIC, _R.COST_UNKNOWN),
-        *(_R.LATENCY_NOT_MEASURED, _R.EXTERNALLY_SCALED, _R.HIDDEN_DEMAND),
+        *(_R.CLASS_NOT_MEASURED, _R.LATENCY_NOT_MEASURED, _R.EXTERNALLY_SCALED, _R.HIDDEN_DEMAND),
     }
 )
 """They pass, or were configured, or are being answered."""
@@ -82,6 +82,7 @@ REMEDIES: dict[StatusReason, str] = {
     _R.CAPACITY_SHORTAGE: "see CapacityAvailable: kubectl describe pods {pods}",
     _R.YIELDED_TO_PRIORITY: "add accelerators, or raise spec.scaling.priority",
     _R.NO_TRAFFIC: "send requests to measure the latency",
+    _R.CLASS_NOT_MEASURED: "to measure classes, use the headroom server or one service per promise",
     _R.LATENCY_NOT_MEASURED: "to measure it, set a runtime.profile with a latency histogram",
     _R.ABOVE_TARGET: "wait for replicas that start; if none do, headroom explain {service} "
     "--namespace {namespace} shows which rule or limit sets their number",
