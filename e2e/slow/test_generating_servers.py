@@ -11,7 +11,7 @@ from headroom_server.repository.random_llama import LlamaSize, write_random_llam
 from scenarios.world import install_operator
 from slow.vllm_environment import python_with_vllm
 from slow.vllm_pods import vllm_pods
-from third_party.peers import DYNAMO, LLAMACPP, Peer
+from third_party.peers import DYNAMO
 from third_party.story import (
     Adopted,
     drained_without_a_loss,
@@ -22,13 +22,12 @@ from third_party.story import (
 pytestmark = [pytest.mark.clock, pytest.mark.timeout(300, func_only=True)]
 
 
-@pytest.mark.parametrize("peer", [LLAMACPP, DYNAMO], ids=lambda peer: peer.name)
-def test_a_generating_server_is_measured_scaled_warmed_and_drained(
-    cluster: Cluster, namespace: str, peer: Peer
+def test_dynamos_mocker_is_measured_scaled_warmed_and_drained(
+    cluster: Cluster, namespace: str
 ) -> None:
     install_operator(cluster)
-    provide(cluster, peer)
-    one = Adopted.adopt(cluster, namespace, peer)
+    provide(cluster, DYNAMO)
+    one = Adopted.adopt(cluster, namespace, DYNAMO)
     scaled_under_load_with_warm_pods(one)
     drained_without_a_loss(one)
 
