@@ -36,7 +36,13 @@ HERE = Path(__file__).parent
 FAILED = pytest.StashKey[bool]()
 LONGEST_FIRST = (
     *("test_scaling", "test_life", "test_shortage", "test_gateway", "test_gateway_target"),
-    *("test_chart", "test_third_party_server", "test_schema", "test_target"),
+    *(
+        "test_chart",
+        "test_third_party_server",
+        "test_generating_server",
+        "test_schema",
+        "test_target",
+    ),
     *("test_leadership", "test_outages"),
     *("test_crashes", "test_prometheus", "test_cluster", "test_doctor"),
 )
