@@ -45,7 +45,7 @@ MOST_BIN = 64
 Checkpoint = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class State:
     """Everything that the next decision needs in addition to its observation."""
 

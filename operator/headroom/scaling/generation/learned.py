@@ -78,7 +78,7 @@ class Inputs:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class GenerationState:
     """Everything that the next decision about a generating service needs."""
 
@@ -302,13 +302,12 @@ def _limits(samples: Iterable[PodSample]) -> EngineLimits | None:
     every = [one.generation.limits for one in samples if one.generation is not None]
     if not every:
         return None
-    if every.count(every[0]) == len(every):
+    different = {(one.kv_tokens, one.sequences, one.iteration_tokens) for one in every}
+    if len(different) == 1:
         return every[0]
+    tokens, sequences, chunks = zip(*different, strict=True)
     return EngineLimits(
-        kv_tokens=min((one.kv_tokens for one in every if one.kv_tokens is not None), default=None),
-        sequences=min((one.sequences for one in every if one.sequences is not None), default=None),
-        iteration_tokens=min(
-            (one.iteration_tokens for one in every if one.iteration_tokens is not None),
-            default=None,
-        ),
+        kv_tokens=min((one for one in tokens if one is not None), default=None),
+        sequences=min((one for one in sequences if one is not None), default=None),
+        iteration_tokens=min((one for one in chunks if one is not None), default=None),
     )

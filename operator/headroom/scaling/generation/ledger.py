@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.flags import Flags, all_set, any_set
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation import experts
 from headroom.scaling.generation.experts import NO_EXPERTS, Experts
@@ -112,6 +113,18 @@ class Intervals:
         columns[:, 2] = self.sequences + ratios.context_per_sequence * self.context_tokens
         return columns
 
+    def chosen(self, flags: Flags) -> Intervals:
+        """Return the intervals with a flag."""
+        return Intervals(
+            iterations=self.iterations[flags],
+            seconds=self.seconds[flags],
+            prompt_tokens=self.prompt_tokens[flags],
+            sequences=self.sequences[flags],
+            context_tokens=self.context_tokens[flags],
+            products=self.products[flags],
+            prompt_share=self.prompt_share[flags],
+        )
+
     def expected_s(self, columns: Vector, cost: IterationCost) -> Vector:
         """Return the seconds of an iteration by this cost."""
         parts = np.array((cost.fixed_s, cost.prompt_token_s, cost.sequence_s))
@@ -148,17 +161,19 @@ class Ledger:
         """Return the ledger with one interval of each replica."""
         columns = intervals.columns(ratios)
         usable = (intervals.iterations >= LEAST_ITERATIONS) & (intervals.seconds > 0.0)
-        usable &= np.isfinite(columns).all(axis=1) & np.isfinite(intervals.seconds)
-        recent, bins = self.recent, self.bins
-        if expected is not None and usable.any():
+        usable &= np.isfinite(columns[:, 1] + columns[:, 2] + intervals.seconds)
+        recent, bins, ratio = self.recent, self.bins, intervals.seconds
+        if expected is not None and any_set(usable):
             expected_s = intervals.expected_s(columns, expected)
             ratio = intervals.seconds / np.maximum(expected_s, _LEAST_S)
             usable &= ratio <= OUTLIER_FACTOR
-        if not usable.any():
+        if not any_set(usable):
             return self
-        weights = intervals.iterations[usable]
+        if not all_set(usable):
+            intervals, columns, ratio = intervals.chosen(usable), columns[usable], ratio[usable]
+        weights = intervals.iterations
         if expected is not None:
-            logarithm = float(np.average(np.log(ratio[usable]), weights=weights))
+            logarithm = float((np.log(ratio) * weights).sum() / weights.sum())
             gain = -math.expm1(-max(0.0, elapsed_s) / RECENT_S)
             recent += gain * (logarithm - recent)
             if abs(recent) > math.log(CHANGED):
@@ -166,7 +181,7 @@ class Ledger:
                 bins = {key: _rescaled(sums, factor) for key, sums in bins.items()}
                 recent = 0.0
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
-        added = _by_bin(columns[usable], intervals, usable)
+        added = _by_bin(columns, intervals)
         bins = {**bins, **{key: _faded(bins.get(key), fade, sums) for key, sums in added.items()}}
         iterations = self.iterations + float(weights.sum())
         return replace(self, bins=bins, recent=recent, iterations=iterations)
@@ -265,19 +280,25 @@ def _key(sequences: float, prompt_tokens: float) -> Bin:
     )
 
 
-def _by_bin(columns: Vector, intervals: Intervals, usable: NDArray[np.bool_]) -> dict[Bin, Sums]:
-    counts, seconds = intervals.iterations[usable], intervals.seconds[usable]
-    sequences, weights = intervals.sequences[usable], counts / seconds**2
+def _by_bin(columns: Vector, intervals: Intervals) -> dict[Bin, Sums]:
+    """Return the sums of each bin; every interval counts."""
+    counts, seconds, sequences = intervals.iterations, intervals.seconds, intervals.sequences
+    weights = counts / seconds**2
+    prompts, decoded = columns[:, 1], columns[:, 2]
     rows = np.empty((len(counts), SUMS))
     rows[:, 0] = counts
-    rows[:, 1:7] = columns[:, _UPPER[0]] * columns[:, _UPPER[1]] * weights[:, np.newaxis]
+    rows[:, 1] = weights
+    rows[:, 2] = prompts * weights
+    rows[:, 3] = decoded * weights
+    rows[:, 4] = prompts * prompts * weights
+    rows[:, 5] = prompts * decoded * weights
+    rows[:, 6] = decoded * decoded * weights
     rows[:, 7:10] = columns * (weights * seconds)[:, np.newaxis]
     rows[:, 10] = sequences * weights
-    rows[:, 11] = intervals.prompt_share[usable] * weights
-    numbers = np.empty((len(counts), 2))
-    numbers[:, 0], numbers[:, 1] = sequences, intervals.prompt_tokens[usable]
+    rows[:, 11] = intervals.prompt_share * weights
+    numbers = np.array((sequences, intervals.prompt_tokens))
     keys = (np.log1p(np.maximum(0.0, numbers)) / _WIDTHS).astype(int)
-    flat = keys[:, 0] * _KEYS + keys[:, 1]
+    flat = keys[0] * _KEYS + keys[1]
     return {
         divmod(key, _KEYS): tuple(rows[flat == key].sum(axis=0).tolist())
         for key in sorted(set(flat.tolist()))
@@ -285,7 +306,7 @@ def _by_bin(columns: Vector, intervals: Intervals, usable: NDArray[np.bool_]) ->
 
 
 _KEYS = 64
-_WIDTHS = np.log([BIN_FACTOR, BIN_FACTOR**2])
+_WIDTHS = np.log([[BIN_FACTOR], [BIN_FACTOR**2]])
 _UPPER = np.triu_indices(3)
 _WHOLE = np.array((1, 2, 3, 2, 4, 5, 3, 5, 6))
 """Columns of the sums that make X'X, row by row."""
