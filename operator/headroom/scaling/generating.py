@@ -98,8 +98,7 @@ def observe(
     if learned.inputs is not None:
         fleet = fleet_of(learned.inputs, targets, routing, policy.latency_target_s, ready)
         if rate_rps.fresh and rate_rps.value and ready:
-            work = fleet.capacity.replica.work
-            learned = learned.seen(rate_rps.value / ready * work.request_s)
+            learned = learned.seen(rate_rps.value / ready / fleet.capacity.most_rps)
         policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, fleet.capacity.infeasible)
         outcomes = _outcomes(policy, state, learned, kept, now_s)

@@ -100,7 +100,7 @@ class State:
         return cls()
 
     def to_checkpoint(self) -> dict[str, object]:
-        """Return what survives a restart, as JSON values; less than 1 KiB."""
+        """Return what survives a restart, as JSON values: less than 1 KiB, or 2 with generation."""
         generation = [_short(number) for number in self.generation.to_checkpoint()]
         return {
             "version": CHECKPOINT_VERSION,

@@ -7,7 +7,7 @@ just become ready still compiles and fills its caches, so its first intervals ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,16 @@ def warm(increase: Increase, ready_since_s: Mapping[str, float], now_s: float) -
         added=increase.added[chosen][:, :FIRST_BUCKET],
         context_tokens=increase.context_tokens[chosen],
         waiting_tokens=increase.waiting_tokens,
+    )
+
+
+def joined(every: Sequence[Increase]) -> Increase:
+    """Return the increases of several ticks as one, without histograms."""
+    return Increase(
+        pods=tuple(pod for one in every for pod in one.pods),
+        elapsed_s=np.concatenate([one.elapsed_s for one in every]),
+        added=np.concatenate([one.added[:, :FIRST_BUCKET] for one in every]),
+        context_tokens=np.concatenate([one.context_tokens for one in every]),
     )
 
 
