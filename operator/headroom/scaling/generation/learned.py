@@ -55,9 +55,9 @@ VARIED = 1.15
 """Slowest over fastest mean iteration that tells the parts of the cost apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Inputs:
-    """What the model of a replica is built from."""
+    """What the model of a replica is built from; compared as an object, a key of caches."""
 
     cost: IterationCost
     shape: RequestShape

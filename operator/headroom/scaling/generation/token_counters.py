@@ -128,15 +128,14 @@ class TokenCounters:
 
         Pods that are not among the samples are forgotten: they begin again with their next scrape.
         """
-        pages = [(one, one.generation) for one in samples if one.generation is not None]
-        if not pages:
+        first = next((one.generation for one in samples if one.generation is not None), None)
+        if first is None:
             return self, Increase()
-        grid = self.grid if self.rows else Grid.of(pages[0][1])
-        chosen = [pair for pair in pages if _has(pair[1], grid)]
-        if not chosen:  # every server has changed: begin again
+        grid = self.grid if self.rows else Grid.of(first)
+        uids, table = _table(samples, grid)
+        if not uids:  # every server has changed: begin again
             return TokenCounters().advance(samples) if self.rows else (self, Increase())
-        uids = [one.pod for one, _ in chosen]
-        known, table = uids == list(self.rows), _table(chosen, grid)
+        known = uids == list(self.rows)
         latest = TokenCounters(
             grid=grid,
             rows=self.rows if known else {uid: number for number, uid in enumerate(uids)},
@@ -211,19 +210,33 @@ def _added(after: Vector, before: Vector) -> Vector:
     return added
 
 
-def _table(pages: Sequence[tuple[PodSample, GenerationSample]], grid: Grid) -> Vector:
-    """Return time, context and waiting tokens, then the counters, [pods, GAUGES + counters].
+def _table(samples: Sequence[PodSample], grid: Grid) -> tuple[list[str], Vector]:
+    """Return the pods with these bounds, and of each time, context and waiting tokens, counters.
 
-    Packed by `struct`, each histogram alone: nothing is copied into a longer tuple first.
+    [pods, GAUGES + counters]. Packed by `struct`, each histogram alone: nothing is copied into a
+    longer tuple first.
     """
     prompt, output, first, token = (
         Struct(f"{len(bounds)}d").pack
         for bounds in (grid.prompt, grid.output, grid.first_token, grid.output_token)
     )
+    uids: list[str] = []
     parts: list[bytes] = []
-    for one, page in pages:
+    for one in samples:
+        page = one.generation
+        if page is None:
+            continue
         prompts, outputs = page.prompt_lengths, page.output_lengths
         firsts, tokens = page.first_token, page.output_token
+        same = (
+            (prompts.bounds if prompts else ()) is grid.prompt
+            and (outputs.bounds if outputs else ()) is grid.output
+            and (firsts.bounds_s if firsts else ()) is grid.first_token
+            and (tokens.bounds_s if tokens else ()) is grid.output_token
+        )
+        if not same and Grid.of(page) != grid:
+            continue
+        uids.append(one.pod)
         parts += (
             _packed_counts(one, page),
             _NO_SUMS if page.cost_sums is None else _packed_sums(page.cost_sums),
@@ -232,9 +245,10 @@ def _table(pages: Sequence[tuple[PodSample, GenerationSample]], grid: Grid) -> V
             first(*firsts.counts) if firsts else b"",
             token(*tokens.counts) if tokens else b"",
         )
-    return np.frombuffer(b"".join(parts)).reshape(len(pages), -1)
+    return uids, np.frombuffer(b"".join(parts)).reshape(len(uids), -1) if uids else _NO_ROWS
 
 
+_NO_ROWS = np.zeros((0, 0))
 GAUGES = 3
 _pack_counts, _pack_sums = Struct(f"{GAUGES + FIRST_SUM}d").pack, Struct(f"{SUMS}d").pack
 _NO_SUMS = _pack_sums(*(NAN,) * SUMS)
@@ -265,16 +279,3 @@ def _packed_counts(sample: PodSample, page: GenerationSample) -> bytes:
         NAN if outputs is None else outputs.total,
         NAN if page.preemptions is None else page.preemptions,
     )
-
-
-def _has(page: GenerationSample, grid: Grid) -> bool:
-    """Whether the page has these bounds: mostly the same objects."""
-    prompt, output = page.prompt_lengths, page.output_lengths
-    first, token = page.first_token, page.output_token
-    same = (
-        (prompt.bounds if prompt else ()) is grid.prompt
-        and (output.bounds if output else ()) is grid.output
-        and (first.bounds_s if first else ()) is grid.first_token
-        and (token.bounds_s if token else ()) is grid.output_token
-    )
-    return same or Grid.of(page) == grid
