@@ -39,3 +39,11 @@ def test_parts_are_the_best_that_are_not_below_zero(seed: int) -> None:
     assert (parts >= 0.0).all()
     reached = float(parts @ inner @ parts - 2.0 * right @ parts)
     assert reached == pytest.approx(best_of_all_subsets(inner, right), abs=1e-6 * seconds @ seconds)
+
+
+def test_of_columns_that_are_multiples_the_first_counts() -> None:
+    prompts = np.random.default_rng(1).uniform(0.0, 500.0, 100)
+    columns = np.column_stack((np.ones(100), prompts, 200.0 * prompts))
+    seconds = columns @ np.array([6e-3, 2e-4, 0.0])
+    parts = non_negative(columns.T @ columns, columns.T @ seconds)
+    assert parts == pytest.approx([6e-3, 2e-4, 0.0], rel=1e-3, abs=1e-9)

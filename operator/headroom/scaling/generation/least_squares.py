@@ -17,7 +17,7 @@ def non_negative(inner: Vector, right: Vector) -> Vector:
     """
     scale = np.sqrt(np.maximum(inner.diagonal(), _LEAST))
     inner, right = inner / np.outer(scale, scale), right / scale
-    taken = np.ones(len(right), dtype=bool)
+    taken = _independent(inner)
     parts = _solved(inner, right, taken)
     while (parts < 0.0).any():
         taken &= parts > 0.0
@@ -30,6 +30,22 @@ def non_negative(inner: Vector, right: Vector) -> Vector:
         parts = _on_the_way(inner, right, parts, taken)
         taken = parts > 0.0
     return np.asarray(parts / scale)
+
+
+def _independent(inner: Vector) -> Flags:
+    """Return the columns that earlier ones do not explain: of multiples the first counts."""
+    taken = np.ones(len(inner), dtype=bool)
+    try:
+        if np.linalg.cholesky(inner).diagonal().min() > _OWN_SHARE:
+            return taken
+    except np.linalg.LinAlgError:
+        pass
+    for column in range(len(inner)):
+        before = np.flatnonzero(taken[:column])
+        explained = inner[before, column]
+        known = np.linalg.lstsq(inner[before[:, np.newaxis], before], explained, rcond=None)[0]
+        taken[column] = inner[column, column] - float(explained @ known) > _OWN_SHARE**2
+    return taken
 
 
 def _solved(inner: Vector, right: Vector, taken: Flags) -> Vector:
@@ -59,3 +75,5 @@ def _on_the_way(inner: Vector, right: Vector, parts: Vector, taken: Flags) -> Ve
 
 
 _LEAST, _ROUNDING, _MOST_STEPS = 1e-300, 1e-10, 30
+_OWN_SHARE = 1e-5
+"""Of a column's length that no others explain."""
