@@ -99,7 +99,8 @@ def observe(
         fleet = fleet_of(learned.inputs, targets, routing, policy.latency_target_s, ready)
         if rate_rps.fresh and rate_rps.value and ready:
             learned = learned.seen(rate_rps.value / ready / fleet.capacity.most_rps)
-        policy = replace(policy, capacity_factor=1.0)
+        if policy.capacity_factor != 1.0:
+            policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, fleet.capacity.infeasible)
         outcomes = _outcomes(policy, state, learned, kept, now_s)
         if kept.first_token is not None:

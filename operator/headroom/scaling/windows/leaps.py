@@ -91,6 +91,8 @@ def overlong(windows: Windows) -> frozenset[str]:
     if len(windows.series.columns) < 2 or len(bounds_s) < 2:
         return frozenset()
     counts, seconds = added[:, LATENCY:], added[:, BATCH_SECONDS]
+    if not np.count_nonzero(seconds):  # a server that generates has no batches
+        return frozenset()
     lasted_s = counts @ _at_most_s(bounds_s)
     over = seconds > lasted_s
     if not any_set(over):

@@ -280,6 +280,8 @@ class Windows:
 
     def executed(self) -> list[BatchStats]:
         """Return what each replica executed in the interval that ended at this tick."""
+        if not np.count_nonzero(self.series.added[:, BATCHES]):
+            return []
         counted = self.series.added[:, BATCHES : BATCH_SECONDS + 1].tolist()
         return [
             BatchStats(replica, batches, items / batches, seconds / batches)
