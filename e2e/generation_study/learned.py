@@ -28,7 +28,7 @@ from headroom.scaling.token_values import Binding, TokenTargets
 from headroom.scaling.values import Routing
 from headroom.simulator.generation.autoscalers.headroom import TokenHeadroom
 from headroom.simulator.generation.models import ENGINES, targets
-from headroom.simulator.generation.plant import TokenService
+from headroom.simulator.generation.plant import Engine, TokenService
 from headroom.simulator.generation.requests import Requests
 from headroom.simulator.generation.run import Truth, simulate_tokens
 from headroom.simulator.generation.workloads import lognormal_lengths, poisson
@@ -47,10 +47,14 @@ SEEDS = (1, 2, 3)
 class Case:
     """One engine, mix and load."""
 
-    engine: str
+    engine: Engine
     mix: tuple[float, float, float]
     load: tuple[float, float]
+    first_s: float
+    output_s: float
+    """Promised times to first token and per output token."""
     seed: int = 1
+    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,15 +77,23 @@ class Learned:
 def cases() -> Iterator[Case]:
     """Yield every engine, mix and load, with its seeds one after the other."""
     for load in (VARIED, STEADY):
-        for engine in ENGINES:
+        for name, engine in ENGINES.items():
             for mix in MIXES:
-                yield from (Case(engine=engine, mix=mix, load=load, seed=seed) for seed in SEEDS)
+                for seed in SEEDS:
+                    yield Case(
+                        name=name,
+                        engine=engine,
+                        mix=mix,
+                        load=load,
+                        first_s=FIRST_S.get(name, 3.0),
+                        output_s=OUTPUT_S.get(name, 0.075),
+                        seed=seed,
+                    )
 
 
 def measured(case: Case) -> Learned:
     """Let the decision watch the load, and compare."""
-    engine = ENGINES[case.engine]
-    promises = targets(FIRST_S.get(case.engine, 3.0), OUTPUT_S.get(case.engine, 0.075))
+    engine, promises = case.engine, targets(case.first_s, case.output_s)
     prompts, answers, cv = case.mix
     random = np.random.default_rng([case.seed, 1])
     drawn = Requests(
@@ -156,7 +168,7 @@ def main(console: Console, jobs: int) -> int:
         lowest, highest = case.load
         worst[case.load] = max(worst[case.load], abs(error))
         table.add_row(
-            case.engine,
+            case.name,
             f"{case.mix[0]:g}",
             "steady" if lowest == highest else "varied",
             f"{fmean(one.true_rps for one in group):.3g}/s",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 
 import pytest
 
@@ -48,3 +49,40 @@ def test_an_unknown_field_and_a_value_of_one_field_are_refused() -> None:
         replace(_Two(), third=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="several fields"):
         replace(_One(), only=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    first: int = 1
+    second: int = 2
+
+    @cached_property
+    def total(self) -> int:
+        return self.first + self.second
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plain:
+    first: int = 1
+    second: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slots:
+    first: int = 1
+    second: int = 2
+
+
+def test_a_value_that_was_computed_is_not_copied() -> None:
+    known = _Known()
+    assert known.total == 3
+    assert replace(known, second=5).total == 6
+
+
+@pytest.mark.parametrize("kind", [_Plain, _Slots])
+def test_values_with_and_without_slots_are_copied(kind: type) -> None:
+    before = kind(first=3)
+    assert replace(before, second=5) == kind(first=3, second=5)
+    assert before == kind(first=3)
+    with pytest.raises(TypeError, match="third"):
+        replace(before, third=3)

@@ -118,7 +118,7 @@ def _with_obstacles(
     obstacles = state.obstacles.observe(
         now_s, load, arrived, arrived_s=arrived_s, settled_s=settled_s, over_target=over
     )
-    return replace(state, obstacles=obstacles)
+    return state if obstacles is state.obstacles else replace(state, obstacles=obstacles)
 
 
 _NONE: Vector = np.zeros(0)

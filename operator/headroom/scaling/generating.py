@@ -49,6 +49,7 @@ from headroom.scaling.values import (
     Recommendation,
     ReplicaCounts,
     Routing,
+    Signal,
     Signals,
 )
 from headroom.scaling.windows.counter_series import MISSED
@@ -102,11 +103,8 @@ def observe(
         observation.samples, ready_since_s, now_s, elapsed_s, policy.token_cost
     )
     rate_rps, ready = signals.arrival_rps, len(ready_since_s)
-    if learned.inputs is not None and rate_rps.fresh and rate_rps.value and ready:
-        work = work_of(learned.inputs.cost, learned.inputs.shape)
-        learned = learned.seen(rate_rps.value / ready * work.request_s)
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
-    missed = state.windows.total(watched_s).missed if watched_s > 0.0 else 0.0
+    missed = state.windows.missed(watched_s)
     measured = _with_latency(learned.window.measure(targets, missed), targets, signals)
     own, fleet, outcomes, classes = None, None, None, state.classes
     if classes.judgement is not None:
@@ -121,7 +119,10 @@ def observe(
             lambda one: fleet_of(inputs, one.targets, routing, target_s, ready, one.name),
             max(1, observation.current),
         )
-        policy = replace(policy, capacity_factor=1.0)
+        if rate_rps.fresh and rate_rps.value and ready:
+            learned = learned.seen(rate_rps.value / ready / fleet.capacity.most_rps)
+        if policy.capacity_factor != 1.0:
+            policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, own.capacity.infeasible)
         late_alone = partial(first_token.late_alone, fleet.capacity.replica.work)
         if classes.judgement is not None:
@@ -371,13 +372,18 @@ def _signals(
     worst = worst_ratio({name: one for name, one in measured.items() if name not in infeasible})
     if (found := classes.judgement) is not None:
         attained, worst = found.attainment, found.worst_ratio(classes.hopeless)
-    known = signals.arrival_rps
-    shown = signals
-    if attained is not None and known.value is not None:
-        shown = replace(signals, attainment=replace(known, value=attained))
-    if worst is None or known.value is None:
+    known, shown = signals.arrival_rps, signals
+    if known.value is None:
         return shown, shown
-    return shown, replace(shown, latency_s=replace(known, value=worst * policy.latency_target_s))
+
+    def as_known(value: float) -> Signal:
+        return Signal(freshness=known.freshness, value=value, age_s=known.age_s)
+
+    if attained is not None:
+        shown = replace(signals, attainment=as_known(attained))
+    if worst is None:
+        return shown, shown
+    return shown, replace(shown, latency_s=as_known(worst * policy.latency_target_s))
 
 
 def _with_promises(

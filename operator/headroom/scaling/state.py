@@ -46,7 +46,7 @@ MOST_BIN = 64
 Checkpoint = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class State:
     """Everything that the next decision needs in addition to its observation."""
 
@@ -103,7 +103,7 @@ class State:
         return cls()
 
     def to_checkpoint(self) -> dict[str, object]:
-        """Return what survives a restart, as JSON values; less than 1 KiB."""
+        """Return what survives a restart, as JSON values: less than 1 KiB, or 2 with generation."""
         generation = [_short(number) for number in self.generation.to_checkpoint()]
         return {
             "version": CHECKPOINT_VERSION,

@@ -192,7 +192,7 @@ class Identification:
     missing: tuple[str, ...] = ()
     """What the server does not report or the load has not shown; nothing is guessed for it."""
     highest_load: float = 0.0
-    """The highest share of the engine's time that was seen."""
+    """The highest rate at a replica that was seen, over what it takes at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,9 @@ class Obstacles:
         since_s = None
         if load.saturated and over_target and settled_s >= SETTLED_S:
             since_s = now_s if self.saturated_since_s is None else self.saturated_since_s
-        kept = replace(self, saturated_since_s=since_s)
+        kept = self
+        if since_s != self.saturated_since_s:
+            kept = replace(self, saturated_since_s=since_s)
         if self.obstacle is not None and now_s - self.seen_s > LASTS_S:
             kept = replace(kept, obstacle=None, detail="")
         if not over_target or settled_s < SETTLED_S or len(arrived) != load.ready:

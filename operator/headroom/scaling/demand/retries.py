@@ -46,10 +46,10 @@ class Retries:
         """Return the bound after this tick; `rate_rps` is the highest of the short windows."""
         if missed_share is None:
             return self
+        if self.since_s is None and missed_share < MANY:
+            return Retries(first_rps=max(rate_rps, 0.0))
         known = replace(self, answered_rps=answered_rps)
         if known.since_s is None:
-            if missed_share < MANY:
-                return Retries(first_rps=max(rate_rps, 0.0))
             return replace(
                 known, since_s=now_s, first_rps=max(rate_rps, self.first_rps), checked_s=now_s
             )

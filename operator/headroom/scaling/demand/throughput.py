@@ -58,7 +58,7 @@ def measure_throughput(
     in_flight, queue = signals.in_flight, signals.standing_queue
     if windows.watched_s(now_s, window_s) < window_s or not in_flight.fresh:
         return None
-    total = windows.total(window_s)
+    total = windows.flow(window_s)
     depth = policy.queue_depth if policy.queue_depth is not None else cost.max_batch
     return Throughput(
         window_s=window_s,

@@ -7,11 +7,12 @@ just become ready still compiles and fills its caches, so its first intervals ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.flags import all_set, any_set
 from headroom.scaling.generation.ledger import Intervals
 from headroom.scaling.generation.token_counters import (
     FIRST_BUCKET,
@@ -34,25 +35,34 @@ EXACT_SUMS = "sums over iterations"
 
 def warm(increase: Increase, ready_since_s: Mapping[str, float], now_s: float) -> Increase:
     """Return the increase without replicas that have become ready only just now."""
-    kept = [
-        now_s - ready_since_s.get(pod, now_s) >= COLD_S + elapsed_s
-        for pod, elapsed_s in zip(increase.pods, increase.elapsed_s.tolist(), strict=True)
-    ]
-    if all(kept):
+    since_s = np.array([ready_since_s.get(pod, now_s) for pod in increase.pods])
+    chosen = now_s - since_s >= COLD_S + increase.elapsed_s
+    if all_set(chosen):
         return increase
-    chosen = np.array(kept, dtype=bool)
     return Increase(
-        pods=tuple(pod for pod, one in zip(increase.pods, kept, strict=True) if one),
+        pods=tuple(pod for pod, one in zip(increase.pods, chosen.tolist(), strict=True) if one),
         elapsed_s=increase.elapsed_s[chosen],
-        added=increase.added[chosen],
+        added=increase.added[chosen][:, :FIRST_BUCKET],
         context_tokens=increase.context_tokens[chosen],
         waiting_tokens=increase.waiting_tokens,
+    )
+
+
+def joined(every: Sequence[Increase]) -> Increase:
+    """Return the increases of several ticks as one, without histograms."""
+    return Increase(
+        pods=tuple(pod for one in every for pod in one.pods),
+        elapsed_s=np.concatenate([one.elapsed_s for one in every]),
+        added=np.concatenate([one.added[:, :FIRST_BUCKET] for one in every]),
+        context_tokens=np.concatenate([one.context_tokens for one in every]),
     )
 
 
 def exact_sums(increase: Increase) -> tuple[Vector, Vector] | None:
     """Return X'X [5, 5] and X'y [5] of all replicas; None where no server reports them."""
     sums = increase.added[:, FIRST_SUM:FIRST_BUCKET]
+    if not any_set(np.isfinite(sums[:, 0])):
+        return None
     known = np.isfinite(sums).all(axis=1)
     if not known.any():
         return None
@@ -69,24 +79,26 @@ def intervals_of(increase: Increase, shape: RequestShape) -> tuple[Intervals, st
     accepted = max(1.0, shape.accepted_per_step)
     steps = added[:, Count.STEPS]
     unknown = np.isnan(steps)
-    if unknown.any():  # each request's first token comes with its prompt
+    if any_set(unknown):  # each request's first token comes with its prompt
         later = added[:, Count.GENERATED] - added[:, Count.ARRIVALS]
         steps = np.where(unknown, np.maximum(0.0, later) / accepted, steps)
+    busy_s, iterations = added[:, Count.ENGINE_S], added[:, Count.ITERATIONS]
+    untimed, uncounted = np.isnan(busy_s), np.isnan(iterations)
     with np.errstate(divide="ignore", invalid="ignore"):
-        token_s = added[:, Count.SEQUENCE_S] / steps
-        busy_s, iterations = added[:, Count.ENGINE_S], added[:, Count.ITERATIONS]
-        source = ENGINE_SECONDS if np.isfinite(busy_s).any() else TOKEN_TIMES
-        iterations = np.where(np.isnan(iterations), busy_s / token_s, iterations)
-        busy_s = np.where(np.isnan(busy_s), iterations * token_s, busy_s)
+        if any_set(untimed) or any_set(uncounted):
+            token_s = added[:, Count.SEQUENCE_S] / steps
+            iterations = np.where(uncounted, busy_s / token_s, iterations)
+            busy_s = np.where(untimed, iterations * token_s, busy_s)
         prompts = added[:, Count.COMPUTED] / iterations
         sequences = steps / iterations
         seconds = busy_s / iterations
-    gauge = increase.context_tokens
-    contexts = np.where(np.isfinite(gauge), gauge, sequences * context_tokens(shape))
+    contexts, reported = increase.context_tokens, np.isfinite(increase.context_tokens)
+    if not all_set(reported):
+        contexts = np.where(reported, contexts, sequences * context_tokens(shape))
     usable = (busy_s <= _ROUNDING * elapsed_s) & (elapsed_s <= LONGEST_S)
     return (
         Intervals(
-            iterations=np.where(usable, iterations, 0.0),
+            iterations=iterations if all_set(usable) else np.where(usable, iterations, 0.0),
             seconds=seconds,
             prompt_tokens=prompts,
             sequences=sequences,
@@ -94,7 +106,7 @@ def intervals_of(increase: Increase, shape: RequestShape) -> tuple[Intervals, st
             products=prompts * _products_per_token(shape),
             prompt_share=-np.expm1(-np.maximum(prompts, 0.0) / chunk_tokens(shape)),
         ),
-        source,
+        TOKEN_TIMES if all_set(untimed) else ENGINE_SECONDS,
     )
 
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation import intervals
-from headroom.scaling.generation.experts import LARGEST_RATIO, Experts
-from headroom.scaling.generation.ledger import LEAST_ITERATIONS, SUMS, Ledger, Ratios
+from headroom.scaling.generation.estimate import Ratios
+from headroom.scaling.generation.experts import SHARES
+from headroom.scaling.generation.ledger import LEAST_ITERATIONS, Ledger
 from headroom.scaling.generation.lengths import WIDTH, Lengths
 from headroom.scaling.generation.promises import Measured, PromiseWindow, nearest_s
 from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
-from headroom.scaling.generation.token_counters import TokenCounters
+from headroom.scaling.generation.sums import ITERATIONS, SUMS, total
+from headroom.scaling.generation.token_counters import Increase, TokenCounters
 from headroom.scaling.generation.work import work_of
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.token_values import (
@@ -30,13 +32,18 @@ from headroom.scaling.token_values import (
 from headroom.scaling.values import PodSample
 
 SEEN_LOAD = 0.35
-"""Share of the engine's time that must have been seen: what is learned below is optimistic."""
+"""Share of what a replica takes at most that must have been seen: what is learned below is
+optimistic."""
 DOUBT = 1.05
 """Factor on the cost until then: the estimate is 2 to 7 % too low."""
 MOVED = 0.01
 FACTORS_MOVED = 0.03
 FIT_S = 4.0
-"""Between two fits; a window of seconds changes none of them much."""
+"""Between two comparisons of the inputs with what is known of cost and lengths."""
+SEARCH_S = 60.0
+"""Between two searches for a mixture of experts, which a model is or is not."""
+TEACH_S = 10.0
+"""Between two estimates of the cost, which what happens within seconds does not change."""
 FACTOR_S = 300.0
 FULL_WEIGHT_REQUESTS = 200.0
 SMALLEST, LARGEST = 0.6, 4.0
@@ -48,9 +55,9 @@ VARIED = 1.15
 """Slowest over fastest mean iteration that tells the parts of the cost apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Inputs:
-    """What the model of a replica is built from."""
+    """What the model of a replica is built from; compared as an object, a key of caches."""
 
     cost: IterationCost
     shape: RequestShape
@@ -78,7 +85,7 @@ class Inputs:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class GenerationState:
     """Everything that the next decision about a generating service needs."""
 
@@ -91,6 +98,15 @@ class GenerationState:
     limits: EngineLimits = field(default_factory=EngineLimits)
     inputs: Inputs | None = None
     fitted_s: float | None = None
+    """When the inputs were last compared with what is known."""
+    cost: IterationCost | None = None
+    """What the ledger says; a stated cost before the first iteration."""
+    untaught: tuple[tuple[float, Increase], ...] = ()
+    """(time, increase) of the ticks that the ledger has not taken in yet."""
+    taught_s: float | None = None
+    """When it last did."""
+    searched_s: float | None = None
+    """When mixtures of experts were last considered."""
     source: str = ""
     late_alone: float = 0.0
     """First tokens that are expected late whatever the replicas, and were not yet."""
@@ -107,18 +123,7 @@ class GenerationState:
         counters, increase = self.counters.advance(samples)
         lengths = self.lengths.observe(increase, counters.grid, elapsed_s)
         window = self.window.observe(increase, counters.grid, now_s)
-        ledger, source, shape = self.ledger, self.source, lengths.shape
-        if shape is not None:
-            known = intervals.warm(increase, ready_since_s, now_s)
-            ratios, expected = Ratios.of(prior), None if self.inputs is None else self.inputs.cost
-            sums = intervals.exact_sums(known)
-            if sums is not None:
-                chunk = intervals.chunk_tokens(shape)
-                ledger = ledger.observe_sums(*sums, ratios, elapsed_s, chunk)
-                source = intervals.EXACT_SUMS
-            else:
-                found, source = intervals.intervals_of(known, shape)
-                ledger = ledger.observe(found, ratios, elapsed_s, expected)
+        untaught = (*self.untaught, (now_s, increase)) if increase.pods else self.untaught
         due = self.fitted_s is None or now_s - self.fitted_s >= FIT_S
         state = replace(
             self,
@@ -126,14 +131,41 @@ class GenerationState:
             lengths=lengths,
             window=window,
             limits=_limits(samples) or self.limits,
-            ledger=ledger,
-            source=source,
+            untaught=untaught if lengths.shape is not None else (),
             fitted_s=now_s if due else self.fitted_s,
         )
-        return state._with_inputs(prior) if due else state
+        if not due:
+            return state
+        taught_s = now_s if self.taught_s is None else self.taught_s
+        if self.inputs is None or now_s - taught_s >= TEACH_S:
+            state = state._taught(ready_since_s, now_s, prior)
+        return state._with_inputs(prior)
+
+    def _taught(
+        self, ready_since_s: Mapping[str, float], now_s: float, prior: IterationCost | None
+    ) -> GenerationState:
+        """Return the state that has learned the cost from all intervals since it last did."""
+        ratios, expected = Ratios.of(prior), None if self.inputs is None else self.inputs.cost
+        elapsed_s = 0.0 if self.taught_s is None else now_s - self.taught_s
+        warm = [intervals.warm(one, ready_since_s, then_s) for then_s, one in self.untaught]
+        ledger, source, shape = self.ledger, self.source, self.lengths.shape
+        exact = [found for found in map(intervals.exact_sums, warm) if found is not None]
+        if exact and shape is not None:
+            source, chunk = intervals.EXACT_SUMS, intervals.chunk_tokens(shape)
+            for inner, products in exact:
+                spent_s = elapsed_s / len(exact)
+                ledger = ledger.observe_sums(inner, products, ratios, spent_s, chunk)
+        elif warm and shape is not None:
+            found, source = intervals.intervals_of(intervals.joined(warm), shape)
+            ledger = ledger.observe(found, ratios, elapsed_s, expected)
+        search = self.searched_s is None or now_s - self.searched_s >= SEARCH_S
+        cost, estimate = prior, ledger.fit(ratios, prior, search=search)
+        if estimate is not None:
+            cost, ledger = estimate.cost(ratios), replace(ledger, share=estimate.share)
+        return replace(self, ledger=ledger, source=source, cost=cost, untaught=(), taught_s=now_s)
 
     def seen(self, load: float) -> GenerationState:
-        """Return the state after the engine was busy for this share of its time."""
+        """Return the state after a replica got this share of the rate that it takes at most."""
         if min(1.0, load) <= self.highest_load:
             return self
         return replace(self, highest_load=min(1.0, load))
@@ -202,8 +234,8 @@ class GenerationState:
             missing.append("fixed and per-token cost apart: the load has hardly varied")
         if self.highest_load < SEEN_LOAD:
             missing.append(
-                f"cost at load: at most {100 * self.highest_load:.0f}% of the engine's time was "
-                f"seen, so {100 * (DOUBT - 1):.0f}% are added"
+                f"cost at load: at most {100 * self.highest_load:.0f}% of what a replica takes at "
+                f"most was seen, so {100 * (DOUBT - 1):.0f}% are added"
             )
         if self.limits.kv_tokens is None:
             missing.append("KV memory: the servers do not report its size")
@@ -219,32 +251,27 @@ class GenerationState:
         shape = self.lengths.shape
         if self.ledger.iterations < LEAST_FIT_ITERATIONS and prior is None:
             return self
-        ratios, ledger = Ratios.of(prior), self.ledger
-        if ratios.experts_per_fixed <= 0.0:
-            ledger = ledger.recognize()
-        state = self if ledger is self.ledger else replace(self, ledger=ledger)
-        cost = ledger.fit(ratios, prior)
+        cost = self.cost
         if shape is None or cost is None or not cost.fixed_s + cost.sequence_s > 0.0:
-            return state
+            return self
         if self.highest_load < SEEN_LOAD:
             cost = scaled(cost, DOUBT)
         latest = Inputs(cost=cost, shape=shape, limits=self.limits, factors=self.factors)
         if self.inputs is not None and latest.near(self.inputs):
-            return state
-        return replace(state, inputs=latest)
+            return self
+        return replace(self, inputs=latest)
 
     def to_checkpoint(self) -> list[float]:
         """Return what survives a restart as numbers; empty if nothing was learned."""
         if not self.ledger.bins:
             return []
-        sums = [sum(column) for column in zip(*self.ledger.bins.values(), strict=True)]
         return [
             self.factors.first_token,
             self.factors.output_token,
             self.highest_load,
             self.ledger.iterations,
-            *self.ledger.experts,
-            *sums,
+            self.ledger.share,
+            *total(self.ledger.bins.values()).tolist(),
             *self.lengths.slow,
         ]
 
@@ -257,21 +284,21 @@ class GenerationState:
             raise ValueError(
                 f"checkpoint generation must hold {_SAVED} numbers; got {len(numbers)}"
             )
-        first, output, load, iterations, per_fixed, share = numbers[:_HEAD]
+        first, output, load, iterations, share = numbers[:_HEAD]
         if not (SMALLEST <= first <= LARGEST and SMALLEST <= output <= LARGEST and load <= 1.0):
             rule = f"factors in {SMALLEST:g}..{LARGEST:g} and a load <= 1"
             raise ValueError(f"checkpoint generation must hold {rule}; got {list(numbers[:3])}")
-        if per_fixed > LARGEST_RATIO or share >= 1.0:
-            rule = f"experts of at most {LARGEST_RATIO:g} and a share < 1"
-            raise ValueError(f"checkpoint generation must hold {rule}; got {[per_fixed, share]}")
+        if share not in (0.0, *(float(f"{one:.9g}") for one in SHARES)):
+            rule = f"a share of experts out of {SHARES}"
+            raise ValueError(f"checkpoint generation must hold {rule}; got {share}")
         sums, lengths = tuple(numbers[_HEAD : _HEAD + SUMS]), tuple(numbers[_HEAD + SUMS :])
-        if max(sums) > _MOST or max(lengths) > _MOST or sums[0] < LEAST_ITERATIONS:
+        if max(sums) > _MOST or max(lengths) > _MOST or sums[ITERATIONS] < LEAST_ITERATIONS:
             raise ValueError(f"checkpoint generation must hold sums <= {_MOST:g}")
         return cls(
             ledger=Ledger(
                 bins={(0, 0): sums},
                 iterations=iterations,
-                experts=Experts(per_fixed=per_fixed, share=share),
+                share=share,
             ),
             lengths=Lengths(fast=(0.0,) * WIDTH, slow=lengths),
             factors=TailFactors(first_token=first, output_token=output),
@@ -279,7 +306,7 @@ class GenerationState:
         )
 
 
-_HEAD = 6
+_HEAD = 5
 _SAVED = _HEAD + SUMS + WIDTH
 _MOST = 1e18
 
@@ -302,13 +329,12 @@ def _limits(samples: Iterable[PodSample]) -> EngineLimits | None:
     every = [one.generation.limits for one in samples if one.generation is not None]
     if not every:
         return None
-    if every.count(every[0]) == len(every):
+    different = {(one.kv_tokens, one.sequences, one.iteration_tokens) for one in every}
+    if len(different) == 1:
         return every[0]
+    tokens, sequences, chunks = zip(*different, strict=True)
     return EngineLimits(
-        kv_tokens=min((one.kv_tokens for one in every if one.kv_tokens is not None), default=None),
-        sequences=min((one.sequences for one in every if one.sequences is not None), default=None),
-        iteration_tokens=min(
-            (one.iteration_tokens for one in every if one.iteration_tokens is not None),
-            default=None,
-        ),
+        kv_tokens=min((one for one in tokens if one is not None), default=None),
+        sequences=min((one for one in sequences if one is not None), default=None),
+        iteration_tokens=min((one for one in chunks if one is not None), default=None),
     )

@@ -7,7 +7,7 @@ restarts counts from zero again; a new pod begins with its first scrape.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -16,7 +16,8 @@ from struct import Struct
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.token_values import GenerationSample
+from headroom.scaling.flags import all_set, any_set
+from headroom.scaling.token_values import CostSums, GenerationSample
 from headroom.scaling.values import PodSample
 
 Vector = NDArray[np.float64]
@@ -88,6 +89,9 @@ class Increase:
     pods: tuple[str, ...] = ()
     elapsed_s: Vector = field(default_factory=lambda: np.zeros(0))
     added: Vector = field(default_factory=lambda: np.zeros((0, FIRST_BUCKET)))
+    """Of each pod, without the histograms where these are `summed`."""
+    summed: Vector | None = None
+    """The histograms, over all pods."""
     context_tokens: Vector = field(default_factory=lambda: np.zeros(0))
     """Mean of the gauge at both ends; NaN where it is not reported."""
     waiting_tokens: float = 0.0
@@ -95,15 +99,13 @@ class Increase:
 
     @cached_property
     def total(self) -> Vector:
-        """The sum over pods; NaN where no pod reports a counter."""
+        """The sum over pods; NaN where no pod reports a counter, and of sums of the cost."""
         total: Vector = self.added.sum(axis=0)
-        partly = np.flatnonzero(np.isnan(total))
-        if len(partly):
-            unknown = np.isnan(self.added[:, partly])
-            if not unknown.all():
-                partly = partly[~unknown.all(axis=0)]
-                total[partly] = np.nansum(self.added[:, partly], axis=0)
-        return total
+        unknown = np.isnan(self.added[:, :FIRST_SUM])
+        if len(unknown) and any_set(unknown != unknown[0]):
+            partly = np.flatnonzero(unknown.any(axis=0) & ~unknown.all(axis=0))
+            total[partly] = np.nansum(self.added[:, partly], axis=0)
+        return total if self.summed is None else np.concatenate((total, self.summed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,94 +116,154 @@ class TokenCounters:
     rows: dict[str, int] = field(default_factory=dict)
     times_s: Vector = field(default_factory=lambda: np.zeros(0))
     scraped: Vector = field(default_factory=lambda: np.zeros((0, FIRST_BUCKET)))
-    gauges: Vector = field(default_factory=lambda: np.zeros((0, 2)))
-    """Context tokens and waiting tokens."""
+    summed: Vector = field(default_factory=lambda: np.zeros(0))
+    """The histograms, over all pods: of the same pods they are subtracted at once."""
+    contexts: Vector = field(default_factory=lambda: np.zeros(0))
+    """Gauge: tokens in the contexts of running sequences."""
+    waiting: Vector = field(default_factory=lambda: np.zeros(0))
+    """Gauge: prompt tokens that wait."""
 
     def advance(self, samples: Sequence[PodSample]) -> tuple[TokenCounters, Increase]:
         """Return the counters with these scrapes, and what they added; old scrapes add nothing.
 
         Pods that are not among the samples are forgotten: they begin again with their next scrape.
         """
-        pages = [(one, one.generation) for one in samples if one.generation is not None]
-        if not pages:
+        first = next((one.generation for one in samples if one.generation is not None), None)
+        if first is None:
             return self, Increase()
-        grid = self.grid if self.rows else Grid.of(pages[0][1])
-        chosen = [(one, page) for one, page in pages if _has(page, grid)]
-        if not chosen:  # every server has changed: begin again
+        grid = self.grid if self.rows else Grid.of(first)
+        uids, table = _table(samples, grid)
+        if not uids:  # every server has changed: begin again
             return TokenCounters().advance(samples) if self.rows else (self, Increase())
-        uids = [one.pod for one, _ in chosen]
+        known = uids == list(self.rows)
         latest = TokenCounters(
             grid=grid,
-            rows={uid: number for number, uid in enumerate(uids)},
-            times_s=np.array([one.time_s for one, _ in chosen]),
-            scraped=_table(chosen, grid),
-            gauges=np.array(
-                [(_number(page.context_tokens), _number(page.waiting_tokens)) for _, page in chosen]
-            ),
+            rows=self.rows if known else {uid: number for number, uid in enumerate(uids)},
+            times_s=table[:, 0],
+            contexts=table[:, 1],
+            waiting=table[:, 2],
+            scraped=table[:, GAUGES:],
+            summed=table[:, GAUGES + FIRST_BUCKET :].sum(axis=0),
         )
+        if known and all_set(latest.times_s > self.times_s):
+            return latest, _increase_of_all(uids, latest, self)
         return latest, self._increase(latest, uids)
 
     def _increase(self, latest: TokenCounters, uids: Sequence[str]) -> Increase:
-        if uids == list(self.rows) and (latest.times_s > self.times_s).all():  # no copies
-            return _increase(
-                uids,
-                latest.times_s - self.times_s,
-                _added(latest.scraped, self.scraped),
-                latest.gauges,
-                self.gauges,
-            )
+        """Return what the pods added that were known before and are scraped again."""
         again = [number for number, uid in enumerate(uids) if uid in self.rows]
         if not again:
             return Increase()
         before = [self.rows[uids[number]] for number in again]
         newer = latest.times_s[again] > self.times_s[before]
         after = np.array(again)[newer]
-        before_rows = np.array(before)[newer]
         return _increase(
             [uids[number] for number in after],
-            latest.times_s[after] - self.times_s[before_rows],
-            _added(latest.scraped[after], self.scraped[before_rows]),
-            latest.gauges[after],
-            self.gauges[before_rows],
+            latest._chosen(after),
+            self._chosen(np.array(before)[newer]),
+        )
+
+    def _chosen(self, numbers: NDArray[np.intp]) -> TokenCounters:
+        return TokenCounters(
+            grid=self.grid,
+            times_s=self.times_s[numbers],
+            scraped=self.scraped[numbers],
+            contexts=self.contexts[numbers],
+            waiting=self.waiting[numbers],
         )
 
 
+def _increase_of_all(uids: Sequence[str], after: TokenCounters, before: TokenCounters) -> Increase:
+    """Return what the same pods added, with the histograms as their sum unless a counter fell."""
+    added = after.scraped[:, :FIRST_BUCKET] - before.scraped[:, :FIRST_BUCKET]
+    summed = after.summed - before.summed
+    if any_set(added < 0) or any_set(summed < 0):
+        return _increase(uids, after, before)
+    return _increase(uids, after, before, added, summed)
+
+
 def _increase(
-    uids: Sequence[str], elapsed_s: Vector, added: Vector, after: Vector, before: Vector
+    uids: Sequence[str],
+    after: TokenCounters,
+    before: TokenCounters,
+    added: Vector | None = None,
+    summed: Vector | None = None,
 ) -> Increase:
+    """Return what was added between two scrapes of the same pods, row by row."""
     return Increase(
         pods=tuple(uids),
-        elapsed_s=elapsed_s,
-        added=added,
-        context_tokens=(after[:, 0] + before[:, 0]) / 2.0,
-        waiting_tokens=float(np.nansum(after[:, 1] - before[:, 1])),
+        elapsed_s=after.times_s - before.times_s,
+        added=_added(after.scraped, before.scraped) if added is None else added,
+        summed=summed,
+        context_tokens=(after.contexts + before.contexts) / 2.0,
+        waiting_tokens=float(np.nansum(after.waiting - before.waiting)),
     )
 
 
 def _added(after: Vector, before: Vector) -> Vector:
     """Return what was added; of a process that has restarted, all that it counts."""
     added: Vector = after - before
-    fell = (added < 0).any(axis=1)
-    if fell.any():
+    below = added < 0
+    if any_set(below):
+        fell = below.any(axis=1)
         added[fell] = after[fell]
     return added
 
 
-def _table(pages: Iterable[tuple[PodSample, GenerationSample]], grid: Grid) -> Vector:
-    """Return the counters, [pods, counters]; packed by `struct`, which is faster than tuples."""
-    packed = Struct(f"{FIRST_BUCKET + grid.buckets}d").pack
-    rows = [packed(*_row(one, page)) for one, page in pages]
-    return np.frombuffer(b"".join(rows)).reshape(len(rows), -1)
+def _table(samples: Sequence[PodSample], grid: Grid) -> tuple[list[str], Vector]:
+    """Return the pods with these bounds, and of each time, context and waiting tokens, counters.
+
+    [pods, GAUGES + counters]. Packed by `struct`, each histogram alone: nothing is copied into a
+    longer tuple first.
+    """
+    prompt, output, first, token = (
+        Struct(f"{len(bounds)}d").pack
+        for bounds in (grid.prompt, grid.output, grid.first_token, grid.output_token)
+    )
+    uids: list[str] = []
+    parts: list[bytes] = []
+    for one in samples:
+        page = one.generation
+        if page is None:
+            continue
+        prompts, outputs = page.prompt_lengths, page.output_lengths
+        firsts, tokens = page.first_token, page.output_token
+        same = (
+            (prompts.bounds if prompts else ()) is grid.prompt
+            and (outputs.bounds if outputs else ()) is grid.output
+            and (firsts.bounds_s if firsts else ()) is grid.first_token
+            and (tokens.bounds_s if tokens else ()) is grid.output_token
+        )
+        if not same and Grid.of(page) != grid:
+            continue
+        uids.append(one.pod)
+        parts += (
+            _packed_counts(one, page),
+            _NO_SUMS if page.cost_sums is None else _packed_sums(page.cost_sums),
+            prompt(*prompts.counts) if prompts else b"",
+            output(*outputs.counts) if outputs else b"",
+            first(*firsts.counts) if firsts else b"",
+            token(*tokens.counts) if tokens else b"",
+        )
+    return uids, np.frombuffer(b"".join(parts)).reshape(len(uids), -1) if uids else _NO_ROWS
 
 
-_NO_SUMS = (NAN,) * SUMS
+_NO_ROWS = np.zeros((0, 0))
+GAUGES = 3
+_pack_counts, _pack_sums = Struct(f"{GAUGES + FIRST_SUM}d").pack, Struct(f"{SUMS}d").pack
+_NO_SUMS = _pack_sums(*(NAN,) * SUMS)
 
 
-def _row(sample: PodSample, page: GenerationSample) -> tuple[float, ...]:
-    sums = page.cost_sums
-    prompt, output = page.prompt_lengths, page.output_lengths
-    first, token = page.first_token, page.output_token
-    return (
+def _packed_sums(sums: CostSums) -> bytes:
+    return _pack_sums(*sums.xx, *sums.xy)
+
+
+def _packed_counts(sample: PodSample, page: GenerationSample) -> bytes:
+    prompts, outputs = page.prompt_lengths, page.output_lengths
+    return _pack_counts(
+        sample.time_s,
+        NAN if page.context_tokens is None else page.context_tokens,
+        NAN if page.waiting_tokens is None else page.waiting_tokens,
         sample.arrivals,
         sample.missed,
         NAN if page.iterations is None else page.iterations,
@@ -213,28 +275,7 @@ def _row(sample: PodSample, page: GenerationSample) -> tuple[float, ...]:
         NAN if page.sequence_seconds is None else page.sequence_seconds,
         NAN if page.drafts is None else page.drafts,
         NAN if page.accepted_tokens is None else page.accepted_tokens,
-        NAN if prompt is None else prompt.total,
-        NAN if output is None else output.total,
+        NAN if prompts is None else prompts.total,
+        NAN if outputs is None else outputs.total,
         NAN if page.preemptions is None else page.preemptions,
-        *(_NO_SUMS if sums is None else (*sums.xx, *sums.xy)),
-        *(prompt.counts if prompt else ()),
-        *(output.counts if output else ()),
-        *(first.counts if first else ()),
-        *(token.counts if token else ()),
     )
-
-
-def _has(page: GenerationSample, grid: Grid) -> bool:
-    """Whether the page has these bounds: mostly the same objects, which compare at once."""
-    prompt, output = page.prompt_lengths, page.output_lengths
-    first, token = page.first_token, page.output_token
-    return (
-        (prompt.bounds if prompt else ()) == grid.prompt
-        and (output.bounds if output else ()) == grid.output
-        and (first.bounds_s if first else ()) == grid.first_token
-        and (token.bounds_s if token else ()) == grid.output_token
-    )
-
-
-def _number(value: float | None) -> float:
-    return NAN if value is None else value

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from headroom.scaling.token_values import IterationCost, RequestShape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Work:
-    """The work of the mean request at one replica."""
+    """The work of the mean request at one replica; compared as an object, a key of caches."""
 
     fixed_s: float
     """a: an iteration without any work; of a mixture of experts without them."""

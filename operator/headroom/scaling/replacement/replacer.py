@@ -89,6 +89,8 @@ class Replacer:
         self, policy: Policy, ready: Collection[str], current: int, now_s: float
     ) -> frozenset[str]:
         """Return the replicas that the model must not count, because they are replaced soon."""
+        if self.under_way is None and not self.evidence.likely:
+            return frozenset()
         out = set()
         if self.under_way is not None and self.under_way.pod in ready:
             out.add(self.under_way.pod)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.flags import all_set, any_set
 from headroom.scaling.frozen import replace
 
 HORIZON_S = 75.0
@@ -23,14 +24,21 @@ Vector = NDArray[np.float64]
 ARRIVALS, MISSED, BATCHES, BATCH_ITEMS, BATCH_SECONDS, RETRIED, LATENCY = 0, 1, 2, 3, 4, 5, 6
 """Counters of one scrape, in order; the latency buckets follow from LATENCY on."""
 
+EVERY = slice(None)
+"""All counters."""
+
 _Kind = TypeVar("_Kind", bound=np.generic)
+
+
+Rows = int | NDArray[np.intp]
+"""One row per pod, [pods], or the same row for all."""
 
 
 class Place(NamedTuple):
     """The rows around one instant per pod, and the share of the way between them, [pods]."""
 
-    early: NDArray[np.intp]
-    late: NDArray[np.intp]
+    early: Rows
+    late: Rows
     part: Vector
 
 
@@ -113,7 +121,7 @@ class CounterSeries:
             else _replace(self.scraped, scraped_columns, counters)
         )
         added = scraped - self.scraped
-        if (added < 0).any():
+        if any_set(added < 0):
             restarted = added[:, ARRIVALS] < 0
             added[restarted] = scraped[restarted]
             added = np.maximum(added, 0.0)
@@ -172,42 +180,66 @@ class CounterSeries:
             moved.append(tuple(kept))
         return tuple(moved)
 
-    def at(self, place: Place) -> Vector:
-        """Return the series at one instant per pod, [pods, counters].
+    def at(self, place: Place, counters: slice = EVERY) -> Vector:
+        """Return these counters at one instant per pod, [pods, counters].
 
         Interpolated between points, constant before the first and after the last.
         """
-        below = self._stacked(place.early)
-        if not place.part.any():
+        below = self._stacked(place.early)[:, counters]
+        if not np.count_nonzero(place.part):
             return below
         part = place.part[:, np.newaxis]
-        value: Vector = below + part * (self._stacked(place.late) - below)
+        value: Vector = below + part * (self._stacked(place.late)[:, counters] - below)
         return value
 
     def arrivals_at(self, place: Place) -> Vector:
         """Return the arrivals at one instant per pod, [pods], as `at` does."""
-        columns = np.arange(len(self.columns))
-        below = self.arrivals[place.early, columns]
-        value: Vector = below + place.part * (self.arrivals[place.late, columns] - below)
+        below = self._row(self.arrivals, place.early)
+        value: Vector = below + place.part * (self._row(self.arrivals, place.late) - below)
         return value
 
     def place(self, instants_s: Vector) -> Place:
         """Return where one instant per pod lies, [pods]."""
-        columns = np.arange(len(self.columns))
-        after = (self.times_s <= instants_s).sum(axis=0)
-        late = np.minimum(after, len(self.times_s) - 1)
-        early = np.maximum(after, 1) - 1
-        start_s = self.times_s[early, columns]
-        span_s = self.times_s[late, columns] - start_s
+        after = self._after(instants_s)
+        early: Rows
+        late: Rows
+        if isinstance(after, int):
+            late, early = min(after, len(self.times_s) - 1), max(after, 1) - 1
+        else:
+            late, early = np.minimum(after, len(self.times_s) - 1), np.maximum(after, 1) - 1
+        start_s = self._row(self.times_s, early)
+        span_s = self._row(self.times_s, late) - start_s
         # no span: before the first point or after the last, where the series is constant
         part = (instants_s - start_s) / np.where(span_s > 0, span_s, np.inf)
         return Place(early, late, part)
 
-    def _stacked(self, rows: NDArray[np.intp]) -> Vector:
-        whole = self.points[rows[0]]
-        if isinstance(whole, np.ndarray) and (rows == rows[0]).all():
-            return whole
-        chosen = [self.points[row][column] for column, row in enumerate(rows.tolist())]
+    def _after(self, instants_s: Vector) -> Rows:
+        """Return how many points lie at or before one instant per pod."""
+        times_s = self.times_s
+        if len(instants_s):  # all pods are mostly scraped in the same ticks
+            same = int(times_s[:, 0].searchsorted(instants_s[0], side="right"))
+            reached = same == 0 or all_set(times_s[same - 1] <= instants_s)
+            if reached and (same == len(times_s) or all_set(times_s[same] > instants_s)):
+                return same
+        after: NDArray[np.intp] = (times_s <= instants_s).sum(axis=0)
+        return after
+
+    def _row(self, table: Vector, rows: Rows) -> Vector:
+        chosen: Vector = table[rows] if isinstance(rows, int) else table[rows, self._every]
+        return chosen
+
+    @property
+    def _every(self) -> NDArray[np.intp]:
+        return np.arange(len(self.columns))
+
+    def _stacked(self, rows: Rows) -> Vector:
+        if isinstance(rows, int):
+            whole = self.points[rows]
+            if isinstance(whole, np.ndarray):
+                return whole
+            chosen = list(whole)
+        else:
+            chosen = [self.points[row][column] for column, row in enumerate(rows.tolist())]
         return np.concatenate(chosen).reshape(len(chosen), -1)
 
 
@@ -227,9 +259,8 @@ def _replace(
 def _first_needed(times_s: Vector) -> int:
     """Return the first row that the horizon of some pod still needs: its last point before it."""
     needed_s, first = times_s[-1] - HORIZON_S, 0
-    while (
-        first < len(times_s) - 1
-        and not (times_s[first + 1] > np.maximum(times_s[first], needed_s)).any()
+    while first < len(times_s) - 1 and not any_set(
+        times_s[first + 1] > np.maximum(times_s[first], needed_s)
     ):
         first += 1
     return first

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headroom.scaling.flags import any_set
 from headroom.scaling.values import CostModel, PodSample
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
@@ -46,7 +47,7 @@ def may_leap(before: Windows, after: Windows, cost: CostModel) -> bool:
     count = len(older.columns)
     if before.bounds_s != after.bounds_s or list(series.columns)[:count] != list(older.columns):
         return True
-    if (series.scraped[:count, ARRIVALS] < older.scraped[:, ARRIVALS]).any():
+    if any_set(series.scraped[:count, ARRIVALS] < older.scraped[:, ARRIVALS]):
         return True
     elapsed_s = series.times_s[-1][:count] - older.times_s[-1]
     added: Vector = series.added[:count]
@@ -55,7 +56,7 @@ def may_leap(before: Windows, after: Windows, cost: CostModel) -> bool:
         served = served.clip(added[:, -1])
     most = HIGH_CAPACITIES * (cost.full_batch_rps * elapsed_s + cost.slots * cost.max_batch)
     most_s = HIGH_SLOTS * cost.slots * (elapsed_s + cost.batch_s(cost.max_batch))
-    return bool((served > most).any() or (added[:, BATCH_SECONDS] > most_s).any())
+    return any_set(served > most) or any_set(added[:, BATCH_SECONDS] > most_s)
 
 
 def crowded(windows: Windows) -> frozenset[str]:
@@ -68,7 +69,7 @@ def crowded(windows: Windows) -> frozenset[str]:
         return frozenset()
     items, answered = added[:, BATCH_ITEMS], added[:, -1]
     surplus = items - CROWDED * np.maximum(answered, FEWEST_ANSWERED)
-    if not (surplus > 0.0).any():
+    if not any_set(surplus > 0.0):
         return frozenset()
     each = items / np.maximum(answered, FEWEST_ANSWERED)
     usual = float(np.sort(each)[(len(each) - 1) // 2])
@@ -90,9 +91,11 @@ def overlong(windows: Windows) -> frozenset[str]:
     if len(windows.series.columns) < 2 or len(bounds_s) < 2:
         return frozenset()
     counts, seconds = added[:, LATENCY:], added[:, BATCH_SECONDS]
+    if not np.count_nonzero(seconds):  # a server that generates has no batches
+        return frozenset()
     lasted_s = counts @ _at_most_s(bounds_s)
     over = seconds > lasted_s
-    if not over.any():
+    if not any_set(over):
         return frozenset()
     last = -2 if math.isinf(bounds_s[-1]) else -1
     over &= (counts[:, -1] <= counts[:, last]) & (added[:, MISSED] <= 0.0)

@@ -32,8 +32,8 @@ def backlogs(
     Only of replicas that work at `full_rps` or nearly so: a stuck replica has its queue for another
     reason, and more replicas would not help it.
     """
-    waiting = {uid: windows.last[uid].waiting for uid in ready if uid in windows.last}
-    behind = {uid: queue for uid, queue in waiting.items() if queue > full_rps * target_s}
+    last, most = windows.last, full_rps * target_s
+    behind = {uid: last[uid].waiting for uid in ready if uid in last and last[uid].waiting > most}
     if not behind:
         return ()
     answered = windows.answered(window_s)

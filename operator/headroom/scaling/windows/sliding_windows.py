@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headroom.scaling.flags import any_set
 from headroom.scaling.frozen import replace
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values import (
@@ -54,6 +55,14 @@ class BatchStats(NamedTuple):
     """Requests per batch, on average."""
     mean_s: float
     """Seconds per batch, on average."""
+
+
+class Flow(NamedTuple):
+    """Requests of all pods that arrived, were missed, and ended either way."""
+
+    arrivals: float
+    missed: float
+    ended: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +108,11 @@ class Windows:
         if bounds_s is not self.bounds_s:
             # Another grid cannot be subtracted from this one: start again (a server upgrade).
             series, last = CounterSeries.empty(LATENCY + len(bounds_s)), {}
-        gone = last.keys() - pods.keys()
-        gone = {uid for uid in gone if now_s - last[uid].time_s > HORIZON_S}
+        gone = {
+            uid
+            for uid, sample in last.items()
+            if uid not in pods and now_s - sample.time_s > HORIZON_S
+        }
         if gone:
             series = series.without(gone)
             last = {uid: sample for uid, sample in last.items() if uid not in gone}
@@ -144,7 +156,7 @@ class Windows:
         less than `seen_s` of history has no known rate.
         """
         begun_s = self.series.times_s[0]
-        if not (begun_s > self.ends_s - window_s).any():
+        if not any_set(begun_s > self.ends_s - window_s):
             return False
         for pod in pods:
             column = self.series.columns.get(pod.uid)
@@ -164,6 +176,8 @@ class Windows:
         """
         starts_s, begun_s = self.ends_s - window_s, self.series.times_s[0]
         arrived = self.arrived(window_s)
+        if not any_set(begun_s > starts_s):
+            return float(arrived.sum())
         silent_s, seen_s = now_s - self.ends_s, self.ends_s - begun_s
         lacking_s = np.clip(begun_s - starts_s, 0.0, np.maximum(silent_s, 0.0))
         share = lacking_s / np.where(seen_s > 0, seen_s, np.inf)
@@ -188,6 +202,25 @@ class Windows:
             retried=float(total[RETRIED]),
             latency=total[LATENCY:],
         )
+
+    def missed(self, window_s: float) -> float:
+        """Return the requests of all pods that were missed in the last seconds."""
+        if not np.count_nonzero(self.series.newest[:, MISSED]) or window_s <= 0.0:
+            return 0.0
+        return float(self._added_within(window_s, _INTAKE)[MISSED])
+
+    def flow(self, window_s: float) -> Flow:
+        """Return the requests of all pods in the last seconds: a part of `total`."""
+        if not self.last:
+            return Flow(0.0, 0.0, 0.0)
+        arrived, missed = self._added_within(window_s, _INTAKE).tolist()
+        answered = float(self._added_within(window_s, _ANSWERED)[-1]) if self.bounds_s else 0.0
+        return Flow(arrivals=arrived, missed=missed, ended=answered + missed)
+
+    def _added_within(self, window_s: float, counters: slice) -> Vector:
+        before = self.series.at(self._place(window_s), counters)
+        added: Vector = (self.series.newest[:, counters] - before).sum(axis=0)
+        return added
 
     def arrivals(self, windows_s: Sequence[float]) -> list[float]:
         """Sum over all pods the requests that arrived in the last seconds, for each window."""
@@ -247,6 +280,8 @@ class Windows:
 
     def executed(self) -> list[BatchStats]:
         """Return what each replica executed in the interval that ended at this tick."""
+        if not np.count_nonzero(self.series.added[:, BATCHES]):
+            return []
         counted = self.series.added[:, BATCHES : BATCH_SECONDS + 1].tolist()
         return [
             BatchStats(replica, batches, items / batches, seconds / batches)
@@ -260,6 +295,9 @@ class Windows:
         return max(costs, key=lambda cost: cost.batch_s(cost.max_batch), default=None)
 
 
+_INTAKE, _ANSWERED = slice(0, MISSED + 1), slice(-2, None)
+"""Columns: arrivals and misses; the last bounds. Of two each: one alone is summed in another order,
+which rounds differently."""
 REJECTED = "rejected at the gateways"
 """The series of what no replica has counted: arrivals that missed."""
 
@@ -356,17 +394,14 @@ def _counters(samples: Sequence[PodSample]) -> Vector:
 
     Packed by `struct`, which takes half the time of an array made from tuples.
     """
-    packed = Struct(f"{LATENCY + len(samples[0].latency.counts)}d").pack
-    rows = [
-        packed(
-            s.arrivals,
-            s.missed,
-            s.batches,
-            s.batch_items,
-            s.batch_seconds,
-            s.retried,
-            *s.latency.counts,
+    latency = Struct(f"{len(samples[0].latency.counts)}d").pack
+    parts: list[bytes] = []
+    for s in samples:
+        parts += (
+            _pack(s.arrivals, s.missed, s.batches, s.batch_items, s.batch_seconds, s.retried),
+            latency(*s.latency.counts),
         )
-        for s in samples
-    ]
-    return np.frombuffer(b"".join(rows)).reshape(len(rows), -1)
+    return np.frombuffer(b"".join(parts)).reshape(len(samples), -1)
+
+
+_pack = Struct(f"{LATENCY}d").pack

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.flags import any_set
 from headroom.scaling.values import Pod, Policy, Routing
 from headroom.scaling.windows.counter_series import BATCH_SECONDS, Vector
 from headroom.scaling.windows.sliding_windows import Windows
@@ -97,9 +98,8 @@ def read_shares(
             continue
         if window_s == watched_s:
             understated = _understated(policy, windows, ready, doubted, window_s, every)
-        if (
-            window_s in known_s
-            and _too_few(every, np.full(len(every), most), len(ready), even).any()
+        if window_s in known_s and any_set(
+            _too_few(every, np.full(len(every), most), len(ready), even)
         ):
             found |= _of_window(policy, windows, ready, even, window_s, every)
     return Shares(found, understated) if found or understated > 1.0 else _NOTHING
@@ -154,7 +154,7 @@ def _understated(
     few = _too_few(counts, usual, len(ready), even)
     if policy.routing.sees_load and few.any():
         few = few & _less_busy(windows, places, window_s)
-    if not few.any():
+    if not any_set(few):
         return 1.0
     return 1.0 + float((usual - counts)[few].max() / every.sum())
 
@@ -186,7 +186,7 @@ def _less_busy(windows: Windows, places: NDArray[np.intp], window_s: float) -> N
 def _too_few(counts: Vector, usual: Vector, replicas: int, even: _Even) -> NDArray[np.bool_]:
     """Return which of these counts are too low compared with the usual ones."""
     few: NDArray[np.bool_] = (counts < FEW * usual) & (usual >= FEWEST)
-    if not few.any():
+    if not any_set(few):
         return few
     mean = np.maximum((counts + usual) / 2.0, 1e-9)
     exponent = _times_log(counts, mean) + _times_log(usual, mean)

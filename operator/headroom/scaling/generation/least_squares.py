@@ -1,0 +1,79 @@
+"""Least squares with no part below zero, from X'X and X'y."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.flags import Flags
+
+Vector = NDArray[np.float64]
+
+
+def non_negative(inner: Vector, right: Vector) -> Vector:
+    """Return the least squares with no part below zero (Lawson and Hanson 1974, on X'X and X'y).
+
+    It begins with all parts, of which those below zero are left out: mostly that is the result.
+    """
+    scale = np.sqrt(np.maximum(inner.diagonal(), _LEAST))
+    inner, right = inner / np.outer(scale, scale), right / scale
+    taken = _independent(inner)
+    parts = _solved(inner, right, taken)
+    while (parts < 0.0).any():
+        taken &= parts > 0.0
+        parts = _solved(inner, right, taken)
+    for _ in range(_MOST_STEPS):
+        gain = np.where(taken, 0.0, right - inner @ parts)
+        if taken.all() or gain.max() <= _ROUNDING * np.abs(right).max():
+            break
+        taken[gain.argmax()] = True
+        parts = _on_the_way(inner, right, parts, taken)
+        taken = parts > 0.0
+    return np.asarray(parts / scale)
+
+
+def _independent(inner: Vector) -> Flags:
+    """Return the columns that earlier ones do not explain: of multiples the first counts."""
+    taken = np.ones(len(inner), dtype=bool)
+    try:
+        if np.linalg.cholesky(inner).diagonal().min() > _OWN_SHARE:
+            return taken
+    except np.linalg.LinAlgError:
+        pass
+    for column in range(len(inner)):
+        before = np.flatnonzero(taken[:column])
+        explained = inner[before, column]
+        known = np.linalg.lstsq(inner[before[:, np.newaxis], before], explained, rcond=None)[0]
+        taken[column] = inner[column, column] - float(explained @ known) > _OWN_SHARE**2
+    return taken
+
+
+def _solved(inner: Vector, right: Vector, taken: Flags) -> Vector:
+    """Return the least squares of the taken parts; 0 for the others."""
+    parts = np.zeros(len(right))
+    places = np.flatnonzero(taken)
+    chosen = inner[places[:, np.newaxis], places]
+    try:
+        parts[places] = np.linalg.solve(chosen, right[places])
+    except np.linalg.LinAlgError:
+        parts[places] = np.linalg.lstsq(chosen, right[places], rcond=None)[0]
+    return parts
+
+
+def _on_the_way(inner: Vector, right: Vector, parts: Vector, taken: Flags) -> Vector:
+    """Return the least squares of the taken parts; one that would fall below zero is given up."""
+    taken = taken.copy()
+    while taken.any():
+        wanted = _solved(inner, right, taken)
+        low = taken & (wanted <= 0.0)
+        if not low.any():
+            return wanted
+        steps = parts[low] / np.maximum(parts[low] - wanted[low], _LEAST)
+        parts = np.maximum(0.0, parts + steps.min() * (wanted - parts))
+        taken &= parts > _ROUNDING
+    return parts
+
+
+_LEAST, _ROUNDING, _MOST_STEPS = 1e-300, 1e-10, 30
+_OWN_SHARE = 1e-5
+"""Of a column's length that no others explain."""
