@@ -75,6 +75,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     state, expected = learning.forecast_arrivals(
         risked, state, demand.signals, now_s, demand.at_most_rps
     )
+    expected = generating.beyond_chance(policy, generation, expected)
     backlogs = learning.backlogs_of(policy, state, tail, ready)
     hidden = generating.for_surge(
         policy, state, generation, expected, observation, serving, ready, demand.recommendation

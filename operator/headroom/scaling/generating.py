@@ -117,6 +117,20 @@ def observe(
     )
 
 
+def beyond_chance(
+    policy: Policy, generating: Generating | None, expected: Expected | None
+) -> Expected | None:
+    """Return what to expect, with bursts of a generating service without what chance explains.
+
+    Its requests are few and last long, so a clump of some seconds is soon spread, while a replica
+    for it would be paid for through a start and a hold.
+    """
+    if generating is None or generating.fleet is None or expected is None or not expected.burst_rps:
+        return expected
+    window_s = min(policy.burst_windows_s, default=policy.tick_s)
+    return replace(expected, burst_rps=surge.surely_rps(expected.burst_rps, window_s))
+
+
 def for_surge(
     policy: Policy,
     state: State,
@@ -139,11 +153,10 @@ def for_surge(
         return None
     start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
     targets, uids = fleet.capacity.replica.targets, frozenset(ready)
-    window_s = min(policy.burst_windows_s, default=policy.tick_s)
     # what only a forecast expects has formed no queue: the other rules have replicas for it in time
     present_rps = min(expected.later.for_ceiling_rps, generating.signals.arrival_rps.value or 0.0)
     found = surge.Surge(
-        arrival_rps=max(present_rps, surge.surely_rps(expected.burst_rps or 0.0, window_s)),
+        arrival_rps=max(present_rps, expected.burst_rps or 0.0),
         in_flight=[one.waiting + one.running for one in observation.samples if one.pod in uids],
         left_s=[
             max(0.0, start_s - (observation.now_s - pod.started_s))
