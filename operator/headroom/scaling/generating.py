@@ -60,17 +60,18 @@ class Generating:
     """With the attainment of all promises."""
     judged: Signals
     """With a latency that is the target times the worst share of a promise."""
+    outcomes: Outcomes
+    """By the promises on tokens, also while the cost is not known; without the misses that no
+    number of replicas prevents."""
     fleet: GeneratingFleet | None = None
     """None while the cost of an iteration is not known."""
     measured: Mapping[Binding, Measured] = field(default_factory=dict)
-    outcomes: Outcomes | None = None
-    """Without the misses that no number of replicas prevents."""
 
     @property
     def hour_requests(self) -> float:
         """Requests of an hour at the present rate: answers are few and expensive."""
         rate = self.signals.arrival_rps
-        return HOUR_S * rate.value if self.fleet is not None and rate.value else 0.0
+        return HOUR_S * rate.value if rate.value else 0.0
 
 
 def observe(
@@ -97,15 +98,15 @@ def observe(
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
     missed = state.windows.total(watched_s).missed if watched_s > 0.0 else 0.0
     measured = _with_latency(learned.window.measure(targets, missed), targets, signals)
-    fleet, outcomes = None, None
+    fleet, kept = None, targets
     if learned.inputs is not None:
         fleet = fleet_of(learned.inputs, targets, routing, policy.latency_target_s, ready)
         policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, fleet.capacity.infeasible)
-        outcomes = _outcomes(policy, state, learned, kept, now_s)
-        if kept.first_token is not None:
-            share = first_token.late_alone(fleet.capacity.replica.work, kept.first_token.seconds)
-            learned, outcomes = learned.without_late_alone(outcomes, share)
+    outcomes = _outcomes(policy, state, learned, kept, now_s)
+    if fleet is not None and kept.first_token is not None:
+        share = first_token.late_alone(fleet.capacity.replica.work, kept.first_token.seconds)
+        learned, outcomes = learned.without_late_alone(outcomes, share)
     shown, judged = _signals(policy, signals, measured, fleet)
     return replace(state, generation=learned), Generating(
         policy=policy,
