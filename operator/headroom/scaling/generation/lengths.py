@@ -115,10 +115,10 @@ class Lengths:
                 break
             latest = sums[tokens] / sums[requests]
             if sums is self.quick:
-                latest = mean + (latest - mean) * _ahead(latest - mean, known - mean)
+                latest = mean + (latest - mean) * ahead(latest - mean, known - mean)
             known = latest
             chance = DEVIATIONS * max(_LEAST_CV, cv) * mean / math.sqrt(sums[requests])
-            found += (latest - found) * _beyond(latest - found, chance)
+            found += (latest - found) * beyond_chance(latest - found, chance)
         return found
 
     def _cv(self, tokens: int, squares: int, requests: int) -> float:
@@ -131,7 +131,7 @@ class Lengths:
 _LEAST_CV = 0.05
 
 
-def _beyond(difference: float, chance: float) -> float:
+def beyond_chance(difference: float, chance: float) -> float:
     """Return the share of a difference that counts: none within chance, nearly all far beyond it.
 
     Shrinkage after James and Stein (1961). A difference that counted whole as soon as it exceeded
@@ -140,7 +140,7 @@ def _beyond(difference: float, chance: float) -> float:
     return max(0.0, 1.0 - (chance / difference) ** 2) if difference else 0.0
 
 
-def _ahead(quick: float, fast: float) -> float:
+def ahead(quick: float, fast: float) -> float:
     """Return how many times as high a step is as the quick sums show; both show it in part.
 
     T after a step they show 1 - e^(-T / 12 s) and 1 - e^(-T / 60 s) of it: with x = e^(-T / 60 s)

@@ -16,6 +16,8 @@ alone, times 1.2, was up to 55 % low.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from statistics import NormalDist
 
 from headroom.scaling.generation.occupancy import Occupancy
 from headroom.scaling.generation.prompt_bursts import bursts_of
@@ -41,4 +43,12 @@ def output_token_s(
     variance += work.slope_s**2 * occupancy.variance / level
     late_s = step_s * inverse + prompts.backlog_s * squared
     variance = (variance + prompts.variance_per_s * late_s / free) / (free * free)
-    return mean_s * execution_percentile(math.sqrt(variance) / mean_s, percentile)
+    cv = min(_largest_cv(percentile), math.sqrt(variance) / mean_s)
+    return mean_s * execution_percentile(cv, percentile)
+
+
+@lru_cache(maxsize=64)
+def _largest_cv(percentile: float) -> float:
+    """Return the variation at which a lognormal percentile of a given mean is highest."""
+    deviations = max(0.0, NormalDist().inv_cdf(percentile))
+    return math.sqrt(math.expm1(deviations * deviations))
