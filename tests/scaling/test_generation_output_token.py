@@ -53,7 +53,9 @@ def test_output_token_tail_is_within_a_fifth_of_a_simulation(
 def test_output_token_tail_of_an_idle_replica_is_its_iteration() -> None:
     shape = requests(1500, 250, prompt_cv=1.0)
     work = work_of(LLAMA_8B, shape)
-    assert tail_s(LLAMA_8B, shape, 1e-6, 0.5) == pytest.approx(work.fixed_s + work.slope_s, rel=0.01)
+    assert tail_s(LLAMA_8B, shape, 1e-6, 0.5) == pytest.approx(
+        work.fixed_s + work.slope_s, rel=0.01
+    )
 
 
 @given(

@@ -133,8 +133,9 @@ def _taken(state: State, ready: Sequence[str]) -> Vector:
     """Return what arrived at each replica or is in flight there: one with a queue is in use."""
     last = state.windows.last
     known = [uid for uid in ready if uid in last]
-    inside = np.array([last[uid].waiting + last[uid].running for uid in known], dtype=float)
-    return state.windows.arrivals_by_replica(known, UNUSED_S) + inside
+    inside = [float(last[uid].waiting + last[uid].running) for uid in known]
+    taken: Vector = state.windows.arrivals_by_replica(known, UNUSED_S) + np.array(inside)
+    return taken
 
 
 _NONE: Vector = np.zeros(0)

@@ -192,4 +192,3 @@ def _concurrency(capacity: Capacity) -> float:
     if occupancy is not None and targets.output_token is not None:
         most.append(occupancy.sequences(targets.output_token.percentile))
     return max(1.0, min(most))
-

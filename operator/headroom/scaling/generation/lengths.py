@@ -158,7 +158,8 @@ def ahead(quick: float, fast: float) -> float:
             low = middle
         else:
             high = middle
-    return min(MOST_AHEAD, 1.0 / max(1.0 - high**power, _LEAST_SHARE))
+    shown: float = 1.0 - high**power
+    return min(MOST_AHEAD, 1.0 / max(shown, _LEAST_SHARE))
 
 
 _HALVINGS = 12

@@ -25,7 +25,7 @@ together: Var n is 1 + lambda u / (2 (1 - lambda w_p)^2) times as large.
 Where c ctx is all of s, the variance of the tokens is E[ctx^2] mean / (1 - g). A sequence also
 waits for prompts that are there when it begins (`prompt_bursts`). Worked: 2.6/s of 4300 tokens
 (cv 1.5) and answers of 800 at the same engine: 46 sequences instead of 42, and a deviation of the
-tokens of 88 000 instead of 69 000; in a simulation of one replica memory filled in 20 % of the time.
+tokens of 88 000 instead of 69 000; simulated, the memory of one replica fills in 20 % of the time.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from headroom.scaling.generation.prompt_bursts import bursts_of
 from headroom.scaling.latency.load_curve import execution_percentile
 
 LARGEST_VARIATION = 1.0
-"""Square of the variation of answers: most of what is beyond is long answers, which suffer least."""
+"""Square of the variation of answers: what is beyond are mostly long ones, which suffer least."""
 
 
 def output_token_s(
