@@ -20,10 +20,9 @@ sequences end and a number that returns more slowly, by 1 - g:
     Var n            + mean v h^2 / ((1 - g)(2 - g))
     Cov(n, contexts) mean v h / (2 - g)
 
-So do prompts of variance u per second (`prompt_bursts`), under which all decode faster and slower
-together: Var n is 1 + lambda u / (2 (1 - lambda w_p)^2) times as large.
-Where c ctx is all of s, the variance of the tokens is E[ctx^2] mean / (1 - g). A sequence also
-waits for prompts that are there when it begins (`prompt_bursts`). Worked: 2.6/s of 4300 tokens
+Where c ctx is all of s, the variance of the tokens is E[ctx^2] mean / (1 - g). Prompts
+(`prompt_bursts`) hold up all sequences too: each waits for those that are there when it begins, and
+a variance of u per second makes Var n 1 + lambda u / (2 (1 - lambda w_p)^2) times as large. Worked: 2.6/s of 4300 tokens
 (cv 1.5) and answers of 800 at the same engine: 46 sequences instead of 42, and a deviation of the
 tokens of 88 000 instead of 69 000; simulated, the memory of one replica fills in 20 % of the time.
 """
