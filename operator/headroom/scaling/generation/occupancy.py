@@ -22,9 +22,10 @@ sequences end and a number that returns more slowly, by 1 - g:
 
 Where c ctx is all of s, the variance of the tokens is E[ctx^2] mean / (1 - g). Prompts
 (`prompt_bursts`) hold up all sequences too: each waits for those that are there when it begins, and
-a variance of u per second makes Var n 1 + lambda u / (2 (1 - lambda w_p)^2) times as large. Worked: 2.6/s of 4300 tokens
-(cv 1.5) and answers of 800 at the same engine: 46 sequences instead of 42, and a deviation of the
-tokens of 88 000 instead of 69 000; simulated, the memory of one replica fills in 20 % of the time.
+a variance of u per second makes Var n 1 + lambda u / (2 (1 - lambda w_p)^2) times as large.
+Worked: 2.6/s of 4300 tokens (cv 1.5) and answers of 800 at the same engine: 46 sequences instead of
+42, and a deviation of the tokens of 88 000 instead of 69 000; simulated, the memory of one replica
+fills in 20 % of the time.
 """
 
 from __future__ import annotations
