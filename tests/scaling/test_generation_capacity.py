@@ -177,8 +177,10 @@ def test_capacity_of_any_lengths_falls_with_work_and_rises_with_room(
     usual = capacity(shape=shape, limits=limits).rps(1.0, 1)
     slack = 1.0 + 1e-3
     assert capacity(shape=longer, limits=limits).rps(1.0, 1) <= usual * slack
-    talkative = requests(prompt, 1.5 * output, output_cv=output_cv)
-    assert capacity(shape=talkative, limits=limits).rps(1.0, 1) <= usual * slack
+    talkative = capacity(shape=requests(prompt, 1.5 * output, output_cv=output_cv), limits=limits)
+    room = capacity(shape=shape, limits=limits).by_bound(1)
+    for one in (Binding.MEMORY, Binding.SEATS):  # short answers suffer most from prompts
+        assert talkative.by_bound(1)[one] <= room[one] * slack
     roomier = replace(limits, kv_tokens=2.0 * kv_tokens)
     assert capacity(shape=shape, limits=roomier).rps(1.0, 1) >= usual / slack
     cached = requests(prompt, output, output_cv=output_cv, cached=0.5)
@@ -225,19 +227,19 @@ def test_capacity_of_experts_pays_for_reading_them() -> None:
     assert capacity(cost=experts).rps(1.0, 1) < 0.9 * capacity().rps(1.0, 1)
 
 
-def test_concurrency_bound_by_the_time_per_token_leaves_prompts_their_share_of_the_rest() -> None:
-    """Prompts take their share of an iteration beyond its fixed part, not of the whole.
-
-    Of 60 ms / 1.2 the fixed part takes 40 ms; of the 10 ms left prompts take half, so 5 ms remain
-    for sequences of 0.5 ms each: 10 of them. (A share of the whole would leave less than nothing.)
-    """
+def test_concurrency_bound_by_the_time_per_token_is_that_of_the_highest_rate_within_it() -> None:
+    """Of 60 ms the fixed part takes 40 ms and prompts at most a third of the rest."""
     cost = IterationCost(fixed_s=0.040, prompt_token_s=5e-5, sequence_s=5e-4)
     targets = TokenTargets(output_token=Target(percentile=0.95, seconds=0.06))
     inputs = Inputs(
         cost=cost, shape=requests(1000, 100), limits=EngineLimits(), factors=TailFactors()
     )
     fleet = fleet_of(inputs, targets, Routing.LEAST_IN_FLIGHT, 60.0)
-    assert fleet.cost.concurrency == pytest.approx(10.0)
+    rate_rps = fleet.capacity.by_bound(1)[Binding.TIME_PER_OUTPUT_TOKEN]
+    occupancy = occupancy_of(fleet.capacity.replica.work, rate_rps)
+    assert occupancy is not None
+    assert fleet.cost.concurrency == pytest.approx(occupancy.sequences(0.95))
+    assert occupancy.mean < fleet.cost.concurrency < 0.02 / 5e-4
 
 
 @pytest.mark.parametrize(

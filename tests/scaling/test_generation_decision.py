@@ -33,6 +33,7 @@ class Loop:
 
     plant: GeneratingPlant
     targets: TokenTargets = TARGETS
+    latency_target_s: float = 60.0
     see: Callable[[Observation], Observation] = lambda observation: observation
     state: State = field(default_factory=State.initial)
     decisions: list[Decision] = field(default_factory=list)
@@ -40,7 +41,7 @@ class Loop:
     def run(self, until_s: float, *, act: bool = True) -> Decision:
         """Tick until then; return the last decision."""
         policy = Policy(
-            latency_target_s=60.0,
+            latency_target_s=self.latency_target_s,
             token_targets=self.targets,
             routing=Routing.LEAST_IN_FLIGHT,
             max_replicas=40,
@@ -176,8 +177,18 @@ def test_decision_with_a_promise_below_the_floor_names_it_and_does_not_chase_it(
     assert not decision.feasible
     floor = decision.generation.output_token
     assert floor is not None
-    assert floor.floor_s == pytest.approx(0.0132 * 1.2, rel=0.1)
+    assert floor.floor_s == pytest.approx(0.0132, rel=0.1)
     assert decision.replicas <= 2
+
+
+def test_decision_before_its_cost_is_known_counts_misses_of_tokens_and_not_of_answers() -> None:
+    """An answer of 300 tokens takes longer than the promise for the first; it is none."""
+    found = loop(LLAMA_8B, varied_lengths(1000, 300), lambda t: 6.0, 2)
+    found.latency_target_s = 0.5
+    found.run(60.0, act=False)
+    assert found.state.budget.ended > 100.0
+    assert found.state.budget.late == 0.0
+    assert found.state.risk.level == 0.0
 
 
 def test_decision_without_engine_times_learns_from_the_time_between_tokens() -> None:

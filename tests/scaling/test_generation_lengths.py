@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from headroom.scaling.generation.lengths import RECOMPUTED_S, Lengths, moments
+from headroom.scaling.generation.lengths import RECOMPUTED_S, Lengths, ahead, moments
 from headroom.scaling.generation.token_counters import FIRST_BUCKET, Count, Grid, Increase
 
 GRID = Grid(prompt=(2048.0, math.inf), output=(256.0, math.inf))
@@ -107,3 +109,33 @@ def test_one_bucket_says_that_lengths_vary() -> None:
     """Nothing is known within it: evenly filled from zero on, a coefficient of 0.58."""
     count, tokens, squares = moments((2048.0, math.inf), np.array([10.0, 10.0]), 10_000.0)
     assert squares * count / tokens**2 == pytest.approx(4 / 3)
+
+
+@pytest.mark.parametrize("ticks", [5, 6, 8, 12, 20])
+def test_lengths_after_a_step_show_its_whole_height(ticks: int) -> None:
+    """Prompts double at 20/s: ten seconds later the mean of 12 s has seen 57 % of it."""
+    usual = observed(Lengths(), counted(40, 40_000), 400)
+    assert prompt_of(observed(usual, counted(40, 80_000), ticks)) == pytest.approx(2000, rel=0.12)
+
+
+def test_lengths_that_differ_little_beyond_chance_move_little() -> None:
+    usual = observed(Lengths(), counted(40, 40_000), 400)
+    moved = [prompt_of(observed(usual, counted(40, size * 40.0), 30)) for size in (1100, 1300)]
+    assert moved[0] < 1080
+    assert 1200 < moved[1] < 1320
+
+
+@given(
+    height=st.floats(0.1, 10.0),
+    ago_s=st.floats(0.5, 300.0),
+    noise=st.floats(0.9, 1.1),
+)
+def test_a_step_is_never_taken_for_more_than_twice_what_shows(
+    height: float, ago_s: float, noise: float
+) -> None:
+    quick, fast = (height * -math.expm1(-ago_s / constant) for constant in (12.0, 60.0))
+    factor = ahead(quick * noise, fast)
+    assert 1.0 <= factor <= 2.0
+    assert ahead(-quick, fast) == 1.0
+    if ago_s > 10.0:
+        assert ahead(quick, fast) * quick == pytest.approx(height, rel=0.02)

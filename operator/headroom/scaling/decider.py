@@ -76,6 +76,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     state, expected = learning.forecast_arrivals(
         risked, state, demand.signals, now_s, demand.at_most_rps
     )
+    expected = generating.beyond_chance(policy, generation, expected)
     backlogs = learning.backlogs_of(policy, state, tail, ready)
     hidden = generating.for_surge(
         policy, state, generation, expected, observation, serving, ready, demand.recommendation
@@ -98,7 +99,8 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         batches = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
     disturbed = replacing.is_disturbed(state, now_s)
     if generation is not None and generation.fleet is not None:
-        surging = hidden is not None  # late answers of a surge say nothing about the rest
+        # late answers of a surge say nothing about the rest, nor where replicas are unused
+        surging = hidden is not None or state.obstacles.obstacle is not None
         disturbed = disturbed or surging
         state = generating.correct(state, generation, serving, results, now_s, surging=surging)
     elif not disturbed:
@@ -127,7 +129,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         known=results.known,
         now_s=now_s,
         pinned=policy.routing is Routing.STICKY and connections < PINNED_CONNECTIONS,
-        no_effect=state.obstacles.obstacle is not None,
+        no_effect=generation is None and state.obstacles.obstacle is not None,
         contradicted=bool(state.contradictions.found),
     )
     replicas, applied = _limit(limit_input)

@@ -14,6 +14,7 @@ from headroom.scaling.demand.hidden_demand import (
     replicas_for_in_flight,
 )
 from headroom.scaling.demand.throughput import FULL, Throughput, measure_throughput
+from headroom.scaling.demand.unused_replicas import unused
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet import GeneratingCost
 from headroom.scaling.promise.error_budget import Outcomes, one_alone_is_late
@@ -118,7 +119,23 @@ def _with_obstacles(
     obstacles = state.obstacles.observe(
         now_s, load, arrived, arrived_s=arrived_s, settled_s=settled_s, over_target=over
     )
+    if isinstance(cost, GeneratingCost) and over and settled_s >= UNUSED_S:
+        taken = _taken(state, ready)
+        obstacles = obstacles.with_unused(now_s, unused(taken), len(taken))
     return state if obstacles is state.obstacles else replace(state, obstacles=obstacles)
+
+
+UNUSED_S = 60.0
+"""For so long a replica must have got hardly anything to count as unused."""
+
+
+def _taken(state: State, ready: Sequence[str]) -> Vector:
+    """Return what arrived at each replica or is in flight there: one with a queue is in use."""
+    last = state.windows.last
+    known = [uid for uid in ready if uid in last]
+    inside = [float(last[uid].waiting + last[uid].running) for uid in known]
+    taken: Vector = state.windows.arrivals_by_replica(known, UNUSED_S) + np.array(inside)
+    return taken
 
 
 _NONE: Vector = np.zeros(0)

@@ -65,11 +65,12 @@ class Generating:
     """With the attainment of all promises."""
     judged: Signals
     """With a latency that is the target times the worst share of a promise."""
+    outcomes: Outcomes
+    """By the promises on tokens, also while the cost is not known; without the misses that no
+    number of replicas prevents."""
     fleet: GeneratingFleet | None = None
     """None while the cost of an iteration is not known."""
     measured: Mapping[Binding, Measured] = field(default_factory=dict)
-    outcomes: Outcomes | None = None
-    """Without the misses that no number of replicas prevents."""
     classes: ClassState = field(default_factory=ClassState)
 
     @property
@@ -82,7 +83,7 @@ class Generating:
     def hour_requests(self) -> float:
         """Requests of an hour at the present rate: answers are few and expensive."""
         rate = self.signals.arrival_rps
-        return HOUR_S * rate.value if self.fleet is not None and rate.value else 0.0
+        return HOUR_S * rate.value if rate.value else 0.0
 
 
 def observe(
@@ -106,7 +107,7 @@ def observe(
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
     missed = state.windows.missed(watched_s)
     measured = _with_latency(learned.window.measure(targets, missed), targets, signals)
-    own, fleet, outcomes, classes = None, None, None, state.classes
+    own, fleet, classes, kept = None, None, state.classes, targets
     if classes.judgement is not None:
         rejected = rejected_at_gateways(state.windows, watched_s)
         classes = replace(classes, judgement=replace(classes.judgement, rejected=rejected))
@@ -124,16 +125,7 @@ def observe(
         if policy.capacity_factor != 1.0:
             policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, own.capacity.infeasible)
-        late_alone = partial(first_token.late_alone, fleet.capacity.replica.work)
-        if classes.judgement is not None:
-            outcomes = classes.judgement.outcomes(1.0 - policy.latency_percentile, classes.hopeless)
-            share = classes.judgement.mean_of_first_token(late_alone)
-            learned, outcomes = learned.without_late_alone(outcomes, share)
-        else:
-            outcomes = _outcomes(policy, state, learned, kept, now_s)
-            if kept.first_token is not None:
-                share = late_alone(kept.first_token.seconds)
-                learned, outcomes = learned.without_late_alone(outcomes, share)
+    learned, outcomes = _judged(policy, state, learned, kept, fleet, classes, now_s)
     shown, judged = _signals(policy, signals, measured, own, classes)
     return replace(state, generation=learned, classes=classes), Generating(
         policy=policy,
@@ -144,6 +136,47 @@ def observe(
         outcomes=outcomes,
         classes=classes,
     )
+
+
+def beyond_chance(
+    policy: Policy, generating: Generating | None, expected: Expected | None
+) -> Expected | None:
+    """Return what to expect, with bursts of a generating service without what chance explains.
+
+    Its requests are few and last long, so a clump of some seconds is soon spread, while a replica
+    for it would be paid for through a start and a hold.
+    """
+    if generating is None or generating.fleet is None or expected is None or not expected.burst_rps:
+        return expected
+    window_s = min(policy.burst_windows_s, default=policy.tick_s)
+    return replace(expected, burst_rps=surge.surely_rps(expected.burst_rps, window_s))
+
+
+def _judged(
+    policy: Policy,
+    state: State,
+    learned: GenerationState,
+    kept: TokenTargets,
+    fleet: GeneratingFleet | None,
+    classes: ClassState,
+    now_s: float,
+) -> tuple[GenerationState, Outcomes]:
+    """Return what ended since the last tick, without what is late by its own length."""
+    judgement = classes.judgement
+    if judgement is None:
+        outcomes = _outcomes(policy, state, learned, kept, now_s)
+    else:
+        outcomes = judgement.outcomes(1.0 - policy.latency_percentile, classes.hopeless)
+    if fleet is None:
+        return learned, outcomes
+    late_alone = partial(first_token.late_alone, fleet.capacity.replica.work)
+    if judgement is not None:
+        share = judgement.mean_of_first_token(late_alone)
+    elif kept.first_token is not None:
+        share = late_alone(kept.first_token.seconds)
+    else:
+        return learned, outcomes
+    return learned.without_late_alone(outcomes, share)
 
 
 def for_surge(
@@ -168,11 +201,10 @@ def for_surge(
         return None
     start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
     targets, uids = fleet.capacity.replica.targets, frozenset(ready)
-    window_s = min(policy.burst_windows_s, default=policy.tick_s)
     # what only a forecast expects has formed no queue: the other rules have replicas for it in time
     present_rps = min(expected.later.for_ceiling_rps, generating.signals.arrival_rps.value or 0.0)
     found = surge.Surge(
-        arrival_rps=max(present_rps, surge.surely_rps(expected.burst_rps or 0.0, window_s)),
+        arrival_rps=max(present_rps, expected.burst_rps or 0.0),
         in_flight=[one.waiting + one.running for one in observation.samples if one.pod in uids],
         left_s=[
             max(0.0, start_s - (observation.now_s - pod.started_s))

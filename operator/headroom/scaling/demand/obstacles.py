@@ -85,6 +85,21 @@ class Obstacles:
             kept = replace(kept, obstacle=Obstacle.DOWNSTREAM_LIMIT, detail=limited, seen_s=now_s)
         return kept
 
+    def with_unused(self, now_s: float, idle: int, ready: int) -> Obstacles:
+        """Return the record after a tick that found so many replicas unused by routing."""
+        if not idle:
+            return self
+        return replace(
+            self,
+            obstacle=Obstacle.CONNECTIONS_PINNED,
+            detail=_idle(idle, ready),
+            seen_s=now_s,
+        )
+
+
+def _idle(idle: int, ready: int) -> str:
+    return f"{idle} of {ready} ready replicas get hardly any of the requests"
+
 
 def _pinned(load: Throughput, arrived: NDArray[np.float64], arrived_s: float) -> str:
     """Return the evidence that connections stay with some replicas; empty without any.
@@ -101,7 +116,7 @@ def _pinned(load: Throughput, arrived: NDArray[np.float64], arrived_s: float) ->
     idle = int((exponents >= _CERTAIN + math.log(len(arrived))).sum())
     if not idle:
         return ""
-    return f"{idle} of {len(arrived)} ready replicas get hardly any of the requests"
+    return _idle(idle, len(arrived))
 
 
 def _limited(ready: int, now_rps: float, answered: Mapping[int, tuple[float, float]]) -> str:

@@ -79,13 +79,13 @@ def prompt_batch(occupancy: Occupancy, iteration_tokens: int | None) -> CostMode
     most = max(1.0, (iteration_tokens or DEFAULT_ITERATION_TOKENS) - occupancy.mean)
     prompt = max(1.0, work.prompt_tokens)
     iterations = max(1, math.ceil(prompt / most))
-    fixed_s = iterations * decode_step_s(occupancy)
+    fixed_s = iterations * (work.iteration_fixed_s(math.inf) + work.slope_s * occupancy.mean)
     prompt_s = max(work.prompt_s, _LEAST_S)
     return CostModel(
         fixed_s=fixed_s,
         per_item_s=prompt_s,
         max_batch=max(1, min(LARGEST_BATCH, int(most // prompt))),
-        cv=work.prompt_cv * prompt_s / (fixed_s + prompt_s),
+        cv=work.prompt_s_cv * prompt_s / (fixed_s + prompt_s),
     )
 
 

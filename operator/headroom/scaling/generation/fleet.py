@@ -178,7 +178,10 @@ _NAMES = {
 
 
 def _concurrency(capacity: Capacity) -> float:
-    """Return how many sequences may run at once within the time per token, memory and seats."""
+    """Return how many sequences may run at once within the time per token, memory and seats.
+
+    The time per token allows those at its percentile at the highest rate within it.
+    """
     replica = capacity.replica
     work, limits, targets = replica.work, replica.limits, replica.targets
     most = [float(LARGEST_DEPTH)]
@@ -186,14 +189,8 @@ def _concurrency(capacity: Capacity) -> float:
         most.append(float(limits.sequences))
     if limits.kv_tokens is not None:
         most.append(replica.memory_share * limits.kv_tokens / work.context_tokens)
-    hopeless = Binding.TIME_PER_OUTPUT_TOKEN in capacity.infeasible
-    if targets.output_token is not None and not hopeless:
-        # of an iteration beyond its fixed part, prompts take their share w_p / w
-        decoding = max(_LEAST_SHARE, 1.0 - work.prompt_s / work.request_s)
-        step_s = targets.output_token.seconds * work.accepted / replica.factors.output_token
-        free_s = decoding * (step_s - work.iteration_fixed_s(math.inf))
-        most.append(free_s / max(work.slope_s, _LEAST_S))
+    bound_rps = capacity.by_bound(1).get(Binding.TIME_PER_OUTPUT_TOKEN)
+    occupancy = occupancy_of(work, bound_rps) if bound_rps is not None else None
+    if occupancy is not None and targets.output_token is not None:
+        most.append(occupancy.sequences(targets.output_token.percentile))
     return max(1.0, min(most))
-
-
-_LEAST_SHARE = 0.1

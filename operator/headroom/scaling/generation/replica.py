@@ -8,6 +8,7 @@ from functools import cached_property
 
 from headroom.scaling.generation.first_token import first_token_s
 from headroom.scaling.generation.occupancy import Occupancy, occupancy_of
+from headroom.scaling.generation.output_token import output_token_s
 from headroom.scaling.generation.rates import SATURATED_SHARE, Rates
 from headroom.scaling.generation.seats import seat_wait_s
 from headroom.scaling.generation.work import Work
@@ -23,9 +24,6 @@ MEMORY_PERCENTILE = 0.99
 """Not that of the promises: a full memory is not one late request, but the begin of a queue that
 may last for a start. Worked: at p95 two replicas of 130 000 tokens with prompts of 4300 +- 6600
 fell behind within 20 minutes at a steady load, and stayed so for the 300 s of a start."""
-OUTPUT_TAIL = 1.2
-"""Measured over modelled tail of the time per token, before any was measured: prompts arrive when
-sequences are many, so tau(n95) is 5 to 25 % low."""
 WAITING_PERCENTILE = 0.95
 """Of the wait for a seat where no promise says another."""
 LONGEST_WAIT_S = 1.0
@@ -38,7 +36,7 @@ class TailFactors:
     """Measured over modelled percentiles, learned."""
 
     first_token: float = 1.0
-    output_token: float = OUTPUT_TAIL
+    output_token: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +142,8 @@ class GeneratingReplica:
                 occupancy, percentile, self.limits.iteration_tokens, replicas, self.routing
             )
         if binding is not Binding.TIME_TO_FIRST_TOKEN:
-            sequences = occupancy.sequences(percentile, self.pooled(replicas))
-            step_s = occupancy.iteration_s(max(sequences, occupancy.mean, 1.0))
+            pooled = self.pooled(replicas)
+            step_s = output_token_s(occupancy, percentile, self.output_cv, pooled)
             token_s = self.factors.output_token * step_s / self.work.accepted
         if binding is Binding.LATENCY:
             tokens = self.work.steps * self.work.accepted
