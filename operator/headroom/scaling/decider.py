@@ -15,7 +15,7 @@ passed.
 
 from __future__ import annotations
 
-from headroom.scaling import evidence, generating, learning, replacing
+from headroom.scaling import evidence, generating, learning, rebalancing, replacing
 from headroom.scaling.cost.cost_learning import claim_of
 from headroom.scaling.explanation import explain
 from headroom.scaling.frozen import replace
@@ -91,7 +91,9 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         margin=NO_MARGIN if state.obstacles.obstacle else state.margin,
         understated=state.contradictions.understated,
     )
-    results = replacing.with_surge(policy, state, rules, left_out)
+    results = rebalancing.with_surge(
+        policy, state, replacing.with_surge(policy, state, rules, left_out)
+    )
     if routing is not policy.routing:
         batches = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
     disturbed = replacing.is_disturbed(state, now_s)
@@ -144,6 +146,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     )
     decision = generating.described(policy, state, generation, decision)
     decision, state = replacing.step(policy, state, observation, rules, tail, decision)
+    decision, state = rebalancing.step(policy, state, observation, tail, target_s, decision)
     changed = not state.changes or state.changes[-1][1] != observation.current
     own = replicas if decision.alone == replicas else observation.current
     changes = (*state.changes, (now_s, observation.current)) if changed else state.changes

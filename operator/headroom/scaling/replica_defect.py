@@ -13,6 +13,8 @@ class Defect(StrEnum):
     """It takes far longer for the same batches."""
     FAILING = "Failing"
     """It takes requests and answers none, or only with errors, while the others answer theirs."""
+    OVERLOADED = "Overloaded"
+    """Nothing: connections stay with it, and other replicas have hardly any."""
 
 
 class ReplacementStep(StrEnum):
