@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from headroom.scaling.demand.connections import EVERY_S
 from headroom.scaling.forecast import bursts
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
@@ -24,8 +26,11 @@ from headroom.scaling.values import (
     Routing,
     Signals,
 )
+from headroom.scaling.windows.contradictions import Contradictions
+from headroom.scaling.windows.counter_series import Vector
 from headroom.scaling.windows.leaps import crowded, overlong
 from headroom.scaling.windows.signals import backlogs, shared_queue
+from headroom.scaling.windows.sliding_windows import Windows
 
 
 def restart_hold_on_manual_scale_up(state: State, observation: Observation) -> State:
@@ -73,18 +78,8 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     connections = state.connections
     settled = not moved and observation.now_s - state.ready_since_s >= 2 * EVERY_S
     if policy.routing is Routing.STICKY and settled and connections.due(observation.now_s):
-        sampled = windows.sampled_throughout(EVERY_S, observation.now_s, policy.stale_after_s)
-        connections = connections.observe(
-            observation.now_s,
-            windows.arrivals_by_replica(
-                [
-                    uid
-                    for uid in _ready(observation)
-                    if uid in sampled and not contradictions.has_no_known_share(uid)
-                ],
-                EVERY_S,
-            ),
-        )
+        arrived = _shares(policy, state, windows, contradictions, observation)
+        connections = connections.observe(observation.now_s, arrived)
     state = replace(
         state,
         windows=windows,
@@ -101,8 +96,37 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     return state, counts
 
 
-def _ready(observation: Observation) -> list[str]:
-    return [pod.uid for pod in observation.pods if pod.state is PodState.READY]
+def _shares(
+    policy: Policy,
+    state: State,
+    windows: Windows,
+    contradictions: Contradictions,
+    observation: Observation,
+) -> Vector:
+    """Return the requests of each replica that connections could choose, [replicas].
+
+    A replica that became ready after the last one ended has got none of the connections that are
+    kept: idle, it says nothing about how many there are.
+    """
+    sampled = windows.sampled_throughout(EVERY_S, observation.now_s, policy.stale_after_s)
+    known = [
+        pod
+        for pod in observation.pods
+        if pod.state is PodState.READY
+        and pod.uid in sampled
+        and not contradictions.has_no_known_share(pod.uid)
+    ]
+    arrived = windows.arrivals_by_replica([pod.uid for pod in known], EVERY_S)
+    if not policy.rebalances or not len(arrived):
+        return arrived
+    since_s = state.rebalancer.since_s
+    chosen = np.array([(pod.ready_s or pod.created_s) <= since_s for pod in known])
+    counted: Vector = arrived[chosen | (arrived >= _IDLE_SHARE * arrived.mean())]
+    return counted
+
+
+_IDLE_SHARE = 0.2
+"""Of an even share: a replica with fewer requests is idle."""
 
 
 def standing_queue(policy: Policy, state: State, now_s: float) -> int | None:

@@ -13,7 +13,6 @@ from headroom.scaling.replacement.rebalancer import LONGEST_S, SETTLED_S, Load, 
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
-from headroom.scaling.tuning import Component
 from headroom.scaling.values import (
     CostModel,
     Decision,
@@ -21,18 +20,7 @@ from headroom.scaling.values import (
     Observation,
     PodState,
     Policy,
-    Routing,
 )
-
-
-def may_rebalance(policy: Policy) -> bool:
-    """Whether connections stay with their replicas, and may be moved."""
-    return (
-        policy.routing is Routing.STICKY
-        and not policy.rebalancing_objection
-        and policy.token_targets is None
-        and policy.tuning.has(Component.REBALANCING)
-    )
 
 
 def step(
@@ -44,7 +32,7 @@ def step(
     decision: Decision,
 ) -> tuple[Decision, State]:
     """Begin or continue evictions; return the decision with what is shown of them."""
-    if not may_rebalance(policy):
+    if not policy.rebalances:
         return decision, state
     now_s = observation.now_s
     ready = tuple(pod.uid for pod in observation.pods if pod.state is PodState.READY)

@@ -19,7 +19,7 @@ from headroom.scaling.token_values import (
     IterationCost,
     TokenTargets,
 )
-from headroom.scaling.tuning import Tuning
+from headroom.scaling.tuning import Component, Tuning
 
 
 class PodState(StrEnum):
@@ -185,6 +185,16 @@ class Policy:
     """What an iteration costs as far as it is known beforehand; what is measured outweighs it."""
     tuning: Tuning = field(default_factory=Tuning)
     """Constants of the decision; users do not set them."""
+
+    @property
+    def rebalances(self) -> bool:
+        """Whether connections stay with their replicas, and are spread by evictions."""
+        return (
+            self.routing is Routing.STICKY
+            and not self.rebalancing_objection
+            and self.token_targets is None
+            and self.tuning.has(Component.REBALANCING)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,14 @@ from functools import lru_cache
 CONNECTIONS = 64
 UNLUCKY = 0.1
 """Share of the bindings in which some replica has more connections than assumed."""
+import os
+TYPICAL = float(os.environ.get('TYP','0.5'))
 
 
 @lru_cache(maxsize=4096)
-def max_connections(replicas: int, connections: int = CONNECTIONS) -> int:
+def max_connections(
+    replicas: int, connections: int = CONNECTIONS, unlucky: float = UNLUCKY
+) -> int:
     """Return how many connections the most loaded replica has, at most, in nine of ten bindings.
 
     The smallest k with N P(Binomial(C, 1/N) > k) <= UNLUCKY. Worked: 64 over 4: 23, where 16 would
@@ -29,11 +33,13 @@ def max_connections(replicas: int, connections: int = CONNECTIONS) -> int:
         more += (
             math.comb(connections, count) * chance**count * (1 - chance) ** (connections - count)
         )
-        if replicas * more > UNLUCKY:
+        if replicas * more > unlucky:
             return count
     return 1
 
 
-def imbalance(replicas: int, connections: int = CONNECTIONS) -> float:
+def imbalance(
+    replicas: int, connections: int = CONNECTIONS, unlucky: float = UNLUCKY
+) -> float:
     """Return the most loaded replica's share of the requests over an even share; at least 1."""
-    return max_connections(replicas, connections) * replicas / connections
+    return max_connections(replicas, connections, unlucky) * replicas / connections

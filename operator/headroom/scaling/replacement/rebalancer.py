@@ -94,7 +94,7 @@ class Rebalancer:
             return self
         victims = tuple(uid for uid in self.victims if uid in ready)
         begun_s = self.begun_s if victims == self.victims else now_s
-        since_s = now_s if self.ready - ready else self.since_s
+        since_s = now_s if not self.ready or self.ready - ready else self.since_s
         return replace(self, ready=ready, since_s=since_s, victims=victims, begun_s=begun_s)
 
     def settled_s(self, now_s: float) -> float:
