@@ -9,7 +9,8 @@ import numpy as np
 
 from headroom.scaling.demand.hidden_demand import concurrency_within
 from headroom.scaling.frozen import replace
-from headroom.scaling.replacement.rebalancer import LONGEST_S, SETTLED_S, Load, Situation
+from headroom.scaling.replacement.rebalancer import LONGEST_S, SETTLED_S, Situation
+from headroom.scaling.replacement.spread import Load
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
@@ -18,9 +19,26 @@ from headroom.scaling.values import (
     Decision,
     Freshness,
     Observation,
+    Pod,
     PodState,
     Policy,
+    Signals,
 )
+
+ENOUGH = 0.95
+"""Of what carries the arrivals: a number that is exceeded by less is not rounded up."""
+HIDDEN = 1.1
+"""Arrivals up to so many times the answers do not exceed what the replicas serve."""
+
+
+def with_surge(policy: Policy, state: State, results: RuleResults) -> RuleResults:
+    """Return the results with the replicas that must be ready before an eviction helps."""
+    wanted = min(state.rebalancer.wanted, policy.max_replicas)
+    desired = results.desired
+    if wanted <= desired.replicas:
+        return results
+    by_ceiling = max(desired.by_ceiling, wanted)
+    return replace(results, desired=replace(desired, replicas=wanted, by_ceiling=by_ceiling))
 
 
 def step(
@@ -35,48 +53,45 @@ def step(
     if not policy.rebalances:
         return decision, state
     now_s = observation.now_s
-    ready = tuple(pod.uid for pod in observation.pods if pod.state is PodState.READY)
-    rebalancer = state.rebalancer.watching(frozenset(ready), now_s)
-    demand = _demand(policy, state, tail, target_s, decision, ready)
+    ready = [pod for pod in observation.pods if pod.state is PodState.READY]
+    rebalancer = state.rebalancer.watching(frozenset(pod.uid for pod in ready), now_s)
+    demand = _demand(policy, state, tail, target_s, decision.signals, ready)
     if demand is not None:
-        counts = decision.counts
-        usable = (
-            decision.signals.freshness is Freshness.FRESH
-            and not observation.rolling
-            and not observation.unlisted_ready
-            and observation.allocation is None
-            and not counts.unschedulable + counts.broken
-            and decision.replacement is None
-        )
         situation = Situation(
             now_s=now_s,
-            ready=frozenset(ready),
             current=observation.current,
-            usable=usable,
+            usable=_usable(observation, decision),
+            may_surge=len(ready) < policy.max_replicas,
             allowed=1.0 - policy.latency_percentile,
             connections=state.connections.number,
             carried=demand.carried,
             enough=demand.enough,
-            may_surge=len(ready) < policy.max_replicas,
         )
-        settled_s, load = rebalancer.settled_s(now_s), None
-        if usable and settled_s >= SETTLED_S and _over_target(policy, decision):
-            load = _load(policy, state, observation, min(settled_s, LONGEST_S), demand.hidden)
+        settled_s, load = now_s - rebalancer.since_s, None
+        latency_s = decision.signals.latency_s.value or 0.0
+        if settled_s >= SETTLED_S and latency_s > policy.latency_target_s:
+            load = _load(policy, state, ready, now_s, min(settled_s, LONGEST_S), demand.hidden)
         rebalancer = rebalancer.step(situation, load)
-    shown = rebalancer.shown
     if rebalancer is not state.rebalancer:
         state = replace(state, rebalancer=rebalancer)
+    shown = rebalancer.shown
     if shown is None:
         return decision, state
     note = f"one replica {shown.detail}: {shown.action}"
+    notes, message = (*decision.notes, note), f"{decision.message}; {note}"
+    return replace(decision, replacement=shown, notes=notes, message=message), state
+
+
+def _usable(observation: Observation, decision: Decision) -> bool:
+    """Whether all replicas are measured, and nothing else moves or lacks them."""
     return (
-        replace(
-            decision,
-            replacement=shown,
-            notes=(*decision.notes, note),
-            message=f"{decision.message}; {note}",
-        ),
-        state,
+        decision.signals.freshness is Freshness.FRESH
+        and decision.replacement is None
+        and not decision.left_out
+        and not observation.rolling
+        and not observation.unlisted_ready
+        and observation.allocation is None
+        and not decision.counts.unschedulable + decision.counts.broken
     )
 
 
@@ -97,75 +112,52 @@ def _demand(
     state: State,
     tail: ServingModel | None,
     target_s: float,
-    decision: Decision,
-    ready: tuple[str, ...],
+    signals: Signals,
+    ready: list[Pod],
 ) -> _Demand | None:
     """Return the demand; None while it is unknown or zero.
 
     Arrivals that equal the answers may be held back by clients that wait. As many replicas as
-    answer in time what is in flight suffice in any case (`hidden_demand.py`).
+    answer in time what is in flight suffice in any case (`demand/hidden_demand.py`).
     """
-    rate_rps = decision.signals.arrival_rps.value
+    rate_rps = signals.arrival_rps.value
     if not rate_rps or tail is None or not isinstance(tail.cost, CostModel):
         return None
     rate_rps *= state.contradictions.understated
     replicas = rate_rps / (policy.utilization_ceiling * tail.cost.full_batch_rps)
     carried = tail.capacity_rps(target_s, 1) / rate_rps
     total = state.windows.total(2 * min(policy.burst_windows_s, default=policy.tick_s))
-    hidden = total.arrivals <= HIDDEN * (total.ended - total.missed) + math.sqrt(total.arrivals)
+    answered = total.ended - total.missed
+    hidden = total.arrivals <= HIDDEN * answered + math.sqrt(total.arrivals)
     if hidden:
-        last = state.windows.last
-        in_flight = sum(last[uid].waiting + last[uid].running for uid in ready if uid in last)
+        in_flight = sum(_in_flight(state, ready))
         within = concurrency_within(tail.cost, policy.latency_target_s)
         replicas = max(replicas, in_flight / within)
-        carried = within / max(1, in_flight)
-    return _Demand(hidden=hidden, carried=carried, enough=math.ceil(_NEARLY * replicas))
+        carried = within / max(1.0, in_flight)
+    return _Demand(hidden=hidden, carried=carried, enough=math.ceil(ENOUGH * replicas))
 
 
-_NEARLY = 0.95
-HIDDEN = 1.1
-"""Arrivals up to so many times the answers do not exceed what the replicas serve."""
-
-
-def with_surge(policy: Policy, state: State, results: RuleResults) -> RuleResults:
-    """Return the results with the replicas that an eviction needs to be of use."""
-    wanted = min(state.rebalancer.wanted, policy.max_replicas)
-    desired = results.desired
-    if wanted <= desired.replicas:
-        return results
-    by_ceiling = max(desired.by_ceiling, wanted)
-    return replace(
-        results, desired=replace(desired, replicas=wanted, by_ceiling=by_ceiling)
-    )
-
-
-def _over_target(policy: Policy, decision: Decision) -> bool:
-    latency_s = decision.signals.latency_s.value
-    return latency_s is not None and latency_s > policy.latency_target_s
+def _in_flight(state: State, ready: list[Pod]) -> list[float]:
+    """Return the requests in flight at each replica."""
+    last = [state.windows.last.get(pod.uid) for pod in ready]
+    return [0.0 if one is None else float(one.waiting + one.running) for one in last]
 
 
 def _load(
-    policy: Policy, state: State, observation: Observation, window_s: float, hidden: bool
+    policy: Policy, state: State, ready: list[Pod], now_s: float, window_s: float, hidden: bool
 ) -> Load | None:
-    windows, columns = state.windows, state.windows.series.columns
-    known = [
-        pod for pod in observation.pods if pod.state is PodState.READY and pod.uid in columns
-    ]
-    if not known or not windows.bounds_s:
+    """Return what the ready replicas did; None if one of them is not measured."""
+    windows, replicas = state.windows, tuple(pod.uid for pod in ready)
+    if not windows.bounds_s or any(uid not in windows.series.columns for uid in replicas):
         return None
-    replicas = tuple(pod.uid for pod in known)
     ended, late = windows.outcomes_by_replica(replicas, window_s, policy.latency_target_s)
-    ready_s = np.array([pod.created_s if pod.ready_s is None else pod.ready_s for pod in known])
     arrived = windows.arrivals_by_replica(replicas, window_s)
-    weights = arrived
-    if hidden:
-        last = windows.last
-        weights = np.array([float(last[uid].waiting + last[uid].running) for uid in replicas])
+    ready_s = np.array([pod.created_s if pod.ready_s is None else pod.ready_s for pod in ready])
     return Load(
         replicas=replicas,
-        settled=observation.now_s - ready_s >= SETTLED_S,
+        settled=now_s - ready_s >= SETTLED_S,
         arrived=arrived,
         ended=ended,
         late=late,
-        weights=weights,
+        weights=np.array(_in_flight(state, ready)) if hidden else arrived,
     )

@@ -13,17 +13,16 @@ from functools import lru_cache
 CONNECTIONS = 64
 UNLUCKY = 0.1
 """Share of the bindings in which some replica has more connections than assumed."""
-import os
-TYPICAL = float(os.environ.get('TYP','0.5'))
+REPAIRED = 1.0
+"""The same, where overloaded replicas are evicted: one replica may have more, because its
+connections are spread again (`replacement/rebalancer.py`)."""
 
 
 @lru_cache(maxsize=4096)
-def max_connections(
-    replicas: int, connections: int = CONNECTIONS, unlucky: float = UNLUCKY
-) -> int:
+def max_connections(replicas: int, connections: int = CONNECTIONS, unlucky: float = UNLUCKY) -> int:
     """Return how many connections the most loaded replica has, at most, in nine of ten bindings.
 
-    The smallest k with N P(Binomial(C, 1/N) > k) <= UNLUCKY. Worked: 64 over 4: 23, where 16 would
+    The smallest k with N P(Binomial(C, 1/N) > k) <= `unlucky`. Worked: 64 over 4: 23, where 16 would
     be even; over 12: 11, where 5.3 would be; over 40: 6.
     """
     if replicas == 1:
@@ -38,8 +37,6 @@ def max_connections(
     return 1
 
 
-def imbalance(
-    replicas: int, connections: int = CONNECTIONS, unlucky: float = UNLUCKY
-) -> float:
+def imbalance(replicas: int, connections: int = CONNECTIONS, unlucky: float = UNLUCKY) -> float:
     """Return the most loaded replica's share of the requests over an even share; at least 1."""
     return max_connections(replicas, connections, unlucky) * replicas / connections
