@@ -27,7 +27,15 @@ from headroom.scaling.rule_results import evaluate_rules
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component
-from headroom.scaling.values import Decision, LimitApplied, Observation, PodState, Policy, Routing
+from headroom.scaling.values import (
+    Decision,
+    LimitApplied,
+    Observation,
+    Obstacle,
+    PodState,
+    Policy,
+    Routing,
+)
 from headroom.scaling.windows.signals import read_signals
 
 
@@ -129,7 +137,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         pinned=policy.routing is Routing.STICKY
         and not policy.rebalances
         and connections < PINNED_CONNECTIONS,
-        no_effect=state.obstacles.obstacle is not None,
+        no_effect=_ends_growth(policy, state.obstacles.obstacle),
         contradicted=bool(state.contradictions.found),
     )
     replicas, applied = _limit(limit_input)
@@ -160,6 +168,12 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         decided=replicas,
         last_s=now_s,
     )
+
+
+def _ends_growth(policy: Policy, obstacle: Obstacle | None) -> bool:
+    """Whether more replicas would not help: connections that are spread let them help."""
+    pinned = obstacle is Obstacle.CONNECTIONS_PINNED
+    return obstacle is not None and not (pinned and policy.rebalances)
 
 
 _CHANGES_KEPT = 64

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headroom.scaling.demand.connections import EVERY_S
+from headroom.scaling.demand.connections import EVERY_S, Connections
 from headroom.scaling.forecast import bursts
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
 from headroom.scaling.frozen import replace
@@ -27,7 +27,6 @@ from headroom.scaling.values import (
     Signals,
 )
 from headroom.scaling.windows.contradictions import Contradictions
-from headroom.scaling.windows.counter_series import Vector
 from headroom.scaling.windows.leaps import crowded, overlong
 from headroom.scaling.windows.signals import backlogs, shared_queue
 from headroom.scaling.windows.sliding_windows import Windows
@@ -77,9 +76,10 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     moved = counts.ready != state.ready
     connections = state.connections
     settled = not moved and observation.now_s - state.ready_since_s >= 2 * EVERY_S
-    if policy.routing is Routing.STICKY and settled and connections.due(observation.now_s):
-        arrived = _shares(policy, state, windows, contradictions, observation)
-        connections = connections.observe(observation.now_s, arrived)
+    if policy.routing is Routing.STICKY:
+        connections = connections.watching(_ready(observation))
+        if settled and connections.due(observation.now_s):
+            connections = _observed(policy, connections, windows, contradictions, observation)
     state = replace(
         state,
         windows=windows,
@@ -96,37 +96,29 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     return state, counts
 
 
-def _shares(
+def _ready(observation: Observation) -> list[str]:
+    return [pod.uid for pod in observation.pods if pod.state is PodState.READY]
+
+
+def _observed(
     policy: Policy,
-    state: State,
+    connections: Connections,
     windows: Windows,
     contradictions: Contradictions,
     observation: Observation,
-) -> Vector:
-    """Return the requests of each replica that connections could choose, [replicas].
-
-    A replica that became ready after the last one ended has got none of the connections that are
-    kept: idle, it says nothing about how many there are.
-    """
+) -> Connections:
+    """Return the connections after a window of the replicas whose share is known."""
     sampled = windows.sampled_throughout(EVERY_S, observation.now_s, policy.stale_after_s)
     known = [
-        pod
-        for pod in observation.pods
-        if pod.state is PodState.READY
-        and pod.uid in sampled
-        and not contradictions.has_no_known_share(pod.uid)
+        uid
+        for uid in _ready(observation)
+        if uid in sampled and not contradictions.has_no_known_share(uid)
     ]
-    arrived = windows.arrivals_by_replica([pod.uid for pod in known], EVERY_S)
-    if not policy.rebalances or not len(arrived):
-        return arrived
-    since_s = state.rebalancer.since_s
-    chosen = np.array([(pod.ready_s or pod.created_s) <= since_s for pod in known])
-    counted: Vector = arrived[chosen | (arrived >= _IDLE_SHARE * arrived.mean())]
-    return counted
-
-
-_IDLE_SHARE = 0.2
-"""Of an even share: a replica with fewer requests is idle."""
+    shares = None
+    if policy.rebalances:  # else new replicas stay idle, and must look like an uneven load
+        shares = np.array([connections.expected.get(uid, 0.0) for uid in known])
+    arrived = windows.arrivals_by_replica(known, EVERY_S)
+    return connections.observe(observation.now_s, arrived, shares)
 
 
 def standing_queue(policy: Policy, state: State, now_s: float) -> int | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from headroom.scaling.demand.hidden_demand import concurrency_within
 from headroom.scaling.frozen import replace
+from headroom.scaling.recommenders import MOST_REPLICAS
 from headroom.scaling.replacement.rebalancer import LONGEST_S, SETTLED_S, Situation
 from headroom.scaling.replacement.spread import Load
 from headroom.scaling.rule_results import RuleResults
@@ -104,7 +105,7 @@ class _Demand:
     carried: float
     """Share of it that one replica answers in time."""
     enough: int
-    """Replicas that carry it below the ceiling."""
+    """Replicas that carry it below the ceiling and within the target if it is even."""
 
 
 def _demand(
@@ -132,9 +133,10 @@ def _demand(
     if hidden:
         in_flight = sum(_in_flight(state, ready))
         within = concurrency_within(tail.cost, policy.latency_target_s)
-        replicas = max(replicas, in_flight / within)
         carried = within / max(1.0, in_flight)
-    return _Demand(hidden=hidden, carried=carried, enough=math.ceil(ENOUGH * replicas))
+    replicas = max(replicas, 1.0 / carried) if carried > 0.0 else math.inf
+    enough = math.ceil(ENOUGH * replicas) if replicas < MOST_REPLICAS else MOST_REPLICAS
+    return _Demand(hidden=hidden, carried=carried, enough=enough)
 
 
 def _in_flight(state: State, ready: list[Pod]) -> list[float]:

@@ -20,10 +20,10 @@ connections are spread again (`replacement/rebalancer.py`)."""
 
 @lru_cache(maxsize=4096)
 def max_connections(replicas: int, connections: int = CONNECTIONS, unlucky: float = UNLUCKY) -> int:
-    """Return how many connections the most loaded replica has, at most, in nine of ten bindings.
+    """Return how many connections the most loaded replica has, unless a binding is `unlucky`.
 
-    The smallest k with N P(Binomial(C, 1/N) > k) <= `unlucky`. Worked: 64 over 4: 23, where 16 would
-    be even; over 12: 11, where 5.3 would be; over 40: 6.
+    The smallest k with N P(Binomial(C, 1/N) > k) <= `unlucky`. Worked for nine of ten bindings: 64
+    over 4: 23, where 16 would be even; over 12: 11, where 5.3 would be; over 40: 6.
     """
     if replicas == 1:
         return connections

@@ -14,7 +14,7 @@ CERTAIN = 14.0
 """Chance leaves a replica with as many or few requests once in so many e-folds."""
 LATE_DEVIATIONS = 3.0
 LEAST_GAIN, GAIN_SHARE = 0.1, 0.25
-"""An eviction must free this share of all requests, and this part of the late load."""
+"""Each eviction must free this share of all requests, all of them this part of the late load."""
 LESS = 0.95
 """Of the share of a replica whose requests are late: it is not carried."""
 MOST_MORE, MORE_SHARE = 2, 0.25
@@ -70,18 +70,19 @@ class Spread:
         return cls(order=order, shares=shares, connections=connections, carried=carried)
 
     def evictions(self, most: int, more: int = 0) -> int:
-        """Return the best number of evictions if `more` replicas are idle; 0 if none is worth it."""
+        """Return the best number of evictions, with `more` idle replicas; 0 if none is worth it."""
         most = min(most, len(self.shares) - 1)
         if most < 1:
             return 0
         shares = np.append(self.shares, np.zeros(more)) if more else self.shares
-        expected = [
-            late_load_after(shares, count, self.connections, self.carried)
+        before = late_load(shares, self.carried)
+        gains = [
+            before - late_load_after(shares, count, self.connections, self.carried)
             for count in range(1, most + 1)
         ]
-        best, before = int(np.argmin(expected)), late_load(shares, self.carried)
-        gain = before - expected[best]
-        return best + 1 if gain >= max(LEAST_GAIN, GAIN_SHARE * before) else 0
+        best = int(np.argmax([gain - LEAST_GAIN * count for count, gain in enumerate(gains, 1)]))
+        enough = gains[best] >= max(LEAST_GAIN * (best + 1), GAIN_SHARE * before)
+        return best + 1 if enough else 0
 
     def more(self, most: int, enough: int) -> int:
         """Return how many idle replicas make evictions worth it; 0 if too many would be needed.
