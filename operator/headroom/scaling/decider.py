@@ -134,9 +134,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         desired=results.desired,
         known=results.known,
         now_s=now_s,
-        pinned=policy.routing is Routing.STICKY
-        and not policy.rebalances
-        and connections < PINNED_CONNECTIONS,
+        pinned=policy.routing is Routing.STICKY and connections < PINNED_CONNECTIONS,
         no_effect=_ends_growth(policy, state.obstacles.obstacle),
         contradicted=bool(state.contradictions.found),
     )
