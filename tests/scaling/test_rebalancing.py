@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headroom.scaling.demand.connections import MOST, Connections
 from headroom.scaling.replacement.budget import LONG_S, REBALANCING, SHORT_S, Budget
 from headroom.scaling.replacement.late_load import late_load, late_load_after
 from headroom.scaling.replacement.rebalancer import (
@@ -208,3 +209,44 @@ def test_evidence_of_late_requests_overrides_the_model_of_what_is_carried() -> N
 )
 def test_chance_explains_small_differences(counts: tuple[float, ...], *, expected: bool) -> None:
     assert is_uneven(np.array(counts)) is expected
+
+
+def learned(
+    arrived: list[list[float]], ready: list[list[str]], *, kept: bool = True
+) -> Connections:
+    """Return what windows of 30 s teach, each with the replicas that are ready in it."""
+    found = Connections()
+    for number, (counts, names) in enumerate(zip(arrived, ready, strict=True)):
+        found = found.watching(names)
+        shares = np.array([found.expected[name] for name in names]) if kept else None
+        found = found.observe(30.0 * number, np.array(counts), shares)
+    return found
+
+
+TWO, FIVE = ["a", "b"], ["a", "b", "c", "d", "e"]
+
+
+def test_idle_new_replicas_do_not_look_like_few_connections() -> None:
+    counts = [[1000.0, 1060.0]] + [[1000.0, 1060.0, 0.0, 0.0, 0.0]] * 9
+    assert learned(counts, [TWO] + [FIVE] * 9).number > 100
+    assert learned(counts, [TWO] + [FIVE] * 9, kept=False).number < 10
+
+
+def test_connections_of_a_replica_that_ends_are_expected_at_the_others() -> None:
+    left = Connections().watching(TWO).watching(FIVE).watching(FIVE[1:])
+    assert left.expected == pytest.approx({"b": 0.625, "c": 0.125, "d": 0.125, "e": 0.125})
+    assert sum(left.expected.values()) == pytest.approx(1.0)
+    assert left.watching(FIVE[1:]) is left
+
+
+def test_even_requests_at_new_replicas_are_balanced_one_by_one() -> None:
+    counts = [[1000.0, 1010.0]] + [[400.0, 410.0, 395.0, 402.0, 405.0]] * 9
+    assert learned(counts, [TWO] + [FIVE] * 9).number == MOST
+
+
+def test_replica_that_must_have_all_connections_teaches_nothing() -> None:
+    counts = [[1000.0, 0.0]] * 9
+    found = Connections(expected={"a": 1.0, "b": 0.0})
+    for number, one in enumerate(counts):
+        found = found.observe(30.0 * number, np.array(one), np.array([1.0, 0.0]))
+    assert found.number == MOST
