@@ -105,6 +105,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     if routing is not policy.routing:
         batches = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
     disturbed = replacing.is_disturbed(state, now_s)
+    disturbed = disturbed or rebalancing.is_disturbed(policy, state, now_s)
     if generation is not None and generation.fleet is not None:
         surging = hidden is not None  # late answers of a surge say nothing about the rest
         disturbed = disturbed or surging

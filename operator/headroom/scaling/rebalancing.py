@@ -32,6 +32,11 @@ HIDDEN = 1.1
 """Arrivals up to so many times the answers do not exceed what the replicas serve."""
 
 
+def is_disturbed(policy: Policy, state: State, now_s: float) -> bool:
+    """Whether measured latency contains requests that uneven connections made late."""
+    return now_s - state.rebalancer.uneven_s <= policy.stable_window_s
+
+
 def with_surge(policy: Policy, state: State, results: RuleResults) -> RuleResults:
     """Return the results with the replicas that must be ready before an eviction helps."""
     wanted = min(state.rebalancer.wanted, policy.max_replicas)

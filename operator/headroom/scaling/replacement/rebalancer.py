@@ -66,6 +66,8 @@ class Rebalancer:
     """Replicas that must be ready before an eviction helps; 0: no more than there are."""
     budget: Budget = field(default_factory=lambda: Budget(limits=REBALANCING))
     refused_until_s: float = float("-inf")
+    uneven_s: float = float("-inf")
+    """When uneven connections were last seen to make requests late."""
 
     def watching(self, ready: frozenset[str], now_s: float) -> Rebalancer:
         """Return the record with the replicas that are ready now."""
@@ -86,19 +88,18 @@ class Rebalancer:
         found = Spread.of(load, now.connections, now.carried, now.allowed)
         if found is None:
             return kept
+        kept = replace(kept, uneven_s=now.now_s)
         ready = len(load.replicas)
         most = min(MOST_AT_ONCE, self.budget.left(now.now_s, now.current))
         evicted = found.evictions(min(most, ready - now.enough))
         if not evicted:
             more = found.more(most, now.enough) if now.may_surge else 0
-            return replace(self, wanted=ready + more) if more else kept
+            return replace(kept, wanted=ready + more) if more else kept
         budget = self.budget
         for _ in range(evicted):
             budget = budget.spend(now.now_s)
         victims = tuple(load.replicas[place] for place in found.order[:evicted])
-        return replace(
-            self, victims=victims, detail=found.detail, begun_s=now.now_s, wanted=0, budget=budget
-        )
+        return replace(kept, victims=victims, detail=found.detail, begun_s=now.now_s, budget=budget)
 
     def _continued(self, now: Situation) -> Rebalancer:
         """Return the record while a victim is still ready."""
