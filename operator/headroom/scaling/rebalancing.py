@@ -61,7 +61,10 @@ def step(
     now_s = observation.now_s
     ready = [pod for pod in observation.pods if pod.state is PodState.READY]
     rebalancer = state.rebalancer.watching(frozenset(pod.uid for pod in ready), now_s)
-    demand = _demand(policy, state, tail, target_s, decision.signals, ready)
+    late = (decision.signals.latency_s.value or 0.0) > policy.latency_target_s
+    demand = None
+    if late or rebalancer.victims or rebalancer.wanted:
+        demand = _demand(policy, state, tail, target_s, decision.signals, ready)
     if demand is not None:
         situation = Situation(
             now_s=now_s,
@@ -74,8 +77,7 @@ def step(
             enough=demand.enough,
         )
         settled_s, load = now_s - rebalancer.since_s, None
-        latency_s = decision.signals.latency_s.value or 0.0
-        if settled_s >= SETTLED_S and latency_s > policy.latency_target_s:
+        if late and settled_s >= SETTLED_S:
             load = _load(policy, state, ready, now_s, min(settled_s, LONGEST_S), demand.hidden)
         rebalancer = rebalancer.step(situation, load)
     if rebalancer is not state.rebalancer:
