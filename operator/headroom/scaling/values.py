@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.replica_defect import Replacement
+from headroom.scaling.replica_defect import LeftOut, Replacement
 from headroom.scaling.token_values import (
     GenerationDecision,
     GenerationSample,
@@ -432,15 +432,6 @@ class Demand:
     """Upper bound of hidden demand: requests in flight over the latency target (Little 1961)."""
     detail: str = ""
     """The evidence as text; empty if the count is exact."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A ready replica whose sample the decision does not use, and why."""
-
-    pod: str
-    """The pod's UID."""
-    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
