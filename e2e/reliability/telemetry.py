@@ -28,6 +28,7 @@ from typing import NamedTuple, Self
 from headroom.api import InferenceService
 from headroom.profiles.headroom import HEADROOM
 from headroom.scaling import Decision, Direction, Observation, Pod, PodState, Policy, State, decide
+from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values import PodSample
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples
@@ -294,6 +295,12 @@ def _wrong(trial: Trial, decision: Decision, silent: bool, *, needed: bool) -> s
     """Say what must not be; empty: all is well."""
     if not trial.min_replicas <= decision.replicas <= trial.max_replicas:
         return f"{decision.replicas} replicas are out of bounds"
+    found = decision.replacement
+    if found is not None and found.deletes and found.defect is Defect.OVERLOADED:
+        if needed:
+            return f"{found.pod} is evicted, though all are needed"
+        if silent:
+            return "an eviction to spread connections while a replica is silent"
     if decision.direction is not Direction.DOWN:
         return ""
     if decision.replicas < trial.replicas and needed:

@@ -66,6 +66,7 @@ def test_minimal_body_gets_every_default() -> None:
             "maxReplicas": 20,
             "priority": 0,
             "replaceSlowReplicas": True,
+            "rebalanceConnections": True,
             "scaleUp": {"stabilizationWindow": "0s"},
             "scaleDown": {"stabilizationWindow": "1m30s"},
             "schedules": [],

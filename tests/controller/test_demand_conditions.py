@@ -13,6 +13,7 @@ from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report import events
 from headroom.controller.report.condition_result import ConditionResult, TickResult
 from headroom.controller.report.condition_rules import of_tick
+from headroom.scaling.replica_defect import Defect, Replacement, ReplacementStep
 from headroom.scaling.values import (
     Decision,
     Demand,
@@ -204,3 +205,28 @@ def test_hidden_demand_and_obstacles_are_events() -> None:
         ("ConnectionsPinned", True),
     ]
     assert posted[0].note.startswith("DemandVisible is False: demand is at least 160/s")
+
+
+def test_eviction_that_spreads_connections_is_a_condition_and_an_event() -> None:
+    overloaded = Replacement(
+        pod="uid",
+        defect=Defect.OVERLOADED,
+        step=ReplacementStep.DELETE,
+        factor=None,
+        since_s=0.0,
+        detail="has 61% of the load and 2 of 5 have hardly any",
+        action="it is evicted, so that its connections are spread",
+    )
+    decision = replace(DECISION, replacement=overloaded)
+    effective = found(decision, EFFECTIVE)
+    assert effective.status is ConditionStatus.FALSE
+    assert effective.reason is StatusReason.CONNECTIONS_PINNED
+    assert "has 61% of the load" in effective.message
+    assert found(decision, ConditionType.REPLICAS_HEALTHY).status is ConditionStatus.TRUE
+    event = events.of_replacement("resnet-1", decision)
+    assert event.reason is StatusReason.CONNECTIONS_REBALANCED
+    assert not event.warning
+    assert event.note == (
+        "evicted pod resnet-1, which has 61% of the load and 2 of 5 have hardly any, so that its "
+        "connections are spread"
+    )

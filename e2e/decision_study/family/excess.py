@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 
 from headroom.scaling.forecast.forecast import Expected, Rates
 from headroom.scaling.latency_model import corrected_target_s, tail_of
-from headroom.scaling.limits.limits import PINNED_HOLD_S, hold_s
+from headroom.scaling.limits.limits import REBALANCED_HOLD_S, hold_s
 from headroom.scaling.recommenders import for_latency, for_removal, for_utilization
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
@@ -89,7 +89,7 @@ def _kept(policy: Policy, state: State, decision: Decision) -> tuple[int, ...]:
     now_s, usual_s = decision.time_s, hold_s(policy, state)
     high, pinned = state.needed_high, policy.routing is Routing.STICKY
     usual = high.since(now_s - usual_s) or 0
-    connections = high.since(now_s - max(usual_s, PINNED_HOLD_S)) if pinned else usual
+    connections = high.since(now_s - max(usual_s, REBALANCED_HOLD_S)) if pinned else usual
     flapped = [
         min(level, state.arrivals_high.since(now_s - longer_s) or 0)
         for longer_s, level in state.flaps.holds(now_s, usual_s)

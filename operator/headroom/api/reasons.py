@@ -247,6 +247,9 @@ class StatusReason(StrEnum):
     """Event: replicas were removed."""
     REPLICA_REPLACED = "ReplicaReplaced"
     """Event: the pod of a slow or failing replica was evicted; its workload creates another."""
+    CONNECTIONS_REBALANCED = "ConnectionsRebalanced"
+    """Event: the pod of an overloaded replica was evicted, so that its clients connect to other
+    ready replicas."""
     PREEMPTING_LOWER_PRIORITY = "PreemptingLowerPriority"
     """Event: services with a lower scaling.priority must yield accelerators to this one."""
 

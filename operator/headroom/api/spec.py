@@ -200,6 +200,11 @@ class Scaling(Value):
     """Whether a ready replica that takes at least twice as long as the others, or answers nothing
     while they answer, is evicted and so replaced: one at a time, at most a tenth of the replicas
     (at least one) within 10 minutes. PodDisruptionBudgets are respected. Requires mode Auto."""
+    rebalance_connections: bool = True
+    """Whether the most loaded replicas are evicted where kept connections stay with them and their
+    requests are late, so that the clients connect to other ready replicas: only if these would
+    carry all arrivals, at most half of the replicas (at least four) within 10 minutes.
+    PodDisruptionBudgets are respected. Requires mode Auto and routing.mode Service."""
     schedules: Annotated[
         tuple[Schedule, ...], Field(max_length=16, strict=False), MapBy("name")
     ] = ()

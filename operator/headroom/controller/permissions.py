@@ -68,7 +68,7 @@ _PER_NAMESPACE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("events.k8s.io", "events"): ("create",),
 }
 _BEST_EFFORT: Mapping[tuple[str, str], tuple[str, ...]] = {("", "pods/eviction"): ("create",)}
-"""Evicts replicas that are slow or fail; without it capacity is added for them."""
+"""Evicts replicas that are slow, fail or are overloaded; without it capacity is added for them."""
 _MARKS: Mapping[tuple[str, str], tuple[str, ...]] = {("", "pods"): ("patch",)}
 _ROUTING: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("discovery.k8s.io", "endpointslices"): ("get", "list", "create", "patch"),

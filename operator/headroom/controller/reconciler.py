@@ -12,7 +12,7 @@ from headroom.api import InferenceService, InvalidSpec
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.timestamps import epoch_s
 from headroom.controller.act.act_tick import WriteResult, Writes, replicas_to_write
-from headroom.controller.act.eviction import evict, objection
+from headroom.controller.act.eviction import evict, objection, rebalancing_objection
 from headroom.controller.decide import obstacles
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult
 from headroom.controller.decide.external_scaling import next_replicas
@@ -148,7 +148,9 @@ class Reconciler:
         blocked = conflicts.obstacle is not None
         now_s = inputs.observation.now_s
         refused = objection(service, gathered, context.act, now_s, blocked=blocked)
-        inputs = replace(inputs, policy=replace(inputs.policy, replacement_objection=refused))
+        pinned = rebalancing_objection(service, gathered, context.act, now_s, blocked=blocked)
+        policy = replace(inputs.policy, replacement_objection=refused, rebalancing_objection=pinned)
+        inputs = replace(inputs, policy=policy)
         decided, failure = decide_or_keep(inputs, context.decide.service)
         decision = decided.decision
         if not gathered.own and _would_scale(service, decision):

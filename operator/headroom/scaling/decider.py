@@ -15,7 +15,7 @@ passed.
 
 from __future__ import annotations
 
-from headroom.scaling import evidence, generating, learning, replacing
+from headroom.scaling import evidence, generating, learning, rebalancing, replacing
 from headroom.scaling.cost.cost_learning import claim_of
 from headroom.scaling.explanation import explain
 from headroom.scaling.frozen import replace
@@ -27,7 +27,15 @@ from headroom.scaling.rule_results import evaluate_rules
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component
-from headroom.scaling.values import Decision, LimitApplied, Observation, PodState, Policy, Routing
+from headroom.scaling.values import (
+    Decision,
+    LimitApplied,
+    Observation,
+    Obstacle,
+    PodState,
+    Policy,
+    Routing,
+)
 from headroom.scaling.windows.signals import read_signals
 
 
@@ -94,10 +102,13 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         understated=state.contradictions.understated,
         places=None if claim is None else claim.max_batch * claim.slots,
     )
-    results = replacing.with_surge(policy, state, rules, left_out)
+    results = rebalancing.with_surge(
+        policy, state, replacing.with_surge(policy, state, rules, left_out)
+    )
     if routing is not policy.routing:
         batches = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
     disturbed = replacing.is_disturbed(state, now_s)
+    disturbed = disturbed or rebalancing.is_disturbed(policy, state, now_s)
     if generation is not None and generation.fleet is not None:
         # late answers of a surge say nothing about the rest, nor where replicas are unused
         surging = hidden is not None or state.obstacles.obstacle is not None
@@ -129,7 +140,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         known=results.known,
         now_s=now_s,
         pinned=policy.routing is Routing.STICKY and connections < PINNED_CONNECTIONS,
-        no_effect=generation is None and state.obstacles.obstacle is not None,
+        no_effect=generation is None and _ends_growth(policy, state.obstacles.obstacle),
         contradicted=bool(state.contradictions.found),
     )
     replicas, applied = _limit(limit_input)
@@ -148,6 +159,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     )
     decision = generating.described(policy, state, generation, decision)
     decision, state = replacing.step(policy, state, observation, rules, tail, decision)
+    decision, state = rebalancing.step(policy, state, observation, tail, target_s, decision)
     changed = not state.changes or state.changes[-1][1] != observation.current
     own = replicas if decision.alone == replicas else observation.current
     changes = (*state.changes, (now_s, observation.current)) if changed else state.changes
@@ -159,6 +171,12 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         decided=replicas,
         last_s=now_s,
     )
+
+
+def _ends_growth(policy: Policy, obstacle: Obstacle | None) -> bool:
+    """Whether more replicas would not help: connections that are spread let them help."""
+    pinned = obstacle is Obstacle.CONNECTIONS_PINNED
+    return obstacle is not None and not (pinned and policy.rebalances)
 
 
 _CHANGES_KEPT = 64

@@ -8,7 +8,7 @@ from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.demand.connections import MOST
 from headroom.scaling.frozen import replace
 from headroom.scaling.latency.mixed_fleet import MixedFleet
-from headroom.scaling.latency.sticky_connections import CONNECTIONS
+from headroom.scaling.latency.sticky_connections import CONNECTIONS, REPAIRED, UNLUCKY
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.tuning import Component
 from headroom.scaling.values import CostModel, Policy, Routing
@@ -32,6 +32,7 @@ def tail_of(
     percentile, usual = policy.latency_percentile, cost
     if routing is Routing.STICKY and connections >= MOST:
         routing = Routing.RANDOM
+    unlucky = REPAIRED if policy.rebalances else UNLUCKY
     slow, mean = speeds.slow(ready), 1.0
     if routing.sees_load:
         slow, mean = (), speeds.pooled(ready)
@@ -45,10 +46,17 @@ def tail_of(
             percentile=percentile,
             routing=routing,
             connections=connections,
+            unlucky=unlucky,
             usual=usual,
             slow=slow,
         )
-    return TailLatency(cost=cost, percentile=percentile, routing=routing, connections=connections)
+    return TailLatency(
+        cost=cost,
+        percentile=percentile,
+        routing=routing,
+        connections=connections,
+        unlucky=unlucky,
+    )
 
 
 def corrected_target_s(policy: Policy, tail: TailLatency | None, correction_factor: float) -> float:

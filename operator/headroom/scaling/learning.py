@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headroom.scaling.demand.connections import EVERY_S
+import numpy as np
+
+from headroom.scaling.demand.connections import EVERY_S, Connections
 from headroom.scaling.forecast import bursts
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
 from headroom.scaling.frozen import replace
@@ -24,8 +26,10 @@ from headroom.scaling.values import (
     Routing,
     Signals,
 )
+from headroom.scaling.windows.contradictions import Contradictions
 from headroom.scaling.windows.leaps import crowded, overlong
 from headroom.scaling.windows.signals import backlogs, shared_queue
+from headroom.scaling.windows.sliding_windows import Windows
 
 
 def restart_hold_on_manual_scale_up(state: State, observation: Observation) -> State:
@@ -72,19 +76,10 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     moved = counts.ready != state.ready
     connections = state.connections
     settled = not moved and observation.now_s - state.ready_since_s >= 2 * EVERY_S
-    if policy.routing is Routing.STICKY and settled and connections.due(observation.now_s):
-        sampled = windows.sampled_throughout(EVERY_S, observation.now_s, policy.stale_after_s)
-        connections = connections.observe(
-            observation.now_s,
-            windows.arrivals_by_replica(
-                [
-                    uid
-                    for uid in _ready(observation)
-                    if uid in sampled and not contradictions.has_no_known_share(uid)
-                ],
-                EVERY_S,
-            ),
-        )
+    if policy.routing is Routing.STICKY:
+        connections = connections.watching(_ready(observation))
+        if settled and connections.due(observation.now_s):
+            connections = _observed(policy, connections, windows, contradictions, observation)
     state = replace(
         state,
         windows=windows,
@@ -103,6 +98,27 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
 
 def _ready(observation: Observation) -> list[str]:
     return [pod.uid for pod in observation.pods if pod.state is PodState.READY]
+
+
+def _observed(
+    policy: Policy,
+    connections: Connections,
+    windows: Windows,
+    contradictions: Contradictions,
+    observation: Observation,
+) -> Connections:
+    """Return the connections after a window of the replicas whose share is known."""
+    sampled = windows.sampled_throughout(EVERY_S, observation.now_s, policy.stale_after_s)
+    known = [
+        uid
+        for uid in _ready(observation)
+        if uid in sampled and not contradictions.has_no_known_share(uid)
+    ]
+    shares = None
+    if policy.rebalances:  # else new replicas stay idle, and must look like an uneven load
+        shares = np.array([connections.expected.get(uid, 0.0) for uid in known])
+    arrived = windows.arrivals_by_replica(known, EVERY_S)
+    return connections.observe(observation.now_s, arrived, shares)
 
 
 def standing_queue(policy: Policy, state: State, now_s: float) -> int | None:

@@ -1,4 +1,4 @@
-"""A ready replica that is slow or fails, and what happens to it, as immutable values."""
+"""A ready replica that is slow, fails or is overloaded, and what happens to it, as values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ class Defect(StrEnum):
     """It takes far longer for the same batches."""
     FAILING = "Failing"
     """It takes requests and answers none, or only with errors, while the others answer theirs."""
+    OVERLOADED = "Overloaded"
+    """Nothing: connections stay with it, and other replicas have hardly any."""
 
 
 class ReplacementStep(StrEnum):
-    """What happens to a replica that is slow or fails."""
+    """What happens to a replica that is slow, fails or is overloaded."""
 
     KEPT = "Kept"
     """Nothing: it is only named."""
@@ -49,3 +51,12 @@ class Replacement:
     def deletes(self) -> bool:
         """Whether the pod must be deleted now."""
         return self.step is ReplacementStep.DELETE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A ready replica whose sample the decision does not use, and why."""
+
+    pod: str
+    """The pod's UID."""
+    why: str

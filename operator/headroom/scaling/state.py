@@ -29,6 +29,7 @@ from headroom.scaling.promise.error_budget import ErrorBudget
 from headroom.scaling.promise.margin import LARGEST as LARGEST_BETA
 from headroom.scaling.promise.margin import Margin
 from headroom.scaling.promise.risk import Risk
+from headroom.scaling.replacement.rebalancer import Rebalancer
 from headroom.scaling.replacement.replacer import Replacer
 from headroom.scaling.routing_transition import RoutingTransition
 from headroom.scaling.values import CostModel
@@ -96,6 +97,8 @@ class State:
     """Replicas whose samples the others contradict."""
     replacer: Replacer = field(default_factory=Replacer)
     """Evidence against single replicas, and the replacement in progress."""
+    rebalancer: Rebalancer = field(default_factory=Rebalancer)
+    """Evictions that let connections be spread."""
 
     @classmethod
     def initial(cls) -> State:

@@ -32,6 +32,8 @@ class Component(StrEnum):
     """Replicas for everything in flight while saturated replicas hide demand."""
     OBSTACLES = "obstacles"
     """No growth where more replicas have not helped."""
+    REBALANCING = "rebalancing"
+    """Evicting the most loaded replicas so that kept connections are spread."""
     RETRIES = "retries"
     """The bound on the arrival rate while many requests miss."""
     MARGIN = "margin"

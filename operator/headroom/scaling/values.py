@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.replica_defect import Replacement
+from headroom.scaling.replica_defect import LeftOut, Replacement
 from headroom.scaling.token_values import (
     GenerationDecision,
     GenerationSample,
     IterationCost,
     TokenTargets,
 )
-from headroom.scaling.tuning import Tuning
+from headroom.scaling.tuning import Component, Tuning
 
 
 class PodState(StrEnum):
@@ -177,12 +177,24 @@ class Policy:
     """A pod that warms up for longer is late, whatever was measured before."""
     replacement_objection: str = ""
     """Why slow or failing replicas are not replaced; empty: they are."""
+    rebalancing_objection: str = ""
+    """Why replicas are not evicted so that connections are spread; empty: they are."""
     token_targets: TokenTargets | None = None
     """None: the service has no promise on tokens."""
     token_cost: IterationCost | None = None
     """What an iteration costs as far as it is known beforehand; what is measured outweighs it."""
     tuning: Tuning = field(default_factory=Tuning)
     """Constants of the decision; users do not set them."""
+
+    @property
+    def rebalances(self) -> bool:
+        """Whether connections stay with their replicas, and are spread by evictions."""
+        return (
+            self.routing is Routing.STICKY
+            and not self.rebalancing_objection
+            and self.token_targets is None
+            and self.tuning.has(Component.REBALANCING)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -420,15 +432,6 @@ class Demand:
     """Upper bound of hidden demand: requests in flight over the latency target (Little 1961)."""
     detail: str = ""
     """The evidence as text; empty if the count is exact."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A ready replica whose sample the decision does not use, and why."""
-
-    pod: str
-    """The pod's UID."""
-    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

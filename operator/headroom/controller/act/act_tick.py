@@ -57,7 +57,7 @@ class WriteResult:
     unmarked: str = ""
     """Why pods that a scale-down should take first could not be marked."""
     evicted: str = ""
-    """The pod that was evicted because its replica is slow or fails."""
+    """The pod that was evicted because its replica is slow, fails or is overloaded."""
     unevicted: str = ""
     """Why such a pod was not evicted."""
     namespace_ends: bool = False

@@ -1,4 +1,4 @@
-"""Evict the pod of a replica that is replaced; its workload creates another.
+"""Evict the pod of a replica that is replaced or overloaded; its workload creates another.
 
 An eviction respects PodDisruptionBudgets, so a pod is not deleted while too many others are
 unavailable. It names the UID: a successor of the same name is never evicted.
@@ -26,9 +26,25 @@ def objection(
 
     `blocked`: something else scales the workload.
     """
-    scaling, workload = service.spec.scaling, gathered.deployment
-    if not scaling.replace_slow_replicas:
+    if not service.spec.scaling.replace_slow_replicas:
         return "scaling.replaceSlowReplicas is false"
+    return _prevented(service, gathered, state, now_s, blocked=blocked)
+
+
+def rebalancing_objection(
+    service: InferenceService, gathered: Gathered, state: ActState, now_s: float, *, blocked: bool
+) -> str:
+    """Return why replicas are not evicted to spread connections; empty if they are. Pure."""
+    if not service.spec.scaling.rebalance_connections:
+        return "scaling.rebalanceConnections is false"
+    return _prevented(service, gathered, state, now_s, blocked=blocked)
+
+
+def _prevented(
+    service: InferenceService, gathered: Gathered, state: ActState, now_s: float, *, blocked: bool
+) -> str:
+    """Return why no pod is evicted."""
+    scaling, workload = service.spec.scaling, gathered.deployment
     if scaling.mode != "Auto":
         return f"scaling.mode is {scaling.mode}"
     if blocked:

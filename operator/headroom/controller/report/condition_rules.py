@@ -386,6 +386,8 @@ def _capacity_available(tick: TickResult) -> _Condition:
 def _replicas_healthy(tick: TickResult) -> _Condition:
     found, names = tick.decision.replacement, {one.pod.uid: one.name for one in tick.gathered.pods}
     left_out = [f"{names.get(one.pod, 'a replica')}: {one.why}" for one in tick.decision.left_out]
+    if found is not None and found.defect is Defect.OVERLOADED:
+        found = None  # the replica works as the others do: see ScalingEffective
     if left_out and found is None:
         message = f"{len(left_out)} replicas are left out of the decision: {join(*left_out[:3])}"
         return _FALSE, StatusReason.REPLICA_IMPLAUSIBLE, message

@@ -9,6 +9,7 @@ from headroom.api.conditions import ConditionStatus, ConditionType
 from headroom.api.demand_status import demand_status
 from headroom.api.reasons import StatusReason
 from headroom.controller.report.condition_result import COLLECTING, TickResult, join
+from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values import DemandKnown, Freshness, Obstacle
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -55,6 +56,11 @@ def scaling_effective(tick: TickResult) -> _Condition:
     if tick.more_cannot_help:
         message = f"an idle replica exceeds the target; see {ConditionType.SLO_FEASIBLE}"
         return _FALSE, StatusReason.SLO_INFEASIBLE, message
+    evicted = tick.decision.replacement
+    if evicted is not None and evicted.defect is Defect.OVERLOADED:
+        names = {one.pod.uid: one.name for one in tick.gathered.pods}
+        what = f"{names.get(evicted.pod, 'a replica')} {evicted.detail}: {evicted.action}"
+        return _FALSE, StatusReason.CONNECTIONS_PINNED, join(what, tick.written.unevicted)
     obstacle = tick.decision.obstacle
     if obstacle in _OBSTACLES:
         reason, what = _OBSTACLES[obstacle]

@@ -13,6 +13,7 @@ from typing import Any
 from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.reasons import StatusReason
+from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values import Decision
 
 REPEATED_AFTER_S = 60.0
@@ -80,7 +81,13 @@ def of_accelerators(difference: str) -> Event:
 
 def of_replacement(pod: str, decision: Decision) -> Event:
     """Return the event of an eviction."""
-    why = decision.replacement.detail if decision.replacement else "is slow or fails"
+    found = decision.replacement
+    why = found.detail if found else "is slow or fails"
+    if found is not None and found.defect is Defect.OVERLOADED:
+        note = f"evicted pod {pod}, which {why}, so that its connections are spread"
+        return Event(
+            reason=StatusReason.CONNECTIONS_REBALANCED, note=note, action="Evict", always=True
+        )
     note = f"evicted pod {pod}, which {why}; its workload creates another"
     return Event(
         reason=StatusReason.REPLICA_REPLACED, note=note, action="Evict", warning=True, always=True

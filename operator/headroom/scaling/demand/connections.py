@@ -9,6 +9,9 @@ mean + mean^2 N / C (N - 1 in the denominator); the first part is chance (Poisso
 
 Requests that are balanced one by one look like very many connections. So a service starts with that
 assumption, and a few windows of evidence replace it.
+Replicas that became ready later have none of the connections that are kept, until another replica
+ends: then its connections are spread over all. So each replica has an expected share of them, and
+the variance is that around it.
 Worked: 4 replicas with 400, 250, 300, 250 of 1200 requests: mean 300, variance 5000, 1 / C =
 4700 / 360 000: some 77 connections.
 """
@@ -16,10 +19,13 @@ Worked: 4 replicas with 400, 250, 300, 250 of 1200 requests: mean 300, variance 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from headroom.scaling.frozen import replace
 
 EVERY_S = 30.0
 """Connections stay where they are, so windows that overlap would count one placement twice."""
@@ -36,6 +42,8 @@ class Connections:
     weight: float = _PRIOR_WEIGHT
     inverse_sum: float = 0.0
     last_s: float | None = None
+    expected: Mapping[str, float] = field(default_factory=dict)
+    """Share of the connections that each ready replica has on average, if all are kept."""
 
     @property
     def number(self) -> int:
@@ -49,18 +57,57 @@ class Connections:
         """Whether a window has passed since the last one that counts."""
         return self.last_s is None or now_s - self.last_s >= EVERY_S
 
-    def observe(self, now_s: float, arrived: NDArray[np.float64]) -> Connections:
-        """Return the record with the requests of each replica in the last window, [replicas]."""
+    def watching(self, ready: Collection[str]) -> Connections:
+        """Return the record with the replicas that are ready now.
+
+        Those of a replica that ends are spread evenly over the others; a new one has none.
+        """
+        if len(ready) == len(self.expected) and all(uid in self.expected for uid in ready):
+            return self
+        known = {uid: self.expected.get(uid, 0.0) for uid in ready}
+        lost = (1.0 - sum(known.values())) / max(1, len(known))
+        return replace(self, expected={uid: share + lost for uid, share in known.items()})
+
+    def observe(
+        self, now_s: float, arrived: NDArray[np.float64], shares: NDArray[np.float64] | None = None
+    ) -> Connections:
+        """Return the record with the requests of each replica in the last window, [replicas].
+
+        `shares` are those expected of kept connections: what explains the requests better counts,
+        they or even shares.
+        """
         replicas = len(arrived)
         mean = float(arrived.mean()) if replicas else 0.0
         fade = 1.0 if self.last_s is None else 0.5 ** ((now_s - self.last_s) / HALF_LIFE_S)
         if replicas < 2 or mean <= 0.0:
-            return Connections(weight=self.weight, inverse_sum=self.inverse_sum, last_s=now_s)
+            return replace(self, last_s=now_s)
         inverse = (float(arrived.var(ddof=1)) - mean) / (mean * mean * replicas)
+        if shares is not None:
+            inverse = min(inverse, _inverse(arrived, shares))
+            if inverse == -math.inf:  # a single replica had any choice: that says nothing
+                return replace(self, last_s=now_s)
         known = mean / (mean + replicas)
         weight = (replicas - 1) * known * known
-        return Connections(
+        return replace(
+            self,
             weight=fade * self.weight + weight,
             inverse_sum=fade * self.inverse_sum + weight * min(1.0, inverse),
             last_s=now_s,
         )
+
+
+def _inverse(arrived: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    """Return 1 / C where each connection is at each replica with the probability of its share.
+
+    Then its requests have the variance mean + mean^2 (1 - share) / (share C). Minus infinity if all
+    connections must be where the requests are.
+    """
+    total, known = float(arrived.sum()), float(shares.sum())
+    if known <= 0.0:
+        return math.inf
+    means = total * shares / known
+    squares = float(((arrived - means) ** 2 - means).sum())
+    spread = float((total * means * (1.0 - shares / known)).sum())
+    if spread <= 0.0:
+        return -math.inf if squares <= 0.0 else math.inf
+    return squares / spread

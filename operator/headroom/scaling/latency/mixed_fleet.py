@@ -107,7 +107,7 @@ class MixedFleet(TailLatency):
         """
         utilization = factor * share_rps / self.usual.full_batch_rps
         if self.routing is Routing.STICKY:
-            utilization *= sticky_connections.imbalance(replicas, self.connections)
+            utilization *= sticky_connections.imbalance(replicas, self.connections, self.unlucky)
         reach = target_s / (factor * self._fast.full_s)
         if utilization >= 1.0 or reach <= self._quickest:
             return 1.0

@@ -42,12 +42,14 @@ class TailLatency:
     routing: Routing = Routing.RANDOM
     connections: int = sticky_connections.CONNECTIONS
     """Equally busy keep-alive connections, under STICKY."""
+    unlucky: float = sticky_connections.UNLUCKY
+    """Share of their bindings to replicas that is worse than assumed."""
 
     def latency_s(self, arrival_rps: float, replicas: int) -> float:
         """Return the percentile in seconds when `replicas` share these arrivals; inf if too few."""
         utilization = arrival_rps / (replicas * self.cost.full_batch_rps)
         if self.routing is Routing.STICKY:
-            utilization *= sticky_connections.imbalance(replicas, self.connections)
+            utilization *= sticky_connections.imbalance(replicas, self.connections, self.unlucky)
         return self.full_s * self.curve(replicas).latency(utilization)
 
     @cached_property
@@ -66,7 +68,7 @@ class TailLatency:
             return 0.0
         utilization = self.curve(replicas).utilization(target_s / self.full_s)
         if self.routing is Routing.STICKY:
-            utilization /= sticky_connections.imbalance(replicas, self.connections)
+            utilization /= sticky_connections.imbalance(replicas, self.connections, self.unlucky)
         return utilization * self.cost.full_batch_rps
 
     def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:

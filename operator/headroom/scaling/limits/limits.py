@@ -91,8 +91,9 @@ class LimitInput:
     """Whether the other replicas contradict the samples of one."""
 
 
-PINNED_HOLD_S = 900.0
-"""While connections stay with their replicas: one that is removed and added again stays idle."""
+PINNED_HOLD_S, REBALANCED_HOLD_S = 900.0, 300.0
+"""While connections stay with their replicas: one that is removed and added again stays idle until
+they are spread. Until then shares differ, and one that hides requests is no contradiction."""
 
 Limited = tuple[int, tuple[LimitApplied, ...]]
 
@@ -163,7 +164,7 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
         return keep(Reason.COST_UNKNOWN)
     held_s = hold_s(policy, limit_input.state)
     if limit_input.pinned:
-        held_s = max(held_s, PINNED_HOLD_S)
+        held_s = max(held_s, REBALANCED_HOLD_S if policy.rebalances else PINNED_HOLD_S)
     if limit_input.state.coverage.length_s(limit_input.now_s) < held_s:
         return keep(Reason.INSUFFICIENT_HISTORY)
     needed = limit_input.state.needed_high.since(limit_input.now_s - held_s)

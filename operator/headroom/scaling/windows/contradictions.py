@@ -16,9 +16,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
+from headroom.scaling.replica_defect import LeftOut
 from headroom.scaling.values import (
     CostModel,
-    LeftOut,
     Observation,
     Pod,
     PodState,

@@ -41,6 +41,7 @@ from headroom.scaling.windows.counter_series import (
     Place,
     Vector,
 )
+from headroom.scaling.windows.histogram import answered_within
 
 
 class BatchStats(NamedTuple):
@@ -262,6 +263,16 @@ class Windows:
         known = [self.series.columns[uid] for uid in replicas if uid in self.series.columns]
         arrived: Vector = self.arrived(window_s)[known]
         return arrived
+
+    def outcomes_by_replica(
+        self, replicas: Iterable[str], window_s: float, target_s: float
+    ) -> tuple[Vector, Vector]:
+        """Return how many requests of each replica ended in the window, and were late."""
+        known = [self.series.columns[uid] for uid in replicas if uid in self.series.columns]
+        counted = (self.series.newest - self.before(window_s))[known]
+        ended: Vector = counted[:, -1] + counted[:, MISSED]
+        within = answered_within(self.bounds_s, counted[:, LATENCY:], target_s)
+        return ended, (ended - within).clip(0.0, ended)
 
     def sampled_throughout(
         self, window_s: float, now_s: float, patience_s: float

@@ -58,7 +58,8 @@ def is_measured(policy: Policy, connections: int | None) -> bool:
 def with_share(windows: Windows, window_s: float) -> frozenset[str]:
     """Return the replicas with an even share of the requests in this window."""
     starts_s, counts = windows.ends_s - window_s, windows.arrived(window_s)
-    even = (counts >= FEW * np.median(counts)) & (windows.series.times_s[0] <= starts_s)
+    usual = max(np.median(counts), 0.5 * counts.mean())  # most of them may be new and idle
+    even = (counts >= FEW * usual) & (windows.series.times_s[0] <= starts_s)
     return frozenset(
         uid for uid, is_even in zip(windows.series.columns, even, strict=True) if is_even
     )
