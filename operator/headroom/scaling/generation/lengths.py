@@ -114,7 +114,7 @@ class Lengths:
             if sums[requests] < least:
                 break
             latest = sums[tokens] / sums[requests]
-            if sums is self.quick:
+            if sums is self.quick and requests == ARRIVED:  # answers that end are no step
                 latest = mean + (latest - mean) * ahead(latest - mean, known - mean)
             known = latest
             chance = DEVIATIONS * max(_LEAST_CV, cv) * mean / math.sqrt(sums[requests])
