@@ -2,7 +2,8 @@
 
 Sums over three time constants. The mean prompt follows what is computed, cached and waiting per
 arrival, so it shows a change of mix at once; second moments and answers follow the lengths of ended
-requests. A faster value counts where it differs from the slower one by more than chance.
+requests. A faster value counts by how far it differs from the slower one beyond chance, and the two
+fast ones together show how high a step of the prompts is before they have followed it.
 
 Where memory is full, sequences are preempted and their contexts computed again. Those tokens are no
 prompts, so nothing that is computed within `RECOMPUTED_S` after a preemption counts as an arrival;
