@@ -2,7 +2,8 @@
 
 Sums over three time constants. The mean prompt follows what is computed, cached and waiting per
 arrival, so it shows a change of mix at once; second moments and answers follow the lengths of ended
-requests. A faster value counts where it differs from the slower one by more than chance.
+requests. A faster value counts by how far it differs from the slower one beyond chance, and the two
+fast ones together show how high a step of the prompts is before they have followed it.
 
 Where memory is full, sequences are preempted and their contexts computed again. Those tokens are no
 prompts, so nothing that is computed within `RECOMPUTED_S` after a preemption counts as an arrival;
@@ -114,7 +115,7 @@ class Lengths:
             if sums[requests] < least:
                 break
             latest = sums[tokens] / sums[requests]
-            if sums is self.quick:
+            if sums is self.quick and requests == ARRIVED:  # answers that end are no step
                 latest = mean + (latest - mean) * ahead(latest - mean, known - mean)
             known = latest
             chance = DEVIATIONS * max(_LEAST_CV, cv) * mean / math.sqrt(sums[requests])
