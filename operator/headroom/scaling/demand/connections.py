@@ -99,8 +99,8 @@ class Connections:
 def _inverse(arrived: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
     """Return 1 / C where each connection is at each replica with the probability of its share.
 
-    Of a known total its requests have the variance (1 - share) (mean + mean^2 / (share C)). Minus infinity if all
-    connections must be where the requests are.
+    Of a known total its requests have the variance (1 - share) (mean + mean^2 / (share C)). Minus
+    infinity if all connections must be where the requests are.
     """
     total, known = float(arrived.sum()), float(shares.sum())
     if known <= 0.0:
