@@ -99,15 +99,16 @@ class Connections:
 def _inverse(arrived: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
     """Return 1 / C where each connection is at each replica with the probability of its share.
 
-    Then its requests have the variance mean + mean^2 (1 - share) / (share C). Minus infinity if all
-    connections must be where the requests are.
+    Of a known total its requests have the variance (1 - share) (mean + mean^2 / (share C)). Minus
+    infinity if all connections must be where the requests are.
     """
     total, known = float(arrived.sum()), float(shares.sum())
     if known <= 0.0:
         return math.inf
     means = total * shares / known
-    squares = float(((arrived - means) ** 2 - means).sum())
-    spread = float((total * means * (1.0 - shares / known)).sum())
+    elsewhere = 1.0 - shares / known
+    squares = float(((arrived - means) ** 2 - means * elsewhere).sum())
+    spread = float((total * means * elsewhere).sum())
     if spread <= 0.0:
         return -math.inf if squares <= 0.0 else math.inf
     return squares / spread
