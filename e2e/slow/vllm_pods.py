@@ -52,6 +52,7 @@ class VllmPods(Peer):
             "python": (Path(sys.base_prefix), sys.base_prefix),
             "model": (self.folder, MODEL),
         }
+        spec["enableServiceLinks"] = False  # a Service named vllm would set VLLM_PORT to a URL
         spec["volumes"] = [
             {"name": volume, "hostPath": {"path": str(path), "type": "Directory"}}
             for volume, (path, _) in folders.items()
