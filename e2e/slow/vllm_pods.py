@@ -52,17 +52,21 @@ class VllmPods(Peer):
             "python": (Path(sys.base_prefix), sys.base_prefix),
             "model": (self.folder, MODEL),
         }
+        spec["enableServiceLinks"] = False  # a Service named vllm would set VLLM_PORT to a URL
         spec["volumes"] = [
             {"name": volume, "hostPath": {"path": str(path), "type": "Directory"}}
             for volume, (path, _) in folders.items()
         ]
+        # Its processes share rings of 240 MB; the default of containers is 64 MB.
+        spec["volumes"].append({"name": "shared", "emptyDir": {"medium": "Memory"}})
         spec["containers"][0] |= {
             "command": [str(ENVIRONMENT / "bin" / "python"), *ARGUMENTS.split()],
             "env": [{"name": key, "value": value} for key, value in VARIABLES.items()],
             "volumeMounts": [
                 {"name": volume, "mountPath": place, "readOnly": True}
                 for volume, (_, place) in folders.items()
-            ],
+            ]
+            + [{"name": "shared", "mountPath": "/dev/shm"}],
         }
         return found
 
