@@ -9,11 +9,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from generating_plants import LLAMA_8B, LONG, QWEN_32B, requests
-from headroom.scaling.generating import fleet_of
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.first_token import first_token_s
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.learned import Inputs
+from headroom.scaling.generation.learned_fleet import fleet_of
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
 from headroom.scaling.generation.work import work_of

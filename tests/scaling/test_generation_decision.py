@@ -10,7 +10,7 @@ import pytest
 from generating_plant import GeneratingPlant, Lengths, fixed_lengths, varied_lengths
 from generating_plants import LLAMA_8B, QWEN_32B
 from headroom.scaling import Decision, Observation, Policy, Reason, State, decide
-from headroom.scaling.generating import fleet_of
+from headroom.scaling.generation.learned_fleet import fleet_of
 from headroom.scaling.token_values import (
     Binding,
     EngineLimits,

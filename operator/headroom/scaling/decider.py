@@ -15,7 +15,14 @@ passed.
 
 from __future__ import annotations
 
-from headroom.scaling import evidence, generating, learning, rebalancing, replacing
+from headroom.scaling import (
+    evidence,
+    generating,
+    generation_explanation,
+    learning,
+    rebalancing,
+    replacing,
+)
 from headroom.scaling.cost.cost_learning import claim_of
 from headroom.scaling.explanation import explain
 from headroom.scaling.frozen import replace
@@ -157,7 +164,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         late_share=state.budget.late_share,
         left_out=state.contradictions.left_out(now_s),
     )
-    decision = generating.described(policy, state, generation, decision)
+    decision = generation_explanation.described(policy, state, generation, decision)
     decision, state = replacing.step(policy, state, observation, rules, tail, decision)
     decision, state = rebalancing.step(policy, state, observation, tail, target_s, decision)
     changed = not state.changes or state.changes[-1][1] != observation.current

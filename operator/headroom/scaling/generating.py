@@ -7,20 +7,19 @@ its batches, and the capacity factor of the token SLO acts, as without this modu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation import first_token, surge
-from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.class_fleets import binding_fleet
 from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.generation.classes import SERVICE
 from headroom.scaling.generation.fleet import GeneratingFleet
-from headroom.scaling.generation.learned import GenerationState, Inputs
+from headroom.scaling.generation.learned import GenerationState
+from headroom.scaling.generation.learned_fleet import fleet_of
 from headroom.scaling.generation.promises import (
     WINDOW_S,
     Measured,
@@ -28,20 +27,15 @@ from headroom.scaling.generation.promises import (
     outcomes_of,
     worst_ratio,
 )
-from headroom.scaling.generation.replica import GeneratingReplica
-from headroom.scaling.generation.work import work_of
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.state import State
 from headroom.scaling.token_values import (
     Binding,
-    GenerationDecision,
-    TokenMeasurement,
     TokenTargets,
 )
 from headroom.scaling.tuning import HOUR_S
 from headroom.scaling.values import (
-    Decision,
     Observation,
     PodState,
     Policy,
@@ -263,41 +257,6 @@ def correct(
     return replace(state, generation=learned)
 
 
-def described(
-    policy: Policy, state: State, generating: Generating | None, decision: Decision
-) -> Decision:
-    """Return the decision with its generation part."""
-    if generating is None:
-        return decision
-    identification = state.generation.identification(policy.token_cost)
-    fleet, inputs = generating.fleet, state.generation.inputs
-    if fleet is None or inputs is None or policy.token_targets is None:
-        part = GenerationDecision(identification=identification, limits=state.generation.limits)
-        return replace(decision, generation=_with_promises(part, generating, None, decision))
-    replicas, rate_rps = max(1, decision.replicas), decision.signals.arrival_rps.value
-    ready = decision.counts.ready
-    bounds = fleet.capacity.by_bound(replicas)
-    usable = policy.utilization_ceiling * fleet.capacity.full_rps
-    bounds = {**bounds, Binding.UTILIZATION: usable}
-    binding = min(bounds, key=lambda one: bounds[one])
-    part = GenerationDecision(
-        identification=identification,
-        binding=binding,
-        capacity_rps=bounds[binding],
-        bounds_rps=tuple(sorted(bounds.items(), key=lambda item: item[1])),
-        # a gateway cannot tell requests that only fill: their places would be those of the others
-        most_in_flight=None if state.classes.filled else fleet.most_in_flight(max(1, ready)),
-        cost=inputs.cost,
-        shape=inputs.shape,
-        limits=inputs.limits,
-        engine_share=decision.utilization,
-        memory_share=fleet.memory_share(rate_rps, ready) if rate_rps and ready else None,
-    )
-    part = _with_promises(part, generating, fleet, decision)
-    feasible = not part.infeasible and not generating.classes.hopeless
-    return replace(decision, generation=part, feasible=feasible)
-
-
 def _without(targets: TokenTargets, infeasible: Collection[Binding]) -> TokenTargets:
     """Return the promises that an idle replica keeps: misses of others teach nothing."""
     if not infeasible:
@@ -314,50 +273,6 @@ def _generates(observation: Observation, state: State) -> bool:
     if state.generation.inputs is not None:
         return True
     return any(sample.generation is not None for sample in observation.samples)
-
-
-@lru_cache(maxsize=1024)
-def fleet_of(
-    inputs: Inputs,
-    targets: TokenTargets,
-    routing: Routing,
-    target_s: float,
-    ready: int = 0,
-    of_class: str = SERVICE,
-) -> GeneratingFleet:
-    """Return the serving model; the same inputs give the same object, with what it computed.
-
-    A replica that is added begins with an empty prefix cache, so with one more than are ready the
-    share of cached tokens is taken as lower by one part in so many.
-    """
-    capacity, shape = _capacity(inputs, targets, routing), inputs.shape
-    cached = shape.prompt_tokens - shape.computed_tokens
-    if ready < 1 or cached <= LITTLE_CACHED * shape.prompt_tokens:
-        return GeneratingFleet(capacity=capacity, target_s=target_s, of_class=of_class)
-    left = cached * ready / (ready + 1)
-    emptier = replace(shape, computed_tokens=shape.prompt_tokens - left)
-    cold = _capacity(replace(inputs, shape=emptier), targets, routing)
-    return GeneratingFleet(
-        capacity=capacity, target_s=target_s, ready=ready, cold=cold, of_class=of_class
-    )
-
-
-LITTLE_CACHED = 0.05
-
-
-def _capacity(inputs: Inputs, targets: TokenTargets, routing: Routing) -> Capacity:
-    shape = inputs.shape
-    output = max(1.0, shape.output_tokens)
-    variation = max(0.0, shape.output_tokens_squared / (output * output) - 1.0)
-    replica = GeneratingReplica(
-        work=work_of(inputs.cost, shape),
-        limits=inputs.limits,
-        targets=targets,
-        factors=inputs.factors,
-        routing=routing,
-        output_cv=math.sqrt(variation),
-    )
-    return Capacity(replica=replica)
 
 
 def _outcomes(
@@ -416,45 +331,3 @@ def _signals(
     if worst is None:
         return shown, shown
     return shown, replace(shown, latency_s=as_known(worst * policy.latency_target_s))
-
-
-def _with_promises(
-    part: GenerationDecision,
-    generating: Generating,
-    fleet: GeneratingFleet | None,
-    decision: Decision,
-) -> GenerationDecision:
-    targets = generating.policy.token_targets
-    if targets is None:
-        return part
-    rate_rps, ready = decision.signals.arrival_rps.value, decision.counts.ready
-    found: dict[Binding, TokenMeasurement] = {}
-    for binding, target in (
-        (Binding.TIME_TO_FIRST_TOKEN, targets.first_token),
-        (Binding.TIME_PER_OUTPUT_TOKEN, targets.output_token),
-        (Binding.LATENCY, targets.latency),
-    ):
-        if target is None:
-            continue
-        expected_s = floor_s = None
-        if fleet is not None:
-            replica = fleet.capacity.replica
-            floor_s = replica.floor_s(binding, target.percentile)
-            if rate_rps and ready:
-                expected_s = replica.percentile_s(
-                    binding, target.percentile, rate_rps / ready, ready
-                )
-        one = generating.measured_of_service.get(binding)
-        found[binding] = TokenMeasurement(
-            target=target,
-            measured_s=one.value_s if one is not None else None,
-            late_share=one.late_share if one is not None else None,
-            expected_s=expected_s,
-            floor_s=floor_s,
-        )
-    return replace(
-        part,
-        first_token=found.get(Binding.TIME_TO_FIRST_TOKEN),
-        output_token=found.get(Binding.TIME_PER_OUTPUT_TOKEN),
-        latency=found.get(Binding.LATENCY),
-    )
