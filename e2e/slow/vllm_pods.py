@@ -83,7 +83,7 @@ def vllm_pods(folder: Path) -> VllmPods:
         ready_path="/health",
         cold_requests=0,
         max_latency="60s",
-        drain_s=3,
+        drain_s=30,
         start_s=240.0,
         slo={
             "timeToFirstToken": {"target": "1s"},
