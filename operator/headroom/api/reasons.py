@@ -283,6 +283,7 @@ OF_EVENTS = frozenset(
         StatusReason.SCALED_UP,
         StatusReason.SCALED_DOWN,
         StatusReason.REPLICA_REPLACED,
+        StatusReason.CONNECTIONS_REBALANCED,
         StatusReason.PREEMPTING_LOWER_PRIORITY,
     }
 )
