@@ -222,6 +222,14 @@ def test_decision_after_a_restart_knows_the_capacity_at_once() -> None:
     assert after.generation.capacity_rps == pytest.approx(before.generation.capacity_rps, rel=0.05)
 
 
+def test_what_an_older_version_learned_of_tokens_is_left_out_and_the_rest_is_kept() -> None:
+    saved = State.initial().to_checkpoint() | {"generation": [1.0] * 29, "coldStarts": [42.0]}
+    found = State.from_checkpoint(saved)
+    assert found.generation.inputs is None
+    assert found.generation.ledger.iterations == 0.0
+    assert found.cold_starts.seconds == (42.0,)
+
+
 def without(*fields: str) -> Callable[[Observation], Observation]:
     """Return the view of a server that does not report these."""
 

@@ -277,13 +277,12 @@ class GenerationState:
 
     @classmethod
     def from_checkpoint(cls, numbers: Sequence[float]) -> GenerationState:
-        """Return the state that `to_checkpoint` saved; raise ValueError for anything else."""
-        if not numbers:
+        """Return the state that `to_checkpoint` saved; of another length, one without history.
+
+        Raise ValueError for numbers that cannot be.
+        """
+        if len(numbers) != _SAVED:  # empty, or of an older version: the rest is kept
             return cls()
-        if len(numbers) != _SAVED:
-            raise ValueError(
-                f"checkpoint generation must hold {_SAVED} numbers; got {len(numbers)}"
-            )
         first, output, load, iterations, share = numbers[:_HEAD]
         if not (SMALLEST <= first <= LARGEST and SMALLEST <= output <= LARGEST and load <= 1.0):
             rule = f"factors in {SMALLEST:g}..{LARGEST:g} and a load <= 1"
