@@ -7,8 +7,8 @@ R requests per second an iteration, and so an output token, takes a / (1 - w R) 
     requests per second and replica       1.0     1.6     2.0     2.4
     time per output token, mean          44 ms   61 ms   82 ms   124 ms
 
-    seconds                               60      60      60      60     120
-    requests per second                   1.0     2.0     3.5     5.0     1.5
+    seconds                               60      60      60      60     180
+    requests per second                   1.0     2.0     3.5     5.0     1.2
     replicas at 2 per second each          1      1       2       3       1
 
 Steps are at most twofold: steeper ones would chiefly show how long a cold start takes. In the
@@ -22,7 +22,7 @@ from demo.plan import REPOSITORY
 from demo.scene import Scene
 from load.token_plan import Lengths, duration_s, steps
 
-STEPS = "60x1,60x2,60x3.5,60x5,120x1.5"
+STEPS = "60x1,60x2,60x3.5,60x5,180x1.2"
 LENGTHS = Lengths(prompt_tokens=800, output_tokens=100, vocabulary=256)
 SEED = 1
 DURATION_S = duration_s(steps(STEPS))

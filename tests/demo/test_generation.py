@@ -192,7 +192,7 @@ def test_the_sample_has_the_promises_and_costs_that_the_plan_states() -> None:
     assert work_s == pytest.approx(0.316)
     means = [fixed / (1 - work_s * rate) for rate in (1.0, 1.6, 2.0, 2.4)]
     assert means == pytest.approx([0.044, 0.061, 0.082, 0.124], rel=0.02)
-    assert len(requests(steps(plan.STEPS), plan.LENGTHS, plan.SEED)) == pytest.approx(870, rel=0.1)
+    assert len(requests(steps(plan.STEPS), plan.LENGTHS, plan.SEED)) == pytest.approx(906, rel=0.1)
 
 
 def test_the_view_is_laid_out_before_the_load_begins(look: Callable[..., Look]) -> None:
