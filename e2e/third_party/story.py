@@ -133,7 +133,7 @@ def drained_without_a_loss(one: Adopted) -> None:
     """A pod leaves while clients ask: each request gets its answer, and a warm pod follows."""
     leaving = one.warm()[0]["metadata"]["name"]
     with one.asked() as traffic:
-        one.wait("requests are answered", lambda: traffic.answered > CLIENTS, 60)
+        one.wait("requests are answered", lambda: traffic.answered > CLIENTS, one.peer.start_s / 3)
         one.cluster.kubectl(
             *("delete", "pod", leaving, "--namespace", one.namespace, "--wait=false")
         )

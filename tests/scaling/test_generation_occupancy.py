@@ -32,13 +32,13 @@ def chain(work: Work, arrival_rps: float) -> list[float]:
 def test_occupancy_against_the_chain_has_its_mean_and_quantiles(
     cost: IterationCost, load: float
 ) -> None:
-    work = work_of(cost, LONG)
+    work = replace(work_of(cost, LONG), context_variance=0.0)
     rate = load / work.request_s
     occupancy = occupancy_of(work, rate)
     shares = chain(work, rate)
     mean = sum(number * share for number, share in enumerate(shares))
     assert occupancy is not None
-    assert mean <= occupancy.mean < 1.005 * mean  # the chain knows no prompts that are there first
+    assert occupancy.mean == pytest.approx(mean + held_up(work, rate), rel=1e-6)
     for percentile in (0.5, 0.9, 0.95, 0.99):
         reached, exact = 0.0, 0
         while reached < percentile:
@@ -47,12 +47,23 @@ def test_occupancy_against_the_chain_has_its_mean_and_quantiles(
         assert occupancy.sequences(percentile) == pytest.approx(exact - 0.5, abs=0.02 * exact + 1)
 
 
+def held_up(work: Work, rate: float) -> float:
+    """The sequences that wait for prompts that are there first, which the chain does not know.
+
+    Equal prompts of S seconds are an M/D/1 queue: E[V] = rho (S + rho S / (2 (1 - rho))).
+    """
+    prompt_s = work.prompt_s
+    rho = rate * prompt_s
+    work_there_s = rho * (prompt_s + rho * prompt_s / (2.0 * (1.0 - rho)))
+    return rate * work_there_s / (1.0 - rho)
+
+
 def test_occupancy_at_the_published_load_fills_the_memory_where_a_simulation_collapses() -> None:
     """A token-level simulation of 32B with 350 000 tokens: 1.03 and 1.62 of the memory."""
     work = work_of(QWEN_32B, LONG)
     found = [occupancy_of(work, load / work.request_s) for load in (0.65, 0.75)]
     shares = [one.memory_tokens(0.95) / 350_000 for one in found if one is not None]
-    assert shares == pytest.approx([1.03, 1.62], rel=0.03)
+    assert shares == pytest.approx([1.045, 1.652], rel=0.01)  # 1.03 and 1.62 without prompts
 
 
 def test_occupancy_beyond_the_engines_time_is_none() -> None:
@@ -91,6 +102,7 @@ def test_memory_of_level_replicas_shares_the_number_of_sequences_but_not_their_l
     """Routing by requests in flight says nothing about how long their contexts are."""
     varied = requests(4000, 200, output_cv=1.0, prompt_cv=1.5)
     alike, spread = (work_of(LLAMA_8B, shape) for shape in (requests(4000, 200), varied))
+    spread = replace(spread, prompt_s_cv=0.0)  # of contexts alone
     rate = 0.6 / spread.request_s
     found = [occupancy_of(work, rate) for work in (alike, spread)]
     above = []
@@ -99,7 +111,7 @@ def test_memory_of_level_replicas_shares_the_number_of_sequences_but_not_their_l
         mean = one.memory_tokens(0.5, 1e9)
         above.append([one.memory_tokens(0.95, pooled) / mean - 1.0 for pooled in (1.0, 16.0)])
     assert above[0][1] < 0.3 * above[0][0]
-    assert above[1][1] > 0.6 * above[1][0]
+    assert above[1][1] > 0.7 * above[1][0]
 
 
 @pytest.mark.parametrize(
