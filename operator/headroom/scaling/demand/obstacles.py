@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.chance import CERTAIN, IDLE_SHARE, e_folds
 from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.frozen import replace
 from headroom.scaling.values import Obstacle
@@ -24,10 +25,6 @@ SETTLED_S = 20.0
 LASTS_S = 900.0
 """An obstacle is forgotten after so long without evidence."""
 REMEMBERED_S = 900.0
-_IDLE_SHARE = 0.2
-"""Of an even share: a replica with fewer requests is idle."""
-_CERTAIN = 14.0
-"""Chance leaves a replica with as few requests once in so many e-folds: e^14 are a million."""
 _MORE_REPLICAS, _MORE_ANSWERS = 1.5, 1.15
 
 
@@ -111,9 +108,8 @@ def _pinned(load: Throughput, arrived: NDArray[np.float64], arrived_s: float) ->
     busiest = float(arrived.max(initial=0.0)) / arrived_s
     if even <= 0.0 or busiest < 0.75 * load.full_rps:
         return ""
-    few = arrived[arrived < _IDLE_SHARE * even]
-    exponents = even - few + few * np.log(few.clip(1.0) / even)
-    idle = int((exponents >= _CERTAIN + math.log(len(arrived))).sum())
+    few = arrived[arrived < IDLE_SHARE * even]
+    idle = int((e_folds(few, even) >= CERTAIN + math.log(len(arrived))).sum())
     if not idle:
         return ""
     return _idle(idle, len(arrived))

@@ -14,10 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-IDLE_SHARE = 0.2
-"""Of an even share: a replica with fewer requests is idle."""
-CERTAIN = 14.0
-"""Chance leaves so few requests to these replicas once in so many e-folds: e^14 are a million."""
+from headroom.scaling.chance import CERTAIN, IDLE_SHARE, e_folds
 
 
 def unused(taken: NDArray[np.float64]) -> int:
@@ -31,6 +28,6 @@ def unused(taken: NDArray[np.float64]) -> int:
     idle = len(few)
     if not idle or even <= 0.0:
         return 0
-    exponent = float((even - few + few * np.log(few.clip(1.0) / even)).sum())
+    exponent = float(e_folds(few, even).sum())
     chosen = math.lgamma(count + 1) - math.lgamma(idle + 1) - math.lgamma(count - idle + 1)
     return idle if exponent >= CERTAIN + chosen else 0

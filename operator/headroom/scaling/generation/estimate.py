@@ -173,7 +173,7 @@ def _best(
     if share > 0.0 and ratios.experts_per_prompt > 0.0:
         stated = ratios.experts_per_prompt
         known.append((TERMS, stated, STATED_ERROR * stated))
-    parts, inner = None, squares.inner
+    parts = None
     for _ in range(_ROUNDS):
         rows = np.zeros((len(known), len(squares.products)))
         for row, (term, ratio, error) in zip(rows, known, strict=True):

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.chance import CERTAIN, IDLE_SHARE, e_folds
 from headroom.scaling.replacement.late_load import Shares, late_load, late_load_after
 
-CERTAIN = 14.0
-"""Chance leaves a replica with as many or few requests once in so many e-folds."""
 LATE_DEVIATIONS = 3.0
 LEAST_GAIN, GAIN_SHARE = 0.1, 0.25
 """Each eviction must free this share of all requests, all of them this part of the late load."""
@@ -19,8 +18,6 @@ LESS = 0.95
 """Of the share of a replica whose requests are late: it is not carried."""
 MOST_MORE, MORE_SHARE = 2, 0.25
 """Idle replicas to start before an eviction: so many, or this share of the ready ones."""
-_HARDLY_ANY = 0.2
-"""Of an even share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,7 +96,7 @@ class Spread:
     def detail(self) -> str:
         """What is uneven, as text: has 61% of the load and 2 of 5 have hardly any."""
         replicas = len(self.shares)
-        few = int((self.shares < _HARDLY_ANY / replicas).sum())
+        few = int((self.shares < IDLE_SHARE / replicas).sum())
         text = f"has {100 * self.shares[0]:.0f}% of the load"
         return f"{text} and {few} of {replicas} have hardly any" if few else text
 
@@ -112,8 +109,7 @@ def is_uneven(arrived: Shares) -> bool:
     even = float(arrived.mean())
     if even <= 0.0:
         return False
-    exponents = arrived * np.log(np.maximum(arrived, 1e-9) / even) - arrived + even
-    return bool(exponents.max() >= CERTAIN + math.log(len(arrived)))
+    return bool(e_folds(arrived, even).max() >= CERTAIN + math.log(len(arrived)))
 
 
 def _allowed(share: float, ended: Shares | float) -> Shares:
