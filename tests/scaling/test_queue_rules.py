@@ -141,18 +141,22 @@ def test_queue_bound_by_default_is_the_largest_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("depth", "places", "ready", "queue", "replicas"),
+    ("depth", "parallel_requests", "ready", "queue", "replicas"),
     [
         (8, None, 2, 96.0, 6),  # 12 would have room; the next step follows when 6 are ready
         (None, None, 2, 96.0, None),  # nothing says what a queue is
-        (None, 4, 1, 12.0, 2),  # 12 wait and 4 run: two have 8 places and hold 8 that wait
+        (None, 4, 1, 12.0, 2),  # 12 wait and 4 run: two execute 8, and 8 may wait
         (None, 4, 1, 4.0, None),  # within the bound
         (2, 4, 2, 5.0, 3),
         (None, 4, 2, 0.0, None),
     ],
 )
 def test_queue_rule_without_a_cost_spreads_the_standing_queue(
-    depth: int | None, places: int | None, ready: int, queue: float, replicas: int | None
+    depth: int | None,
+    parallel_requests: int | None,
+    ready: int,
+    queue: float,
+    replicas: int | None,
 ) -> None:
     wanted = for_queue(
         policy(queue_depth=depth),
@@ -160,7 +164,7 @@ def test_queue_rule_without_a_cost_spreads_the_standing_queue(
         Signals(standing_queue=fresh(queue), arrival_rps=fresh(10.0)),
         counts=ReplicaCounts(ready=ready),
         target_s=TARGET_S,
-        places=places,
+        parallel_requests=parallel_requests,
     )
     assert (wanted and wanted.replicas) == replicas
 

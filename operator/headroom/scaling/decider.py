@@ -107,7 +107,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         hidden=hidden,
         margin=NO_MARGIN if state.obstacles.obstacle else state.margin,
         understated=state.contradictions.understated,
-        places=None if claim is None else claim.max_batch * claim.slots,
+        parallel_requests=None if claim is None else claim.max_batch * claim.slots,
     )
     results = rebalancing.with_surge(
         policy, state, replacing.with_surge(policy, state, rules, left_out)

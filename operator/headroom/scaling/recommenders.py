@@ -118,7 +118,7 @@ def for_queue(
     *,
     counts: ReplicaCounts,
     target_s: float,
-    places: int | None = None,
+    parallel_requests: int | None = None,
 ) -> Recommendation | None:
     """N_queue: what also works off a queue above its bound in time; None while unknown.
 
@@ -129,21 +129,23 @@ def for_queue(
     many; with 180 s the rule plans for 0.44/s more than arrive. While replicas are warming it waits
     for them. While no rate is known, it assumes that the ready replicas are at capacity.
 
-    While no cost is known, `places` are the requests that a replica executes at once, and what is
-    at the replicas is spread until no queue is above its bound. Worked: 12 wait and 4 run at one
-    replica of 4 places and depth 4: two replicas have room for 16.
+    While no cost is known, replicas are added until there is room for the queue. A replica executes
+    `parallel_requests` at once, and as many may wait. Worked: 12 wait and 4 run at one replica that
+    executes 4: two replicas have room for 16.
     """
     depth = policy.queue_depth
     if depth is None:
-        depth = places if tail is None else tail.cost.max_batch
+        depth = parallel_requests if tail is None else tail.cost.max_batch
     if signals.standing_queue.value is None or not depth or counts.warming > 0:
         return None
     ready = counts.ready
     excess = signals.standing_queue.value - depth * ready
     if excess <= 0:
         return None
-    replicas: int | None = _spread(signals.standing_queue.value, depth, places, ready)
-    if tail is not None:
+    replicas: int | None
+    if tail is None:
+        replicas = _with_room(signals.standing_queue.value, depth, parallel_requests or 0, ready)
+    else:
         rate_rps = signals.arrival_rps.value
         if rate_rps is None:
             rate_rps = ready * tail.capacity_rps(target_s, max(1, ready))
@@ -160,13 +162,12 @@ def for_queue(
     )
 
 
-def _spread(queue: float, depth: int, places: int | None, ready: int) -> int:
+def _with_room(queue: float, depth: int, parallel_requests: int, ready: int) -> int:
     """Return the replicas that have room for a queue above its bound, up to thrice the ready ones.
 
     The next step follows when these are ready.
     """
-    running = (places or 0) * ready
-    enough = _replicas((queue + running) / (depth + (places or 0)))
+    enough = _replicas((queue + parallel_requests * ready) / (depth + parallel_requests))
     return min(max(enough, ready + 1), max(1, math.floor(GROWTH * ready)))
 
 

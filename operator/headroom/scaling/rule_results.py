@@ -48,12 +48,12 @@ def evaluate_rules(
     hidden: Recommendation | None = None,
     margin: Margin = NO_MARGIN,
     understated: float = 1.0,
-    places: int | None = None,
+    parallel_requests: int | None = None,
 ) -> RuleResults:
     """Evaluate every rule whose inputs are known.
 
     `understated` times the counted requests may arrive: a removal must leave enough for them.
-    `places` are the requests that a replica executes at once, as its server says; None if unknown.
+    A replica executes `parallel_requests` at once, as its server says; None if unknown.
     """
     tuning, rate_rps = policy.tuning, signals.arrival_rps.value
     rules: dict[Component, Recommendation | None] = {}
@@ -76,7 +76,12 @@ def evaluate_rules(
         )
     if tail is None or tail.idle_s <= policy.latency_target_s:  # else more would not help
         rules[Component.QUEUE] = recommenders.for_queue(
-            policy, tail, signals, counts=counts, target_s=target_s, places=places
+            policy,
+            tail,
+            signals,
+            counts=counts,
+            target_s=target_s,
+            parallel_requests=parallel_requests,
         )
     rules[Component.HIDDEN_DEMAND] = hidden
     every = [rule for component, rule in rules.items() if rule and tuning.has(component)]
