@@ -239,10 +239,10 @@ def test_low_priority_is_served_after_its_age_under_constant_urgent_load() -> No
     assert all(served_s(low) > served_s(one) for one in urgents if one.arrived_s < 9.0)
 
 
-def beside_batch(
+def with_and_without_batch(
     interactive: list[GenerationRequest], fillers: int
 ) -> tuple[World, World, float, float]:
-    """Serve interactive requests alone, then beside a batch within 20 ms per token.
+    """Serve interactive requests alone, then with a batch, within 20 ms per token.
 
     Returns both worlds and the 95th percentiles of the first token of the interactive ones.
     """
@@ -263,9 +263,11 @@ def test_batch_class_fills_what_interactive_requests_leave() -> None:
     def short(key: int, now_s: float, chance: random.Random) -> GenerationRequest:
         return request(key, chance.randrange(50, 500), 100, arrived_s=now_s)
 
-    alone, both, first_s, first_beside_s = beside_batch(list(poisson(120, 15.0, short)), 300)
+    alone, both, first_s, first_with_batch_s = with_and_without_batch(
+        list(poisson(120, 15.0, short)), 300
+    )
     assert tokens(both) > 2 * tokens(alone)
-    assert first_beside_s <= first_s + 0.03
+    assert first_with_batch_s <= first_s + 0.03
 
 
 def test_answers_of_the_batch_class_pause_while_long_prompts_are_computed() -> None:
@@ -274,9 +276,11 @@ def test_answers_of_the_batch_class_pause_while_long_prompts_are_computed() -> N
     def long(key: int, now_s: float, chance: random.Random) -> GenerationRequest:
         return request(key, chance.randrange(1000, 4000), 100, arrived_s=now_s)
 
-    alone, both, first_s, first_beside_s = beside_batch(list(poisson(60, 5.0, long)), 600)
+    alone, both, first_s, first_with_batch_s = with_and_without_batch(
+        list(poisson(60, 5.0, long)), 600
+    )
     assert tokens(both) > 5 * tokens(alone)
-    assert first_beside_s <= 1.2 * first_s + 0.02
+    assert first_with_batch_s <= 1.2 * first_s + 0.02
 
 
 def test_preemption_makes_progress_with_memory_for_one() -> None:
