@@ -162,7 +162,7 @@ class StatusReason(StrEnum):
     """ScalingEffective: nothing that more replicas cannot change was found."""
     CONNECTIONS_PINNED = "ConnectionsPinned"
     """ScalingEffective: connections stay with saturated replicas, and other ready replicas get
-    hardly any request."""
+    hardly any request. The same shows where a router chooses replicas by cached prefixes."""
     DOWNSTREAM_LIMIT = "DownstreamLimit"
     """ScalingEffective: replicas were added, and together they serve no more than before."""
 

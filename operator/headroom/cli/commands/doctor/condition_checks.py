@@ -97,7 +97,8 @@ REMEDIES: dict[StatusReason, str] = {
     "replica with the fewest in flight (with targetRef, clients of the Service that RoutingReady "
     "names); or let the server or the clients close connections after "
     "some requests or seconds; to have overloaded replicas evicted, so that their connections are "
-    "spread, set spec.scaling.rebalanceConnections to true",
+    "spread, set spec.scaling.rebalanceConnections to true; if a router chooses replicas by cached "
+    "prefixes, let it spread requests that have little in common",
     _R.DOWNSTREAM_LIMIT: "look at what the replicas share (a database, a cache, a network, a GPU): "
     "more replicas do not help, and spec.scaling.maxReplicas can be lowered until it is fixed",
     _R.REPLICA_SLOW: "check the node and the accelerator of the pod that the message names; to "
