@@ -126,11 +126,14 @@ class TokenCounters:
     def advance(self, samples: Sequence[PodSample]) -> tuple[TokenCounters, Increase]:
         """Return the counters with these scrapes, and what they added; old scrapes add nothing.
 
+        Of several scrapes of one pod the newest counts.
         Pods that are not among the samples are forgotten: they begin again with their next scrape.
         """
         first = next((one.generation for one in samples if one.generation is not None), None)
         if first is None:
             return self, Increase()
+        if len({one.pod for one in samples}) < len(samples):
+            samples = _newest(samples)
         grid = self.grid if self.rows else Grid.of(first)
         uids, table = _table(samples, grid)
         if not uids:  # every server has changed: begin again
@@ -171,6 +174,16 @@ class TokenCounters:
             contexts=self.contexts[numbers],
             waiting=self.waiting[numbers],
         )
+
+
+def _newest(samples: Sequence[PodSample]) -> list[PodSample]:
+    """Return the newest sample of each pod; of equally old ones the last."""
+    newest: dict[str, PodSample] = {}
+    for one in samples:
+        before = newest.get(one.pod)
+        if before is None or before.time_s <= one.time_s:
+            newest[one.pod] = one
+    return list(newest.values())
 
 
 def _increase_of_all(uids: Sequence[str], after: TokenCounters, before: TokenCounters) -> Increase:
