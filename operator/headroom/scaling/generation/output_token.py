@@ -20,7 +20,8 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from headroom.scaling.generation.occupancy import Occupancy
-from headroom.scaling.generation.prompt_bursts import bursts_of
+from headroom.scaling.generation.prompt_bursts import PromptBursts, bursts_of
+from headroom.scaling.generation.work import Work
 from headroom.scaling.latency.load_curve import execution_percentile
 
 LARGEST_VARIATION = 1.0
@@ -33,18 +34,26 @@ def output_token_s(
     """Return the percentile in seconds per iteration, at one of so many level replicas."""
     work = occupancy.work
     prompts = bursts_of(work, occupancy.arrival_rps, level)
-    free = 1.0 - prompts.share
     step_s = occupancy.fixed_s + work.slope_s * max(1.0, occupancy.mean)
+    step_variance = work.slope_s**2 * occupancy.variance / level
+    mean_s, cv = time_per_step(work, prompts, step_s, step_variance, output_cv)
+    return mean_s * execution_percentile(min(_largest_cv(percentile), cv), percentile)
+
+
+def time_per_step(
+    work: Work, prompts: PromptBursts, step_s: float, step_variance: float, output_cv: float
+) -> tuple[float, float]:
+    """Return mean and coefficient of variation of T / O; `step_s` is tau of this variance."""
+    free = 1.0 - prompts.share
     whole = 1.0 + min(LARGEST_VARIATION, output_cv * output_cv)
     inverse, squared = whole / work.steps, whole**3 / work.steps**2
     mean_s = (step_s + prompts.backlog_s * inverse) / free
     variance = prompts.backlog_variance * squared
     variance += prompts.backlog_s**2 * (squared - inverse * inverse)
-    variance += work.slope_s**2 * occupancy.variance / level
+    variance += step_variance
     late_s = step_s * inverse + prompts.backlog_s * squared
     variance = (variance + prompts.variance_per_s * late_s / free) / (free * free)
-    cv = min(_largest_cv(percentile), math.sqrt(variance) / mean_s)
-    return mean_s * execution_percentile(cv, percentile)
+    return mean_s, math.sqrt(variance) / mean_s
 
 
 @lru_cache(maxsize=64)
