@@ -12,7 +12,7 @@ from functools import cached_property
 
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.occupancy import occupancy_of
-from headroom.scaling.generation.overload import most_in_time
+from headroom.scaling.generation.overload import most_in_memory, most_in_time
 from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, MEMORY_SHARE
 from headroom.scaling.latency.load_curve import execution_percentile
 from headroom.scaling.token_values import Binding
@@ -21,6 +21,8 @@ _ROUNDING = 1e-9
 LARGEST_DEPTH = 4096
 LEAST_IN_FLIGHT = 2
 BY_CHANCE = 0.999
+FULL_SHARE = 0.95
+"""Of the KV tokens: beyond, what grows preempts what runs."""
 WAITING_SHARE = 0.5
 """Of the time to first token, in which a queue that the gateway admits is worked off."""
 
@@ -111,8 +113,8 @@ class GeneratingFleet:
         """Return how many requests may be in flight at one replica, so that all are in time.
 
         As many as are there by chance at the highest rate that it carries, at most those that fit,
-        and what begins within a share of the time to first token; fewer if so many would not get
-        their tokens in time, because overload keeps them there.
+        and what begins within a share of the time to first token. Overload keeps as many there, so
+        fewer if they would fill the memory or not get their tokens in time.
         """
         replica, rate_rps = self.capacity.replica, self.capacity_rps(self.target_s, replicas)
         occupancy = occupancy_of(replica.work, rate_rps)
@@ -122,6 +124,10 @@ class GeneratingFleet:
         inside = min(occupancy.sequences(BY_CHANCE), self.cost.concurrency)
         waits_s = WAITING_SHARE * (first.seconds if first is not None else self.target_s)
         most = max(LEAST_IN_FLIGHT, math.ceil(inside + waits_s * rate_rps))
+        tokens = replica.limits.kv_tokens
+        if tokens is not None:
+            fit = most_in_memory(replica.work, FULL_SHARE * tokens, MEMORY_PERCENTILE)
+            most = min(most, fit)
         for binding in _TOKENS - self.capacity.infeasible:
             most = min(most, self._most_in_time(binding, most, replicas))
         return max(LEAST_IN_FLIGHT, most)
