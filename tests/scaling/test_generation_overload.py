@@ -110,7 +110,7 @@ def test_gateway_in_overload_answers_in_time_what_the_capacity_allows(
     most = fleet_and_lengths(engine, mix)[0].most_in_flight(REPLICAS)
     overloaded = simulated(engine, mix, 1.5, most)
     assert 1.5 * overloaded.attainment >= 0.99
-    assert overloaded.full_share <= 0.08
+    assert overloaded.full_share <= 0.2
     assert simulated(engine, mix, 1.0, most).attainment >= 0.95
     free = simulated(engine, mix, 0.8, 0)
     assert simulated(engine, mix, 0.8, most).attainment >= free.attainment - 0.005
@@ -130,7 +130,7 @@ def test_without_promises_on_tokens_memory_alone_bounds_them() -> None:
     first = TokenTargets(first_token=Target(percentile=0.95, seconds=20.0))
     most = fleet_of(known, first, Routing.RANDOM, 1.0).most_in_flight(1)
     work = work_of(known.cost, known.shape)
-    assert most == most_in_memory(work, 0.95 * 130_000, 0.99)
+    assert most == most_in_memory(work, 0.95 * 130_000, 0.95)
 
 
 @given(

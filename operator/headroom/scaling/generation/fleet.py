@@ -23,6 +23,8 @@ LEAST_IN_FLIGHT = 2
 BY_CHANCE = 0.999
 FULL_SHARE = 0.95
 """Of the KV tokens: beyond, what grows preempts what runs."""
+SELDOM_FULL = 0.95
+"""Share of the time in which less is in use: more would reject what the memory allows."""
 WAITING_SHARE = 0.5
 """Of the time to first token, in which a queue that the gateway admits is worked off."""
 
@@ -126,7 +128,7 @@ class GeneratingFleet:
         most = max(LEAST_IN_FLIGHT, math.ceil(inside + waits_s * rate_rps))
         tokens = replica.limits.kv_tokens
         if tokens is not None:
-            fit = most_in_memory(replica.work, FULL_SHARE * tokens, MEMORY_PERCENTILE)
+            fit = most_in_memory(replica.work, FULL_SHARE * tokens, SELDOM_FULL)
             most = min(most, fit)
         for binding in _TOKENS - self.capacity.infeasible:
             most = min(most, self._most_in_time(binding, most, replicas))
