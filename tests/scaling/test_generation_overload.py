@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
@@ -15,7 +16,7 @@ from generating_plants import LLAMA_8B, QWEN_30B_A3B, requests
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.learned_fleet import fleet_of
-from headroom.scaling.generation.overload import most_in_memory, most_in_time, share_in_time
+from headroom.scaling.generation.overload import answers, most_in_memory, most_in_time
 from headroom.scaling.generation.replica import TailFactors
 from headroom.scaling.generation.work import work_of
 from headroom.scaling.token_values import Target, TokenTargets
@@ -150,14 +151,24 @@ def test_sequences_in_memory_fit_on_average_and_one_more_would_not_at_the_percen
 
 
 @given(sequences=st.integers(1, 500), target_s=st.floats(0.006, 0.2), cv=st.floats(0.0, 1.5))
-def test_share_in_time_falls_with_sequences_and_rises_with_the_target(
+def test_sequences_answer_more_and_fewer_in_time_the_more_they_are(
     sequences: int, target_s: float, cv: float
 ) -> None:
     work = work_of(LLAMA_8B, requests(1500, 250, prompt_cv=cv, output_cv=cv))
-    share = share_in_time(work, sequences, target_s, cv)
-    assert 0.0 <= share <= 1.0
-    assert share_in_time(work, sequences, 1.1 * target_s, cv) >= share
-    most = most_in_time(work, target_s, 0.95, cv, 600)
-    enough = 1.0 - 3.0 * 0.05
-    assert most == 600 or share_in_time(work, most + 1, target_s, cv) < enough
-    assert most == 0 or share_in_time(work, most, target_s, cv) >= enough
+    rate_rps, share = answers(work, sequences, target_s, cv)
+    more_rps, more_share = answers(work, sequences + 1, target_s, cv)
+    assert rate_rps < more_rps
+    assert 0.0 <= more_share <= share <= 1.0
+    assert answers(work, sequences, 1.1 * target_s, cv)[1] >= share
+
+
+@given(target_s=st.floats(0.006, 0.2), prompt=st.floats(10.0, 12_000.0), cv=st.floats(0.0, 1.5))
+def test_most_in_time_answers_nine_tenths_of_what_any_number_does(
+    target_s: float, prompt: float, cv: float
+) -> None:
+    work = work_of(LLAMA_8B, requests(prompt, 250, prompt_cv=cv, output_cv=cv))
+    in_time = [math.prod(answers(work, number, target_s, cv)) for number in range(1, 201)]
+    most = most_in_time(work, target_s, cv, 200)
+    assert in_time[most - 1] >= 0.9 * max(in_time) * (1 - 1e-9)
+    few_late = answers(work, 200, target_s, cv)[1] >= 0.97
+    assert most == 200 or in_time[most] < 0.9 * max(in_time) or few_late

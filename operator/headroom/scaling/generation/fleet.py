@@ -147,7 +147,6 @@ class GeneratingFleet:
         return most_in_time(
             work,
             step_s / replica.factors.output_token,
-            target.percentile,
             replica.output_cv,
             most,
             replica.pooled(replicas),

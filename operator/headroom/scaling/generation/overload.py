@@ -4,7 +4,8 @@ In overload one begins whenever another ends, so that always N decode. Then
 
     tau(N) = a + s N          lambda(N) = N / (O tau(N) + w_p N)
 
-answers per second end, and the time per token varies by the prompts alone (`output_token`).
+answers per second end, and the time per token varies by the prompts alone (`output_token`). With
+more sequences more answers end and fewer in time: lambda(N) P(time per token <= target) decides.
 Worked: Llama 8B on an H100, prompts of 1500 and answers of 250 tokens within 50 ms per token, 1.5
 times the capacity: among 214 sequences 2 % are late and the rest is all that the capacity allows;
 among 238, as many as are there by chance at the capacity itself, it is 44 % of that.
@@ -19,11 +20,13 @@ from headroom.scaling.generation.output_token import time_per_step
 from headroom.scaling.generation.prompt_bursts import bursts_of
 from headroom.scaling.generation.work import Work
 
-LATE_FACTOR = 3.0
-"""Modelled late answers may be so many times the promised share. Where prompts are uneven the model
-is too wide (2 % late instead of 15 %), and each sequence less is a request rejected. Simulated on
-five engines and four mixes: at 1.5 times the capacity all that it allows is in time (1.00 to 1.2 of
-it), at the capacity itself at most 2 % are rejected; with 1 as the factor 7 %."""
+ENOUGH = 0.9
+"""Of the most answers in time: each sequence less is a rejected request, also where a peak by
+chance would have been answered, and where prompts are uneven the model is too wide (15 % late
+instead of 2 %). Simulated on five engines and four mixes: at 1.5 times the capacity all that it
+allows is in time, at the capacity itself at most 2 % are rejected; with 1 up to 7 %."""
+FEW_LATE = 0.97
+"""Share in time at which fewer sequences are of no use."""
 
 
 def most_in_memory(work: Work, tokens: float, percentile: float) -> int:
@@ -39,30 +42,41 @@ def most_in_memory(work: Work, tokens: float, percentile: float) -> int:
 
 
 def most_in_time(
-    work: Work,
-    target_s: float,
-    percentile: float,
-    output_cv: float,
-    most: int,
-    level: float = 1.0,
+    work: Work, target_s: float, output_cv: float, most: int, level: float = 1.0
 ) -> int:
-    """Return the number, at most `most`, for a target per iteration at one of `level` replicas."""
-    enough = 1.0 - LATE_FACTOR * (1.0 - percentile)
-    low, high = 0, most + 1
-    number = most  # nearly always enough: tried first
-    while high - low > 1:
-        if share_in_time(work, number, target_s, output_cv, level) >= enough:
-            low = number
+    """Return the number, 1 to `most`, for a target per iteration at one of `level` replicas.
+
+    The largest with `ENOUGH` of the most answers in time, which grow with N and then fall.
+    """
+
+    def in_time_rps(sequences: int) -> float:
+        answers_rps, share = answers(work, sequences, target_s, output_cv, level)
+        return answers_rps * share
+
+    if most <= 1 or answers(work, most, target_s, output_cv, level)[1] >= FEW_LATE:
+        return most
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        if in_time_rps(middle + 1) > in_time_rps(middle):
+            low = middle + 1
         else:
-            high = number
-        number = (low + high) // 2
+            high = middle
+    best, enough_rps = low, ENOUGH * in_time_rps(low)
+    low, high = best, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if in_time_rps(middle) >= enough_rps:
+            low = middle
+        else:
+            high = middle
     return low
 
 
-def share_in_time(
+def answers(
     work: Work, sequences: int, target_s: float, output_cv: float, level: float = 1.0
-) -> float:
-    """Return the share of answers within the target where so many sequences always run."""
+) -> tuple[float, float]:
+    """Return the answers per second of so many sequences, and their share within the target."""
     fixed_s = work.iteration_fixed_s(1.0 + sequences, sequences * work.chunks / work.steps)
     step_s = fixed_s + work.slope_s * sequences
     answers_rps = sequences / (work.steps * step_s + work.prompt_s * sequences)
@@ -70,6 +84,6 @@ def share_in_time(
     mean_s, cv = time_per_step(work, prompts, step_s, 0.0, output_cv)
     variance = math.log1p(cv * cv)
     if variance <= 0.0:
-        return float(mean_s <= target_s)
+        return answers_rps, float(mean_s <= target_s)
     deviations = (math.log(target_s / mean_s) + variance / 2.0) / math.sqrt(variance)
-    return 0.5 * math.erfc(-deviations / math.sqrt(2.0))
+    return answers_rps, 0.5 * math.erfc(-deviations / math.sqrt(2.0))
