@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from generating_plants import LLAMA_8B, LONG, QWEN_32B, requests
+from headroom.scaling.generation.admission import most_in_flight
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.first_token import first_token_s
 from headroom.scaling.generation.fleet import GeneratingFleet
@@ -262,7 +263,7 @@ def test_gateway_admits_what_is_in_time_and_no_more(
     assert occupancy is not None
     assert targets.first_token is not None
 
-    most = fleet.most_in_flight(4)
+    most = most_in_flight(fleet, 4)
 
     waiting = targets.first_token.seconds * rate_rps
     assert min(occupancy.mean, fleet.cost.concurrency) <= most

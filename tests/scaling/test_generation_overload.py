@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generating_plants import LLAMA_8B, QWEN_30B_A3B, requests
+from headroom.scaling.generation.admission import most_in_flight
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.learned_fleet import fleet_of
@@ -108,7 +109,7 @@ def simulated(engine: str, mix: str, load: float, most_in_flight: int) -> TokenS
 def test_gateway_in_overload_answers_in_time_what_the_capacity_allows(
     engine: str, mix: str
 ) -> None:
-    most = fleet_and_lengths(engine, mix)[0].most_in_flight(REPLICAS)
+    most = most_in_flight(fleet_and_lengths(engine, mix)[0], REPLICAS)
     overloaded = simulated(engine, mix, 1.5, most)
     assert 1.5 * overloaded.attainment >= 0.99
     assert overloaded.full_share <= 0.2
@@ -129,7 +130,7 @@ def test_without_promises_on_tokens_memory_alone_bounds_them() -> None:
         factors=TailFactors(),
     )
     first = TokenTargets(first_token=Target(percentile=0.95, seconds=20.0))
-    most = fleet_of(known, first, Routing.RANDOM, 1.0).most_in_flight(1)
+    most = most_in_flight(fleet_of(known, first, Routing.RANDOM, 1.0), 1)
     work = work_of(known.cost, known.shape)
     assert most == most_in_memory(work, 0.95 * 130_000, 0.95)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.generating import Generating
+from headroom.scaling.generation.admission import most_in_flight
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.state import State
 from headroom.scaling.token_values import Binding, GenerationDecision, TokenMeasurement
@@ -33,7 +34,7 @@ def described(
         capacity_rps=bounds[binding],
         bounds_rps=tuple(sorted(bounds.items(), key=lambda item: item[1])),
         # a gateway cannot tell requests that only fill: their places would be those of the others
-        most_in_flight=None if state.classes.filled else fleet.most_in_flight(max(1, ready)),
+        most_in_flight=None if state.classes.filled else most_in_flight(fleet, max(1, ready)),
         cost=inputs.cost,
         shape=inputs.shape,
         limits=inputs.limits,

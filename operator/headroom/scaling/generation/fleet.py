@@ -12,21 +12,11 @@ from functools import cached_property
 
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.occupancy import occupancy_of
-from headroom.scaling.generation.overload import most_in_memory, most_in_time
 from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, MEMORY_SHARE
-from headroom.scaling.latency.load_curve import execution_percentile
 from headroom.scaling.token_values import Binding
 
 _ROUNDING = 1e-9
 LARGEST_DEPTH = 4096
-LEAST_IN_FLIGHT = 2
-BY_CHANCE = 0.999
-FULL_SHARE = 0.95
-"""Of the KV tokens: beyond, what grows preempts what runs."""
-SELDOM_FULL = 0.95
-"""Share of the time in which less is in use: more would reject what the memory allows."""
-WAITING_SHARE = 0.5
-"""Of the time to first token, in which a queue that the gateway admits is worked off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,47 +101,6 @@ class GeneratingFleet:
     def _carried_rps(self, target_s: float, replicas: int) -> float:
         return replicas * self.capacity_rps(target_s, max(1, replicas)) * (1.0 + _ROUNDING)
 
-    def most_in_flight(self, replicas: int) -> int:
-        """Return how many requests may be in flight at one replica, so that all are in time.
-
-        As many as are there by chance at the highest rate that it carries, at most those that fit,
-        and what begins within a share of the time to first token. Overload keeps as many there, so
-        fewer if they would fill the memory or not get their tokens in time.
-        """
-        replica, rate_rps = self.capacity.replica, self.capacity_rps(self.target_s, replicas)
-        occupancy = occupancy_of(replica.work, rate_rps)
-        if occupancy is None:
-            return LARGEST_DEPTH
-        first = replica.targets.first_token
-        inside = min(occupancy.sequences(BY_CHANCE), self.cost.concurrency)
-        waits_s = WAITING_SHARE * (first.seconds if first is not None else self.target_s)
-        most = max(LEAST_IN_FLIGHT, math.ceil(inside + waits_s * rate_rps))
-        tokens = replica.limits.kv_tokens
-        if tokens is not None:
-            fit = most_in_memory(replica.work, FULL_SHARE * tokens, SELDOM_FULL)
-            most = min(most, fit)
-        for binding in _TOKENS - self.capacity.infeasible:
-            most = min(most, self._most_in_time(binding, most, replicas))
-        return max(LEAST_IN_FLIGHT, most)
-
-    def _most_in_time(self, binding: Binding, most: int, replicas: int) -> int:
-        """Return how many sequences may always run within one promise."""
-        replica = self.capacity.replica
-        work, target = replica.work, replica.promised.get(binding)
-        if target is None:
-            return most
-        step_s = target.seconds * work.accepted
-        if binding is Binding.LATENCY:
-            longer = execution_percentile(replica.output_cv, target.percentile)
-            step_s = (target.seconds - work.prompt_s) / (work.steps * max(1.0, longer))
-        return most_in_time(
-            work,
-            step_s / replica.factors.output_token,
-            replica.output_cv,
-            most,
-            replica.pooled(replicas),
-        )
-
     def binds(self, replicas: int) -> str:
         """Return what bounds the rate per replica, as text."""
         binding = self.capacity.binding(replicas)
@@ -202,8 +151,6 @@ class GeneratingFleet:
 
 
 _LEAST_S = 1e-9
-_TOKENS = frozenset((Binding.TIME_PER_OUTPUT_TOKEN, Binding.LATENCY))
-"""Promises on the time between tokens."""
 _NAMES = {
     Binding.TIME_TO_FIRST_TOKEN: "the time to first token",
     Binding.TIME_PER_OUTPUT_TOKEN: "the time per output token",

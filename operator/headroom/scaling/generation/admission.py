@@ -1,0 +1,66 @@
+"""How many requests a gateway admits per ready replica, so that all it admits are in time.
+
+As many as are there by chance at the highest rate that a replica carries, at most those that fit,
+and what begins within a share of the time to first token. Overload keeps as many there all the
+time, so fewer if they would fill the memory or not get their tokens in time (`overload`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from headroom.scaling.generation.fleet import LARGEST_DEPTH, GeneratingFleet
+from headroom.scaling.generation.occupancy import occupancy_of
+from headroom.scaling.generation.overload import most_in_memory, most_in_time
+from headroom.scaling.generation.replica import GeneratingReplica
+from headroom.scaling.latency.load_curve import execution_percentile
+from headroom.scaling.token_values import Binding
+
+LEAST_IN_FLIGHT = 2
+BY_CHANCE = 0.999
+FULL_SHARE = 0.95
+"""Of the KV tokens: beyond, what grows preempts what runs."""
+SELDOM_FULL = 0.95
+"""Share of the time in which less is in use: more would reject what the memory allows."""
+WAITING_SHARE = 0.5
+"""Of the time to first token, in which a queue that the gateway admits is worked off."""
+
+
+def most_in_flight(fleet: GeneratingFleet, replicas: int) -> int:
+    """Return the number per replica where so many are ready, at least 2."""
+    replica, rate_rps = fleet.capacity.replica, fleet.capacity_rps(fleet.target_s, replicas)
+    occupancy = occupancy_of(replica.work, rate_rps)
+    if occupancy is None:
+        return LARGEST_DEPTH
+    first = replica.targets.first_token
+    inside = min(occupancy.sequences(BY_CHANCE), fleet.cost.concurrency)
+    waits_s = WAITING_SHARE * (first.seconds if first is not None else fleet.target_s)
+    most = max(LEAST_IN_FLIGHT, math.ceil(inside + waits_s * rate_rps))
+    tokens = replica.limits.kv_tokens
+    if tokens is not None:
+        most = min(most, most_in_memory(replica.work, FULL_SHARE * tokens, SELDOM_FULL))
+    for binding in _TOKENS - fleet.capacity.infeasible:
+        most = min(most, _most_in_time(replica, binding, most, replicas))
+    return max(LEAST_IN_FLIGHT, most)
+
+
+_TOKENS = frozenset((Binding.TIME_PER_OUTPUT_TOKEN, Binding.LATENCY))
+"""Promises on the time between tokens."""
+
+
+def _most_in_time(replica: GeneratingReplica, binding: Binding, most: int, replicas: int) -> int:
+    """Return how many sequences may always run within one promise."""
+    work, target = replica.work, replica.promised.get(binding)
+    if target is None:
+        return most
+    step_s = target.seconds * work.accepted
+    if binding is Binding.LATENCY:
+        longer = execution_percentile(replica.output_cv, target.percentile)
+        step_s = (target.seconds - work.prompt_s) / (work.steps * max(1.0, longer))
+    return most_in_time(
+        work,
+        step_s / replica.factors.output_token,
+        replica.output_cv,
+        most,
+        replica.pooled(replicas),
+    )
