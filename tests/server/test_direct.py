@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -86,7 +87,7 @@ async def test_fast_path_and_asgi_give_the_same_responses_and_counts() -> None:
             assert first[0].split()[1] == second[0].split()[1] == case[-1], case
             if len(case[1]) > 66_000:  # how large it is, is not known of chunks
                 continue
-            assert first[2] == second[2], case
+            assert _without_times(first[2]) == _without_times(second[2]), case
             if case[-1] != b"429":  # whose retry-after has jitter
                 assert first[1] == second[1], case
         assert counts[0] == counts[1]
@@ -101,6 +102,11 @@ async def test_scrapes_are_counted() -> None:
             _, _, page = await wire.ask(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
             assert f'headroom_scrapes_total{{model="m"}} {number}\n' in page.decode()
         wire.writer.close()
+
+
+def _without_times(body: bytes) -> bytes:
+    """Leave out how long the shortest answer took so far: each answer may be a shorter one."""
+    return re.sub(rb"at least [0-9.e-]+ s,", b"at least this,", body)
 
 
 async def counters(server: Server) -> dict[str, float]:
