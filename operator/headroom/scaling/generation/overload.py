@@ -50,10 +50,10 @@ def most_in_time(
     """
 
     def in_time_rps(sequences: int) -> float:
-        answers_rps, share = answers(work, sequences, target_s, output_cv, level)
+        answers_rps, share = rate_and_share_in_time(work, sequences, target_s, output_cv, level)
         return answers_rps * share
 
-    if most <= 1 or answers(work, most, target_s, output_cv, level)[1] >= FEW_LATE:
+    if most <= 1 or rate_and_share_in_time(work, most, target_s, output_cv, level)[1] >= FEW_LATE:
         return most
     low, high = 1, most
     while low < high:
@@ -73,7 +73,7 @@ def most_in_time(
     return low
 
 
-def answers(
+def rate_and_share_in_time(
     work: Work, sequences: int, target_s: float, output_cv: float, level: float = 1.0
 ) -> tuple[float, float]:
     """Return the answers per second of so many sequences, and their share within the target."""
