@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from fakes_scaling import sample
 from headroom.scaling.generation.token_counters import Count, TokenCounters
-from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.token_values import GenerationSample
 from headroom.scaling.values import PodSample
 
 
 def _sample(pod: str, time_s: float, arrivals: float) -> PodSample:
     page = GenerationSample(iterations=10.0 * arrivals)
-    return PodSample(
-        pod=pod,
-        time_s=time_s,
-        arrivals=arrivals,
-        missed=0.0,
-        waiting=0,
-        running=0,
-        latency=LatencyCounts(bounds_s=(1.0, math.inf), counts=(arrivals, arrivals)),
-        generation=page,
-    )
+    return replace(sample(pod=pod, time_s=time_s, arrivals=arrivals), generation=page)
 
 
 FIRST = [_sample("a", 1.0, 5.0), _sample("b", 1.0, 7.0)]
