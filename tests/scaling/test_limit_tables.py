@@ -68,7 +68,7 @@ def limit_input(
                 keep="largest", entries=needed if arrivals is None else arrivals
             ),
             desired_low=SlidingExtreme(keep="smallest", entries=lowest),
-            **(state or {}),
+            **{"cold_starts": ColdStarts(seconds=(10.0,)), **(state or {})},
         ),
         observation=Observation(
             now_s=NOW_S, current=current, rolling=rolling, allocation=allocation
@@ -231,8 +231,10 @@ def test_decrease_from_six_with_three_desired_names_each_limit(
 @pytest.mark.parametrize(
     ("starts_s", "needed", "watched_s", "replicas"),
     [
-        ((), ((940.0, 6), (950.0, 4)), 1e6, 6),  # the hold alone: 60 s
-        ((), ((939.0, 6), (950.0, 4)), 1e6, 4),
+        ((10.0,), ((940.0, 6), (950.0, 4)), 1e6, 6),  # the hold alone: 60 s
+        ((10.0,), ((939.0, 6), (950.0, 4)), 1e6, 4),
+        ((), ((820.0, 6), (950.0, 4)), 1e6, 6),  # no start was measured: three times the hold
+        ((), ((819.0, 6), (950.0, 4)), 1e6, 4),
         ((20.0,), ((939.0, 6), (950.0, 4)), 1e6, 4),  # shorter than the hold
         ((120.0,), ((880.0, 6), (950.0, 4)), 1e6, 6),  # what is back after 120 s is kept for 120 s
         ((120.0,), ((879.0, 6), (950.0, 4)), 1e6, 4),

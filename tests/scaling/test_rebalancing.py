@@ -16,6 +16,7 @@ from headroom.scaling.replacement.late_load import late_load, late_load_after
 from headroom.scaling.replacement.rebalancer import (
     EVICTED_WITHIN_S,
     REFUSED_S,
+    WANTED_S,
     Rebalancer,
     Situation,
 )
@@ -119,7 +120,14 @@ def test_idle_replica_is_started_first_where_the_others_would_not_carry_the_load
     found = watching(PINNED).step(replace(NOW, enough=5), PINNED)
     assert found.victims == ()
     assert found.wanted == 6
-    assert found.step(NOW, None).wanted == 0
+
+
+@pytest.mark.parametrize(("after_s", "wanted"), [(2.0, 6), (WANTED_S, 6), (WANTED_S + 2.0, 0)])
+def test_replica_for_an_eviction_is_kept_while_requests_are_in_time_for_some_ticks(
+    after_s: float, wanted: int
+) -> None:
+    found = watching(PINNED).step(replace(NOW, enough=5), PINNED)
+    assert found.step(replace(NOW, now_s=NOW.now_s + after_s), None).wanted == wanted
 
 
 def test_eviction_that_is_refused_is_given_up_and_tried_again() -> None:

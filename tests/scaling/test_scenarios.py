@@ -9,6 +9,7 @@ import pytest
 from fakes_scaling import COST, Service, policy
 from headroom.scaling import Direction, Freshness, Reason, State
 from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.limits.cold_start import ColdStarts
 
 
 def test_constant_load_settles_on_the_needed_replicas() -> None:
@@ -32,6 +33,7 @@ def test_tripled_load_scales_up_within_a_burst_window() -> None:
 
 def test_load_gone_scales_down_after_the_window() -> None:
     service = Service(rate_rps=40.0, replicas=6, policy=policy(min_replicas=2))
+    service.state = replace(service.state, cold_starts=ColdStarts(seconds=(5.0,)))
     service.run(90)
     held, gone_s = service.replicas, service.now_s
     service.rate_rps = 0.0

@@ -163,8 +163,8 @@ class ScaleDown(Value):
 
     stabilization_window: StabilizationWindow = Duration.parse("90s")
     """How long all rules must recommend fewer replicas before any is removed. Never shorter than
-    the measured cold start; before one has been measured, never shorter than the longest start in
-    progress."""
+    the measured cold start. Before one has been measured: three times as long, and never shorter
+    than the longest start in progress."""
     rate: Rate | None = None
     """Maximum rate of removing replicas. Default: unlimited."""
 

@@ -95,6 +95,10 @@ PINNED_HOLD_S, REBALANCED_HOLD_S = 900.0, 300.0
 """While connections stay with their replicas: one that is removed and added again stays idle until
 they are spread. Until then shares differ, and one that hides requests is no contradiction."""
 
+UNMEASURED_START = 3.0
+"""Factor on the configured hold until a cold start was measured. Worked: 90 s become 270 s, about
+what the HPA waits, and what a large model takes to load."""
+
 Limited = tuple[int, tuple[LimitApplied, ...]]
 
 
@@ -193,8 +197,12 @@ def hold_s(policy: Policy, state: LimitHistory) -> float:
 
     A replica that is removed and needed again costs a cold start before it serves; keeping it for
     as long costs no more (ski rental: Karlin et al. 1988; for servers, Lu, Chen and Andrew 2013).
+    A start that was never measured is not a short one: until then the configured time is tripled.
     """
-    return max(policy.scale_down_stabilization_s, state.cold_starts.at_least_s)
+    configured_s, starts = policy.scale_down_stabilization_s, state.cold_starts
+    if starts.p90_s is None:
+        configured_s *= UNMEASURED_START
+    return max(configured_s, starts.at_least_s)
 
 
 def apply_allocation(limit_input: LimitInput, replicas: int) -> Limited:

@@ -28,6 +28,9 @@ LONGEST_S = 60.0
 """Window of the shares."""
 MOST_AT_ONCE = 4
 """Evictions before the shares are measured again."""
+WANTED_S = 30.0
+"""Replicas that evictions need are kept so long after uneven connections last made requests late:
+that shows in some ticks and not in others, and one that is removed is started again at the next."""
 EVICTED_WITHIN_S = REFUSED_S = 60.0
 """A pod that is still ready after this could not be evicted; for as long none is tried again."""
 
@@ -82,7 +85,9 @@ class Rebalancer:
         """Return the record after this tick; `load` is None while its shares say nothing."""
         if self.victims:
             return self._continued(now)
-        kept = replace(self, wanted=0) if self.wanted else self
+        kept = self
+        if self.wanted and now.now_s - self.uneven_s > WANTED_S:
+            kept = replace(self, wanted=0)
         if load is None or not now.usable or now.now_s < self.refused_until_s:
             return kept
         found = Spread.of(load, now.connections, now.carried, now.allowed)
