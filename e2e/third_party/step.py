@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.watching import Watch, watching
-from cluster import Node, wait_until
+from cluster import ClusterError, Node, wait_until
 from load.messages import Summary
 from load.outcomes import Outcome
 from third_party.clients import Clients, Sending, Step, sending
@@ -176,16 +176,16 @@ def _shares(node: Node, namespace: str, running: Sending, step: Step) -> tuple[f
 
 
 def _requests_of_pods(node: Node, namespace: str) -> dict[str, int]:
-    """Return the requests that each ready pod has had."""
+    """Return the requests that each ready pod has had, without pods evicted while they are read."""
     counts = {}
     for pod in node.raw.ask("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]:
         conditions = pod.get("status", {}).get("conditions", ())
         if any((one["type"], one["status"]) == ("Ready", "True") for one in conditions):
             name = pod["metadata"]["name"]
             path = f"/api/v1/namespaces/{namespace}/pods/{name}:8000/proxy/metrics"
-            counts[name] = int(
-                dict(_COUNTERS.findall(node.kubectl("get", "--raw", path)))["requests"]
-            )
+            with contextlib.suppress(ClusterError):
+                page = node.kubectl("get", "--raw", path)
+                counts[name] = int(dict(_COUNTERS.findall(page))["requests"])
     return counts
 
 
