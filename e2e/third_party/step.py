@@ -178,15 +178,29 @@ def _shares(node: Node, namespace: str, running: Sending, step: Step) -> tuple[f
 def _requests_of_pods(node: Node, namespace: str) -> dict[str, int]:
     """Return the requests that each ready pod has had, without pods evicted while they are read."""
     counts = {}
-    for pod in node.raw.ask("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]:
-        conditions = pod.get("status", {}).get("conditions", ())
-        if any((one["type"], one["status"]) == ("Ready", "True") for one in conditions):
-            name = pod["metadata"]["name"]
-            path = f"/api/v1/namespaces/{namespace}/pods/{name}:8000/proxy/metrics"
-            with contextlib.suppress(ClusterError):
-                page = node.kubectl("get", "--raw", path)
-                counts[name] = int(dict(_COUNTERS.findall(page))["requests"])
+    for name in _ready_pods(node, namespace):
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}:8000/proxy/metrics"
+        try:
+            page = node.kubectl("get", "--raw", path)
+        except ClusterError:
+            if name in _ready_pods(node, namespace):
+                raise
+            continue
+        counts[name] = int(dict(_COUNTERS.findall(page))["requests"])
     return counts
+
+
+def _ready_pods(node: Node, namespace: str) -> list[str]:
+    """Return the names of the ready pods that are not being deleted."""
+    return [
+        pod["metadata"]["name"]
+        for pod in node.raw.ask("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
+        if "deletionTimestamp" not in pod["metadata"]
+        and any(
+            (one["type"], one["status"]) == ("Ready", "True")
+            for one in pod.get("status", {}).get("conditions", ())
+        )
+    ]
 
 
 def _sleep_until(unix_s: float) -> None:
