@@ -130,6 +130,23 @@ def test_replica_for_an_eviction_is_kept_while_requests_are_in_time_for_some_tic
     assert found.step(replace(NOW, now_s=NOW.now_s + after_s), None).wanted == wanted
 
 
+@pytest.mark.parametrize(("after_s", "wanted"), [(2.0, 6), (108.0, 6), (110.0, 0)])
+def test_replica_for_an_eviction_is_kept_until_it_can_be_ready(after_s: float, wanted: int) -> None:
+    slow = replace(NOW, enough=5, start_s=100.0)
+    found = watching(PINNED).step(slow, PINNED)
+    assert found.step(replace(slow, now_s=NOW.now_s + after_s), None).wanted == wanted
+
+
+@pytest.mark.parametrize(("after_s", "wanted"), [(2.0, 7), (WANTED_S, 7), (WANTED_S + 2.0, 6)])
+def test_more_replicas_for_evictions_are_kept_though_fewer_would_do_now(
+    after_s: float, wanted: int
+) -> None:
+    two = watching(PINNED).step(replace(NOW, enough=6), PINNED)
+    assert two.wanted == 7
+    one = two.step(replace(NOW, enough=5, now_s=NOW.now_s + after_s), PINNED)
+    assert one.wanted == wanted
+
+
 def test_eviction_that_is_refused_is_given_up_and_tried_again() -> None:
     begun = watching(PINNED).step(NOW, PINNED)
     late = replace(NOW, now_s=NOW.now_s + EVICTED_WITHIN_S)

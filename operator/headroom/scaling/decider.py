@@ -30,6 +30,7 @@ from headroom.scaling.latency_model import corrected_target_s, tail_of
 from headroom.scaling.limits import limits
 from headroom.scaling.limits.limits import LimitInput
 from headroom.scaling.promise.margin import NO_MARGIN
+from headroom.scaling.promise.reserve import NO_RESERVE
 from headroom.scaling.rule_results import evaluate_rules
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.state import State
@@ -106,6 +107,8 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         backlogs,
         hidden=hidden,
         margin=NO_MARGIN if state.obstacles.obstacle else state.margin,
+        reserve=NO_RESERVE if state.obstacles.obstacle else state.reserve,
+        start_s=state.cold_starts.assumed_s,
         understated=state.contradictions.understated,
         parallel_requests=None if claim is None else claim.max_batch * claim.slots,
     )

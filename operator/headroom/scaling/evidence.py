@@ -260,7 +260,7 @@ def learn_from_outcomes(
     outcomes: Outcomes | None = None,
     hour_requests: float = 0.0,
 ) -> State:
-    """Count this tick's misses; move the margin and the risk level.
+    """Count this tick's misses; move the margin, the reserve and the risk level.
 
     While `disturbed` by a replica that is replaced, or while one alone is late, they say nothing
     about the others. Unless the target is `reachable` and no obstacle is seen, more replicas would
@@ -292,10 +292,13 @@ def learn_from_outcomes(
         carrying=max(1, results.carries) if may_rise else 0,
         ready=counts.ready,
     )
-    risk = state.risk
+    risk, reserve = state.risk, state.reserve
     if helps:
         risk = risk.observe(outcomes, budget, allowed, hour_requests)
-    return replace(state, steady_since_s=since_s, budget=budget, margin=margin, risk=risk)
+        reserve = reserve.observe(budget, allowed, elapsed_s)
+    return replace(
+        state, steady_since_s=since_s, budget=budget, margin=margin, risk=risk, reserve=reserve
+    )
 
 
 def _steady_since_s(

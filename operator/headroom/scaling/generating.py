@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
+from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation import first_token, surge
 from headroom.scaling.generation.class_fleets import binding_fleet
@@ -193,7 +193,7 @@ def for_surge(
     fleet, in_flight = generating.fleet, generating.signals.in_flight
     if expected is None or not in_flight.fresh or in_flight.value is None:
         return None
-    start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
+    start_s = state.cold_starts.assumed_s
     targets, uids = fleet.capacity.replica.targets, frozenset(ready)
     # what only a forecast expects has formed no queue: the other rules have replicas for it in time
     present_rps = min(expected.later.for_ceiling_rps, generating.signals.arrival_rps.value or 0.0)

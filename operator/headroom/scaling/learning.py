@@ -8,7 +8,7 @@ import numpy as np
 
 from headroom.scaling.demand.connections import EVERY_S, Connections
 from headroom.scaling.forecast import bursts
-from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
+from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits import cold_start, limits
@@ -176,7 +176,7 @@ def forecast_arrivals(
     burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s)
     if burst_rps is not None and at_most_rps is not None:
         burst_rps = min(burst_rps, at_most_rps)
-    start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
+    start_s = state.cold_starts.assumed_s
     if rate.fresh:
         forecast = state.forecast.observe(policy, now_s, rate.value, burst_rps, start_s)
         state = replace(state, forecast=forecast)

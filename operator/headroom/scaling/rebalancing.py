@@ -75,6 +75,7 @@ def step(
             connections=state.connections.number,
             carried=demand.carried,
             enough=demand.enough,
+            start_s=state.cold_starts.at_least_s,
         )
         settled_s, load = now_s - rebalancer.since_s, None
         if late and settled_s >= SETTLED_S:

@@ -14,7 +14,9 @@ from headroom.scaling.demand.hidden_demand import GROWTH
 from headroom.scaling.forecast.forecast import Rates
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.promise.margin import Margin
+from headroom.scaling.promise.reserve import Reserve
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
+from headroom.scaling.tuning import HOUR_S
 from headroom.scaling.values import (
     Policy,
     Reason,
@@ -194,6 +196,22 @@ def for_error_budget(margin: Margin, carrying: int) -> Recommendation | None:
         rule=Reason.ERROR_BUDGET,
         replicas=replicas,
         detail=f"{carrying} for the arrivals and a learned margin of {replicas - carrying}",
+    )
+
+
+def for_reserve(
+    policy: Policy, reserve: Reserve, carrying: int, start_s: float
+) -> Recommendation | None:
+    """N_reserve: the replicas for arrivals and spare ones for a surge; None without any."""
+    allowed = 1.0 - policy.latency_percentile
+    replicas = reserve.replicas(carrying, start_s, allowed)
+    if replicas <= carrying:
+        return None
+    return Recommendation(
+        rule=Reason.RESERVE,
+        replicas=replicas,
+        detail=f"{carrying} for the arrivals and {replicas - carrying} in reserve: "
+        f"a start takes {start_s:.3g}s, an hour's error budget lasts {HOUR_S * allowed:.3g}s",
     )
 
 

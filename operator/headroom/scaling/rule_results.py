@@ -9,6 +9,7 @@ from headroom.scaling import recommenders
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.limits.limits import DesiredReplicas
 from headroom.scaling.promise.margin import NO_MARGIN, Margin
+from headroom.scaling.promise.reserve import NO_RESERVE, Reserve
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.tuning import Component
 from headroom.scaling.values import Policy, Recommendation, ReplicaCounts, Signals
@@ -47,13 +48,16 @@ def evaluate_rules(
     backlogs: Sequence[int],
     hidden: Recommendation | None = None,
     margin: Margin = NO_MARGIN,
+    reserve: Reserve = NO_RESERVE,
+    start_s: float = 0.0,
     understated: float = 1.0,
     parallel_requests: int | None = None,
 ) -> RuleResults:
     """Evaluate every rule whose inputs are known.
 
     `understated` times the counted requests may arrive: a removal must leave enough for them.
-    A replica executes `parallel_requests` at once, as its server says; None if unknown.
+    A replica executes `parallel_requests` at once, as its server says; None if unknown. It usually
+    starts within `start_s`.
     """
     tuning, rate_rps = policy.tuning, signals.arrival_rps.value
     rules: dict[Component, Recommendation | None] = {}
@@ -69,12 +73,17 @@ def evaluate_rules(
     by_arrivals = _most(rule for component, rule in rules.items() if tuning.has(component))
     if tuning.has(Component.MARGIN):  # learned at the counted rate, which a forecast is not
         rules[Component.MARGIN] = recommenders.for_error_budget(margin, carries)
-    with_margin = max(by_arrivals, _most([rules.get(Component.MARGIN)]))
+    reachable = tail is None or tail.idle_s <= policy.latency_target_s
+    if tuning.has(Component.RESERVE) and reachable:
+        rules[Component.RESERVE] = recommenders.for_reserve(policy, reserve, carries, start_s)
+    with_margin = max(
+        by_arrivals, _most([rules.get(Component.MARGIN), rules.get(Component.RESERVE)])
+    )
     if tail is not None and expected is not None:
         rules[Component.BACKLOG] = recommenders.for_backlog(
             policy, tail, max(expected.later.for_ceiling_rps, expected.burst_rps or 0.0), backlogs
         )
-    if tail is None or tail.idle_s <= policy.latency_target_s:  # else more would not help
+    if reachable:  # else more would not help
         rules[Component.QUEUE] = recommenders.for_queue(
             policy,
             tail,

@@ -28,6 +28,7 @@ from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.promise.error_budget import ErrorBudget
 from headroom.scaling.promise.margin import LARGEST as LARGEST_BETA
 from headroom.scaling.promise.margin import Margin
+from headroom.scaling.promise.reserve import Reserve
 from headroom.scaling.promise.risk import Risk
 from headroom.scaling.replacement.rebalancer import Rebalancer
 from headroom.scaling.replacement.replacer import Replacer
@@ -77,6 +78,7 @@ class State:
     retries: Retries = field(default_factory=Retries)
     budget: ErrorBudget = field(default_factory=ErrorBudget)
     margin: Margin = field(default_factory=Margin)
+    reserve: Reserve = field(default_factory=Reserve)
     risk: Risk = field(default_factory=Risk)
     steady_since_s: float | None = None
     """Since when the ready replicas carry the counted arrivals; None while they do not."""
@@ -124,6 +126,7 @@ class State:
                 _short(self.budget.late),
                 _short(self.budget.ended),
             ],
+            "reserve": [_short(self.reserve.remaining)],
             "coldStarts": [_short(seconds) for seconds in self.cold_starts.seconds],
         } | ({"generation": generation} if generation else {})
 
@@ -145,6 +148,7 @@ class State:
         return cls(
             generation=GenerationState.from_checkpoint(learned),
             margin=Margin(beta=beta),
+            reserve=_reserve(checkpoint),
             risk=Risk(level=level),
             budget=ErrorBudget(late=late, ended=ended),
             correction=Correction(logarithm=math.log(factors[0])),
@@ -221,6 +225,16 @@ def _promise(checkpoint: Checkpoint) -> tuple[float, float, float, float]:
         rule = f"a margin <= {LARGEST_BETA:g}, a level <= 1 and late <= ended <= {MOST_COUNTED:g}"
         raise ValueError(f"checkpoint promise must hold {rule}; got {numbers}")
     return beta, level, late, ended
+
+
+def _reserve(checkpoint: Checkpoint) -> Reserve:
+    """Read what remains of the reserve; an older checkpoint has all of it."""
+    if "reserve" not in checkpoint:
+        return Reserve()
+    numbers = _numbers(checkpoint, "reserve")
+    if len(numbers) != 1 or numbers[0] > 1.0:
+        raise ValueError(f"checkpoint reserve must hold one number <= 1; got {numbers}")
+    return Reserve(remaining=numbers[0])
 
 
 def _numbers(checkpoint: Checkpoint, key: str) -> list[float]:

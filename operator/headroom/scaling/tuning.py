@@ -38,6 +38,8 @@ class Component(StrEnum):
     """The bound on the arrival rate while many requests miss."""
     MARGIN = "margin"
     """The margin that a service learns from its own misses at a steady load."""
+    RESERVE = "reserve"
+    """Spare replicas for a surge that nothing announces, where replicas start slowly."""
     RISK = "risk"
     """The quantiles and holds that a service learns from all misses of the last hour."""
     REMOVAL_MARGIN = "removal-margin"

@@ -92,6 +92,8 @@ class Reason(StrEnum):
     """Saturated replicas hide demand: what is in flight needs this many replicas."""
     ERROR_BUDGET = "ErrorBudget"
     """More requests miss than the error budget allows: the learned margin adds replicas."""
+    RESERVE = "Reserve"
+    """Replicas start too slowly for a surge: spare ones run before it."""
     BURST = "Burst"
     """A short window shows a much higher rate than the stable window (N_burst)."""
     MIN_REPLICAS = "MinReplicas"

@@ -18,8 +18,6 @@ from headroom.scaling.forecast.trend import Trend, rising
 from headroom.scaling.tuning import SLACK_S, Component, Tuning
 from headroom.scaling.values import Policy
 
-USUAL_START_S = 60.0
-"""Assumed cold start until one was measured."""
 _DOUBLE = 2.0
 
 

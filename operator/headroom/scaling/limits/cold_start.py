@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from headroom.scaling.values import Pod, PodState, ReplicaCounts
 
 KEPT = 20
+UNMEASURED_S = 60.0
+"""Until a start was measured: what a GPU replica takes at least to be useful."""
 LATE_FACTOR = 1.5
 LATE_SLACK_S = 5.0
 
@@ -57,6 +59,11 @@ class ColdStarts:
     def at_least_s(self) -> float:
         """Lower bound of a start: the measured p90, else the longest unfinished start."""
         return self.underway_s if self.p90_s is None else self.p90_s
+
+    @property
+    def assumed_s(self) -> float:
+        """The measured p90, else a minute or the longest unfinished start."""
+        return self.p90_s or max(UNMEASURED_S, self.at_least_s)
 
     @property
     def p90_s(self) -> float | None:

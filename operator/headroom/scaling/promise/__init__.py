@@ -1,1 +1,1 @@
-"""Learns from a service's own misses: its error budget, its margin and its risk level."""
+"""Learns from a service's own misses: its error budget, margin, reserve and risk level."""

@@ -29,8 +29,9 @@ LONGEST_S = 60.0
 MOST_AT_ONCE = 4
 """Evictions before the shares are measured again."""
 WANTED_S = 30.0
-"""Replicas that evictions need are kept so long after uneven connections last made requests late:
-that shows in some ticks and not in others, and one that is removed is started again at the next."""
+"""Replicas that evictions need are kept so long after they were last needed, or for a cold start
+if that is longer: uneven connections make requests late in some ticks and not in others, and a
+replica that is removed before it is ready has cost a start for nothing."""
 EVICTED_WITHIN_S = REFUSED_S = 60.0
 """A pod that is still ready after this could not be evicted; for as long none is tried again."""
 
@@ -52,6 +53,13 @@ class Situation:
     """Share of the load that one replica answers in time; above 1 for few requests."""
     enough: int
     """The fewest replicas that carry all arrivals below the ceiling."""
+    start_s: float = 0.0
+    """A usual cold start; 0 if none was measured."""
+
+    @property
+    def kept_s(self) -> float:
+        """How long replicas that evictions need are kept: until they were ready and settled."""
+        return max(WANTED_S, self.start_s + SETTLED_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +75,8 @@ class Rebalancer:
     detail: str = ""
     wanted: int = 0
     """Replicas that must be ready before an eviction helps; 0: no more than there are."""
+    wanted_s: float = float("-inf")
+    """When at least so many were last wanted."""
     budget: Budget = field(default_factory=lambda: Budget(limits=REBALANCING))
     refused_until_s: float = float("-inf")
     uneven_s: float = float("-inf")
@@ -86,7 +96,7 @@ class Rebalancer:
         if self.victims:
             return self._continued(now)
         kept = self
-        if self.wanted and now.now_s - self.uneven_s > WANTED_S:
+        if self.wanted and now.now_s - self.uneven_s > now.kept_s:
             kept = replace(self, wanted=0)
         if load is None or not now.usable or now.now_s < self.refused_until_s:
             return kept
@@ -99,12 +109,18 @@ class Rebalancer:
         evicted = found.evictions(min(most, ready - now.enough))
         if not evicted:
             more = found.more(most, now.enough) if now.may_surge else 0
-            return replace(kept, wanted=ready + more) if more else kept
+            return kept._wanting(ready + more, now) if more else kept
         budget = self.budget
         for _ in range(evicted):
             budget = budget.spend(now.now_s)
         victims = tuple(load.replicas[place] for place in found.order[:evicted])
         return replace(kept, victims=victims, detail=found.detail, begun_s=now.now_s, budget=budget)
+
+    def _wanting(self, wanted: int, now: Situation) -> Rebalancer:
+        """Return the record after a tick that wants so many; more that were wanted are kept."""
+        if wanted < self.wanted and now.now_s - self.wanted_s <= now.kept_s:
+            return self
+        return replace(self, wanted=wanted, wanted_s=now.now_s)
 
     def _continued(self, now: Situation) -> Rebalancer:
         """Return the record while a victim is still ready."""
