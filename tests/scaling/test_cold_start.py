@@ -53,6 +53,27 @@ def test_pod_that_is_not_starting_changes_no_cold_start(state: PodState) -> None
     assert seen(ColdStarts(), other, 260.0).at_least_s == 0.0
 
 
+@pytest.mark.parametrize(
+    ("ready_s", "assumed_s"),
+    [
+        pytest.param((400.0, 430.0, 900.0), 300.0, id="the last one was not ready for a while"),
+        pytest.param((), 60.0, id="none is ready"),
+        pytest.param((100.0,), 60.0, id="ready at once says nothing"),
+        pytest.param((705.0,), 60.0, id="longer than any start may take"),
+    ],
+)
+def test_pods_that_were_ready_first_bound_a_start_that_was_not_measured(
+    ready_s: tuple[float, ...], assumed_s: float
+) -> None:
+    pods = tuple(
+        pod(f"{at_s:g}", PodState.READY, scheduled_s=100.0, ready_s=at_s) for at_s in ready_s
+    )
+    starts = seen(ColdStarts(), pods, 1000.0, first=True)
+    assert (starts.p90_s, starts.assumed_s) == (None, assumed_s)
+    started = (*pods, pod("new", PodState.READY, scheduled_s=1100.0, ready_s=1145.0))
+    assert seen(starts, started, 1146.0).assumed_s == 45.0, "a measured one is better"
+
+
 def test_cold_start_without_measurement_has_no_percentile() -> None:
     assert ColdStarts().p90_s is None
     assert ColdStarts(seconds=tuple(float(n) for n in range(1, 11))).p90_s == 10.0

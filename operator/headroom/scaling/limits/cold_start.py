@@ -25,19 +25,23 @@ class ColdStarts:
     """UIDs of pods whose start was measured, or must not be."""
     underway_s: float = 0.0
     """Before the first measured start: how long the longest unfinished one has taken so far."""
+    at_most_s: float | None = None
+    """The shortest time from a node to ready of the pods that were ready at the first tick; None
+    without any. Their starts took no longer."""
 
     def observe(
         self, pods: tuple[Pod, ...], now_s: float, *, timeout_s: float, first: bool
     ) -> ColdStarts:
         """Return the record with every pod added that has become ready since the last tick.
 
-        At the `first` tick pods may have been ready, not ready and ready again: none is measured.
-        Starts longer than `timeout_s` are not counted.
+        At the `first` tick pods may have been ready, not ready and ready again: none is measured,
+        but each is a bound. Starts longer than `timeout_s` are not counted.
         """
         judged = {pod.uid for pod in pods} & self.judged
         if len(judged) == len(pods) == len(self.judged):
             return self
         seconds, judged, underway_s = list(self.seconds), set(judged), self.underway_s
+        at_most_s = _shortest_s(pods, timeout_s) if first else self.at_most_s
         for pod in pods:
             if pod.uid in judged:
                 continue
@@ -53,6 +57,7 @@ class ColdStarts:
             seconds=tuple(seconds[-KEPT:]),
             judged=frozenset(judged),
             underway_s=0.0 if seconds else underway_s,
+            at_most_s=at_most_s,
         )
 
     @property
@@ -62,8 +67,8 @@ class ColdStarts:
 
     @property
     def assumed_s(self) -> float:
-        """The measured p90, else a minute or the longest unfinished start."""
-        return self.p90_s or max(UNMEASURED_S, self.at_least_s)
+        """The measured p90; else the bound, or a minute, or the longest unfinished start."""
+        return self.p90_s or max(self.at_most_s or UNMEASURED_S, self.at_least_s)
 
     @property
     def p90_s(self) -> float | None:
@@ -72,6 +77,16 @@ class ColdStarts:
             return None
         ranked = sorted(self.seconds)
         return ranked[min(len(ranked) - 1, int(0.9 * len(ranked)))]
+
+
+def _shortest_s(pods: tuple[Pod, ...], timeout_s: float) -> float | None:
+    """Return the shortest time from a node to ready of those that are ready."""
+    times_s = [
+        pod.ready_s - pod.started_s
+        for pod in pods
+        if pod.state is PodState.READY and pod.ready_s is not None
+    ]
+    return min((one for one in times_s if 0.0 < one <= timeout_s), default=None)
 
 
 def count(

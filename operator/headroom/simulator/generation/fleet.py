@@ -22,6 +22,8 @@ class Replica:
     uid: str
     created_s: float
     ready_at_s: float
+    older_s: float = 0.0
+    """How long before the run it was created."""
     row: int = NONE
     state: PodState = PodState.WARMING
     leaves_at_s: float = math.inf
@@ -33,8 +35,8 @@ class Replica:
         return Pod(
             uid=self.uid,
             state=self.state,
-            created_s=self.created_s,
-            scheduled_s=self.created_s,
+            created_s=self.created_s - self.older_s,
+            scheduled_s=self.created_s - self.older_s,
             ready_s=self.ready_at_s if ready else None,
         )
 
@@ -59,10 +61,11 @@ class TokenFleet:
         self._random = np.random.default_rng(self.seed)
 
     def begin(self, count: int) -> None:
-        """Open the first replicas, ready at once."""
+        """Open the first replicas, which have just become ready."""
         self.desired = count
         for _ in range(count):
-            self._create(0.0).ready_at_s = 0.0
+            replica = self._create(0.0)
+            replica.older_s, replica.ready_at_s = replica.ready_at_s, 0.0
         self.update(0.0)
 
     @property
