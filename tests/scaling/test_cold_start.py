@@ -58,6 +58,7 @@ def test_pod_that_is_not_starting_changes_no_cold_start(state: PodState) -> None
     [
         pytest.param((400.0, 430.0, 900.0), 300.0, id="the last one was not ready for a while"),
         pytest.param((), 60.0, id="none is ready"),
+        pytest.param((130.0,), 60.0, id="a short one counts as a minute"),
         pytest.param((100.0,), 60.0, id="ready at once says nothing"),
         pytest.param((705.0,), 60.0, id="longer than any start may take"),
     ],

@@ -23,6 +23,7 @@ from headroom.scaling import (
     decide,
 )
 from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.limits.limits import UNMEASURED_START
 
 NOW_S = 10_000.0
 
@@ -189,7 +190,7 @@ def test_utilization_stays_below_the_ceiling_unless_limited(
 def test_constant_input_converges_and_stays(limits: Policy, rate_rps: float, replicas: int) -> None:
     service = Service(rate_rps=rate_rps, replicas=replicas, policy=limits)
     service.waiting.clear()
-    service.run(400)
+    service.run(400 + UNMEASURED_START * limits.scale_down_stabilization_s)
     tail = [decision.replicas for decision in service.decisions[-30:]]
     assert len(set(tail)) == 1
 

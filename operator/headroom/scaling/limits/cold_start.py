@@ -67,8 +67,8 @@ class ColdStarts:
 
     @property
     def assumed_s(self) -> float:
-        """The measured p90; else the bound, or a minute, or the longest unfinished start."""
-        return self.p90_s or max(self.at_most_s or UNMEASURED_S, self.at_least_s)
+        """The measured p90; else the longest of a minute, the bound and the unfinished starts."""
+        return self.p90_s or max(UNMEASURED_S, self.at_most_s or 0.0, self.at_least_s)
 
     @property
     def p90_s(self) -> float | None:
