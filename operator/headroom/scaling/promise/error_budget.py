@@ -16,6 +16,8 @@ from headroom.scaling.windows.counter_series import LATENCY, MISSED
 from headroom.scaling.windows.histogram import answered_within, attainment
 from headroom.scaling.windows.sliding_windows import REJECTED, Windows
 
+_FADES_BELOW = 0.8
+"""Of the budget: only an hour with fewer misses lets margin and reserve fade."""
 _LEAST_REQUESTS = 60.0
 """Fewer requests prove nothing."""
 
@@ -92,6 +94,15 @@ class ErrorBudget:
             steady_late=within * self.steady_late + sum(old.late for old in proven),
             pending=(*young, (0.0, outcomes)) if steady else (),
         )
+
+    def unspent(self, allowed: float) -> float:
+        """Return the share of four fifths of the hour's budget that is left; 0 while unknown.
+
+        What fades while requests are in time fades with it.
+        """
+        if self.late_share is None:
+            return 0.0
+        return max(0.0, 1.0 - self.late_share / (_FADES_BELOW * allowed))
 
     def without_evidence(self) -> ErrorBudget:
         """Return the budget after the margin has used up the steady evidence."""

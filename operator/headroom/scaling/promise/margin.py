@@ -22,8 +22,6 @@ STEP = 0.15
 Worked: 10 ready, three times the budget: 3 more."""
 LARGEST = 64.0
 FADE_S = 4 * 3600.0
-_FADES_BELOW = 0.8
-"""Of the budget: only an hour with fewer misses lets the margin fade."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +47,10 @@ class Margin:
 
         `carrying` is R for the present rate, 0 while the margin must not rise.
         """
-        beta, late_share = self.beta, budget.late_share
-        if late_share is not None and late_share < _FADES_BELOW * allowed:
-            unspent = 1.0 - late_share / (_FADES_BELOW * allowed)
-            beta *= math.exp(-unspent * elapsed_s / FADE_S)
+        beta = self.beta * math.exp(-budget.unspent(allowed) * elapsed_s / FADE_S)
         burn = budget.steady_burn(allowed) if carrying > 0 else 0.0
         if burn <= 1.0 or self.vain >= _MOST_VAIN:
-            within = late_share is not None and late_share < allowed
+            within = budget.late_share is not None and budget.late_share < allowed
             return replace(self, beta=beta, vain=0 if within else self.vain), budget
         vain = self.vain + 1 if burn > _HARDLY_FEWER * self.burn else 0
         more = max(1.0, ready * min(1.0, STEP * (burn - 1.0)))

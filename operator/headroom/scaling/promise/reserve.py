@@ -25,8 +25,6 @@ PER_BUDGET = 0.21
 MOST = 0.35
 """The largest beta."""
 FADE_S = 24 * 3600.0
-_FADES_BELOW = 0.8
-"""Of the budget: only an hour with fewer misses lets the reserve fade."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +35,10 @@ class Reserve:
 
     def observe(self, budget: ErrorBudget, allowed: float, elapsed_s: float) -> Reserve:
         """Return the reserve after a tick; `allowed` is the share of requests that may be late."""
-        late_share = budget.late_share
-        if late_share is None:
-            return self
-        if late_share >= allowed:
-            return self if self.remaining == 1.0 else Reserve()
-        unspent = 1.0 - late_share / (_FADES_BELOW * allowed)
-        if unspent <= 0.0:
-            return self
-        return Reserve(remaining=self.remaining * math.exp(-unspent * elapsed_s / FADE_S))
+        if budget.late_share is not None and budget.late_share >= allowed:
+            return Reserve()
+        faded = math.exp(-budget.unspent(allowed) * elapsed_s / FADE_S)
+        return Reserve(remaining=self.remaining * faded)
 
     def replicas(self, carrying: int, start_s: float, allowed: float) -> int:
         """Return the replicas with the reserve, where `carrying` carry the counted arrivals.

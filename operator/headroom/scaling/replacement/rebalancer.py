@@ -29,9 +29,10 @@ LONGEST_S = 60.0
 MOST_AT_ONCE = 4
 """Evictions before the shares are measured again."""
 WANTED_S = 30.0
-"""Replicas that evictions need are kept so long after they were last needed, or for a cold start
-if that is longer: uneven connections make requests late in some ticks and not in others, and a
-replica that is removed before it is ready has cost a start for nothing."""
+"""Replicas that evictions need are kept so long, or for a cold start if that is longer: all after
+uneven connections last made requests late, those beyond what a tick wants after they were last
+wanted. Requests are late in some ticks and not in others, and a replica that is removed before it
+is ready has cost a start for nothing."""
 EVICTED_WITHIN_S = REFUSED_S = 60.0
 """A pod that is still ready after this could not be evicted; for as long none is tried again."""
 
@@ -54,7 +55,7 @@ class Situation:
     enough: int
     """The fewest replicas that carry all arrivals below the ceiling."""
     start_s: float = 0.0
-    """A usual cold start; 0 if none was measured."""
+    """How long a cold start takes at least; 0 while unknown."""
 
     @property
     def kept_s(self) -> float:
