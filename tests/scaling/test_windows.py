@@ -15,10 +15,11 @@ from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values import (
     Observation,
     Pod,
+    PodSample,
     PodState,
 )
 from headroom.scaling.windows.counter_series import HORIZON_S
-from headroom.scaling.windows.histogram import attainment, percentile
+from headroom.scaling.windows.histogram import attainment, percentile, rebinned
 from headroom.scaling.windows.sliding_windows import BatchStats, Windows
 
 
@@ -175,25 +176,57 @@ def test_series_are_bounded_and_drop_deleted_pods() -> None:
     assert windows.total(10.0).arrivals == pytest.approx(5)
 
 
-def test_new_histogram_bounds_restart_the_series() -> None:
+WIDE = (0.1, 0.4, math.inf)
+
+
+def upgraded(uid: str, now_s: float, arrivals: float) -> PodSample:
+    """A scrape of a server version with other buckets, in which half of all took over 0.1 s."""
+    counts = (arrivals / 2, arrivals, arrivals)
+    latency = LatencyCounts(bounds_s=WIDE, counts=counts)
+    return replace(sample(uid, now_s, arrivals), latency=latency)
+
+
+def of_both(now_s: float, samples: tuple[PodSample, ...]) -> Observation:
+    pods = tuple(ready_pod(uid, created_s=-100.0) for uid in "ab")
+    return Observation(now_s=now_s, current=2, pods=pods, samples=samples)
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_pods_with_other_histogram_bounds_count_during_a_rollout(newest_first: bool) -> None:
     windows, _ = watch({0: {"a": 0, "b": 0}, 2: {"a": 20, "b": 20}})
-    wide = (0.1, math.inf)
+    known_s = windows.bounds_s
+    for now_s, arrivals in ((4.0, 0.0), (6.0, 40.0)):
+        samples = (sample("a", now_s, 20 + arrivals), upgraded("b", now_s, arrivals))
+        windows = windows.absorb(of_both(now_s, samples[::-1] if newest_first else samples))
+    total = windows.total(2.0)
+    assert windows.bounds_s is known_s
+    assert (total.arrivals, total.latency[-1]) == (80, 80)
+
+
+def test_new_histogram_bounds_of_all_pods_restart_the_series() -> None:
+    windows, _ = watch({0: {"a": 0, "b": 0}, 2: {"a": 20, "b": 20}})
     for now_s, arrivals in ((4.0, 30.0), (6.0, 34.0)):
-        upgraded = replace(
-            sample("b", now_s, arrivals),
-            latency=LatencyCounts(bounds_s=wide, counts=(arrivals, arrivals)),
-        )
-        windows = windows.absorb(
-            Observation(
-                now_s=now_s,
-                current=2,
-                pods=tuple(ready_pod(uid, created_s=-100.0) for uid in "ab"),
-                samples=(sample("a", now_s, 5 * arrivals), upgraded),
-            )
-        )
+        samples = (upgraded("a", now_s, arrivals), upgraded("b", now_s, arrivals))
+        windows = windows.absorb(of_both(now_s, samples))
     total = windows.total(30.0)
-    assert (total.arrivals, total.latency.tolist()) == (4, [4, 4])
-    assert set(windows.last) == {"b"}
+    assert (total.arrivals, total.latency.tolist()) == (8, [4, 8, 8])
+
+
+@pytest.mark.parametrize(
+    ("bounds_s", "expected"),
+    [
+        pytest.param((0.2, math.inf), (20, 40), id="interpolated between bounds"),
+        pytest.param((0.05, 0.3, math.inf), (5, 30, 40), id="from zero below the first"),
+        pytest.param((0.3, 9.0, math.inf), (30, 30, 40), id="slow above the last finite one"),
+        pytest.param((), (), id="no grid"),
+    ],
+)
+def test_histogram_on_other_bounds(
+    bounds_s: tuple[float, ...], expected: tuple[float, ...]
+) -> None:
+    latency = LatencyCounts(bounds_s=(0.1, 0.3, math.inf), counts=(10, 30, 40))
+    assert rebinned(latency, bounds_s).counts == pytest.approx(expected)
+    assert rebinned(LatencyCounts(bounds_s=(), counts=()), bounds_s).counts == (0,) * len(bounds_s)
 
 
 def test_interval_of_batches_is_reported_once() -> None:

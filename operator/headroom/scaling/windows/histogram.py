@@ -14,6 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.latency_counts import LatencyCounts
+
 Counts = NDArray[np.float64]
 
 
@@ -67,3 +69,19 @@ def answered_within(bounds_s: Sequence[float], counts: Counts, target_s: float) 
     part = (target_s - lower) / (bounds_s[index] - lower)
     within: Counts = below + part * (counts[..., index] - below)
     return within
+
+
+def rebinned(latency: LatencyCounts, bounds_s: tuple[float, ...]) -> LatencyCounts:
+    """Return the histogram on other bounds, interpolated as `percentile` does; the last is +Inf.
+
+    What lies above its own last finite bound counts as slower than every finite one. Counters stay
+    monotone, because each new count is a fixed mean of old ones. Worked: 10 requests within 0.1 s
+    and 30 within 0.3 s are 20 within 0.2 s.
+    """
+    if not bounds_s:
+        return LatencyCounts(bounds_s=(), counts=())
+    if not latency.bounds_s:
+        return LatencyCounts(bounds_s=bounds_s, counts=(0.0,) * len(bounds_s))
+    known_s, counts = (0.0, *latency.bounds_s[:-1]), (0.0, *latency.counts[:-1])
+    found = np.interp(bounds_s[:-1], known_s, counts).tolist()
+    return LatencyCounts(bounds_s=bounds_s, counts=(*found, latency.counts[-1]))

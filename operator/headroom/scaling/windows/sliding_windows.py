@@ -41,7 +41,7 @@ from headroom.scaling.windows.counter_series import (
     Place,
     Vector,
 )
-from headroom.scaling.windows.histogram import answered_within
+from headroom.scaling.windows.histogram import answered_within, rebinned
 
 
 class BatchStats(NamedTuple):
@@ -134,9 +134,7 @@ class Windows:
     def rebased(self, samples: Sequence[PodSample]) -> Windows:
         """Return the windows as if these samples were the last of their pods; nothing is added."""
         samples = [
-            one
-            for one in samples
-            if one.pod in self.series.columns and one.latency.bounds_s == self.bounds_s
+            _on_grid(one, self.bounds_s) for one in samples if one.pod in self.series.columns
         ]
         if not samples:
             return self
@@ -340,24 +338,34 @@ def _rejected(observation: Observation, bounds_s: tuple[float, ...]) -> Iterator
 
 
 def _grid(samples: Sequence[PodSample], known_s: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the histogram bounds of this tick: the same object if they have not changed."""
-    if not samples or samples[-1].latency.bounds_s == known_s:
+    """Return the histogram bounds of this tick: the known ones while any pod has them.
+
+    During a rollout some pods have those of another version; all are counted on one grid.
+    """
+    grids = [sample.latency.bounds_s for sample in samples if sample.latency.bounds_s]
+    if known_s and any(grid is known_s or grid == known_s for grid in grids):
         return known_s
-    return samples[-1].latency.bounds_s
+    return grids[-1] if grids else known_s
+
+
+def _on_grid(sample: PodSample, bounds_s: tuple[float, ...]) -> PodSample:
+    """Return the sample with its histogram on this grid."""
+    latency = sample.latency
+    if latency.bounds_s is bounds_s or latency.bounds_s == bounds_s:
+        return sample
+    return replace(sample, latency=rebinned(latency, bounds_s))
 
 
 def _newer(
     samples: Iterable[PodSample], last: Mapping[str, PodSample], bounds_s: tuple[float, ...]
 ) -> dict[str, PodSample]:
-    """Return the newest sample of each pod that is newer than its last, and on this grid."""
+    """Return the newest sample of each pod that is newer than its last, on this grid."""
     newer: dict[str, PodSample] = {}
     for sample in samples:
-        pod, grid = sample.pod, sample.latency.bounds_s
+        pod = sample.pod
         before = newer.get(pod) or last.get(pod)
-        if before is not None and sample.time_s <= before.time_s:
-            continue
-        if grid is bounds_s or grid == bounds_s:
-            newer[pod] = sample
+        if before is None or sample.time_s > before.time_s:
+            newer[pod] = _on_grid(sample, bounds_s)
     return newer
 
 
