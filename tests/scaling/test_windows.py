@@ -73,38 +73,6 @@ def test_silent_ready_pod_keeps_its_last_window() -> None:
     assert windows.total(2.0).arrivals == pytest.approx(20)
 
 
-@pytest.mark.parametrize(
-    ("spoke_s", "expected"),
-    [
-        ((2, 4, 6, 8), 96.0),  # 36 in 6 s, and 10 s held as they were
-        ((2, 4, 6, 8, 18), 96.0),  # nothing is missing
-        ((2, 4, 10), 96.0),  # 48 in 8 s
-        ((2,), 0.0),  # a baseline alone says nothing
-    ],
-)
-def test_silent_pod_with_a_short_series_keeps_its_rate(
-    spoke_s: tuple[int, ...], expected: float
-) -> None:
-    pods = {"a": ready_pod("a", created_s=-100.0), "b": ready_pod("b", created_s=-100.0)}
-    scrapes = {
-        float(time_s): {"b": 1.0 * time_s} | ({"a": 6.0 * time_s} if time_s in spoke_s else {})
-        for time_s in range(2, 20, 2)
-    }
-    windows, _ = watch(scrapes, pods)
-    assert windows.arrivals_extrapolated(16.0, 18.0) == pytest.approx(expected + 16.0)
-
-
-def test_silent_pod_with_a_new_series_keeps_only_the_missing_part() -> None:
-    pods = {"a": ready_pod("a", created_s=-100.0), "b": ready_pod("b", created_s=1.0, ready_s=4.0)}
-    scrapes: dict[float, dict[str, float]] = {
-        float(time_s): {"a": 0.0} | ({"b": 6.0 * (time_s - 4)} if 4 < time_s <= 10 else {})
-        for time_s in range(0, 20, 2)
-    }
-    windows, _ = watch(scrapes, pods)
-    # 36 in the 6 s from 4 s to 10 s, and 8 s held; before 4 s it took nothing
-    assert windows.arrivals_extrapolated(18.0, 18.0) == pytest.approx(36.0 + 48.0)
-
-
 def test_deleted_pod_counts_with_its_requests_until_then() -> None:
     windows, _ = watch({0: {"a": 0, "b": 0}, 2: {"a": 20, "b": 20}})
     gone = Observation(

@@ -8,6 +8,12 @@ from statistics import median_low
 from headroom.scaling.values import Freshness, Observation, Pod, PodState, Policy, Signal, Signals
 from headroom.scaling.windows.histogram import attainment, percentile
 from headroom.scaling.windows.sliding_windows import Windows
+from headroom.scaling.windows.unscraped import (
+    arrivals_extrapolated,
+    beyond_last_windows,
+    has_unobserved_time,
+    serving_since_s,
+)
 
 
 def shared_queue(windows: Windows, observation: Observation) -> int | None:
@@ -72,8 +78,8 @@ def read_signals(
     freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     least_s = max(policy.burst_windows_s, default=policy.tick_s)
-    if freshness is Freshness.FRESH and windows.has_unobserved_time(
-        ready, watched_s, now_s, policy.stale_after_s, least_s
+    if freshness is Freshness.FRESH and has_unobserved_time(
+        windows, ready, watched_s, now_s, policy.stale_after_s, least_s
     ):
         freshness = Freshness.STALE
 
@@ -94,8 +100,11 @@ def read_signals(
     if watched_s < least_s:
         return gauges
     total = windows.total(watched_s)
+    arrived = arrivals_extrapolated(windows, watched_s, now_s)
+    if age_s > policy.stale_after_s:
+        arrived += beyond_last_windows(windows, ready, watched_s, now_s, policy.stale_after_s)
     return Signals(
-        arrival_rps=known(windows.arrivals_extrapolated(watched_s, now_s) / watched_s),
+        arrival_rps=known(arrived / watched_s),
         waiting=gauges.waiting,
         standing_queue=gauges.standing_queue,
         in_flight=gauges.in_flight,
@@ -111,7 +120,7 @@ def read_signals(
 
 def _silent_s(policy: Policy, pod: Pod, now_s: float) -> float:
     """Return how long a ready pod has not been scraped; 0 within the stale limit of its start."""
-    silent_s = now_s - (pod.ready_s if pod.ready_s is not None else pod.created_s)
+    silent_s = now_s - serving_since_s(pod)
     return 0.0 if silent_s <= policy.stale_after_s else silent_s
 
 

@@ -3,10 +3,10 @@
 The counters of each pod are one monotone series, so a window is the difference of two points: no
 rate is ever negative, and a lost scrape costs resolution, not requests.
 
-Three rules distinguish missing from zero. A ready pod without new scrapes keeps its last window:
-its load is assumed to continue; if its series is shorter than the window, its rate is. A deleted
-pod counts with the requests that it took until then. A new pod counts from zero only if it was
-created after the first tick; otherwise its first scrape is a baseline.
+Three rules distinguish missing from zero. A ready pod without new scrapes keeps its last window,
+and counts with at least what the others take (`unscraped`). A deleted pod counts with the requests
+that it took until then. A new pod counts from zero only if it was created after the first tick;
+otherwise its first scrape is a baseline.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headroom.scaling.flags import any_set
 from headroom.scaling.frozen import replace
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values import (
@@ -144,43 +143,6 @@ class Windows:
     def watched_s(self, now_s: float, window_s: float) -> float:
         """Seconds of the window since the first tick; 0 at the first tick."""
         return 0.0 if self.since_s is None else min(window_s, max(0.0, now_s - self.since_s))
-
-    def has_unobserved_time(
-        self, pods: Iterable[Pod], window_s: float, now_s: float, patience_s: float, seen_s: float
-    ) -> bool:
-        """Whether a pod served for long, within the window, before its first scrape.
-
-        What it took until then is unknown, so the total of the window is too small. A pod that has
-        just become ready has `patience_s` for its first scrape. A pod without new scrapes after
-        less than `seen_s` of history has no known rate.
-        """
-        begun_s = self.series.times_s[0]
-        if not any_set(begun_s > self.ends_s - window_s):
-            return False
-        for pod in pods:
-            column = self.series.columns.get(pod.uid)
-            if column is None or begun_s[column] <= _serving_since_s(pod) + patience_s:
-                continue
-            first_s, end_s = begun_s[column], self.ends_s[column]
-            if first_s > now_s - window_s or (end_s < now_s and end_s - first_s < seen_s):
-                return True
-        return False
-
-    def arrivals_extrapolated(self, window_s: float, now_s: float) -> float:
-        """Return the requests of all pods in the window, assuming that silent pods keep their load.
-
-        The window of a silent pod ends at its last scrape; if its series begins within the window,
-        its rate counts for the whole window. Worked: scraped from 2 s to 8 s with 38 requests and
-        silent since, for the 16 s until 18 s: 38 x 16 / 6 = 101.
-        """
-        starts_s, begun_s = self.ends_s - window_s, self.series.times_s[0]
-        arrived = self.arrived(window_s)
-        if not any_set(begun_s > starts_s):
-            return float(arrived.sum())
-        silent_s, seen_s = now_s - self.ends_s, self.ends_s - begun_s
-        lacking_s = np.clip(begun_s - starts_s, 0.0, np.maximum(silent_s, 0.0))
-        share = lacking_s / np.where(seen_s > 0, seen_s, np.inf)
-        return float((arrived * (1.0 + share)).sum())
 
     def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:
         """Sum over all pods the requests of the `window_s` seconds that ended `ago_s` ago."""
@@ -402,10 +364,6 @@ def _zero_s(sample: PodSample, pod: Pod | None, since_s: float | None) -> float 
     if pod is None or pod.ready_s is None or since_s is None or pod.created_s < since_s:
         return None
     return pod.ready_s if pod.ready_s < sample.time_s else None
-
-
-def _serving_since_s(pod: Pod) -> float:
-    return pod.created_s if pod.ready_s is None else pod.ready_s
 
 
 def _counters(samples: Sequence[PodSample]) -> Vector:

@@ -1,0 +1,101 @@
+"""What replicas took while they were not scraped: missing is not zero.
+
+A silent replica keeps its last window. A load that rises meanwhile shows at the others only, and
+whatever spreads the requests spreads them over the silent ones too, so each counts with at least
+what a scraped replica took. Worked: three of six replicas are silent since each of six took 43/s;
+the others take 80/s now. 480/s arrive, not 370/s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median_low
+
+import numpy as np
+
+from headroom.scaling.flags import any_set
+from headroom.scaling.values import Pod
+from headroom.scaling.windows.counter_series import Vector
+from headroom.scaling.windows.sliding_windows import Windows
+
+
+def arrivals_extrapolated(windows: Windows, window_s: float, now_s: float) -> float:
+    """Return the requests of all pods in the window, assuming that silent pods keep their load.
+
+    The window of a silent pod ends at its last scrape; if its series begins within the window, its
+    rate counts for the whole window. Worked: scraped from 2 s to 8 s with 38 requests and silent
+    since, for the 16 s until 18 s: 38 x 16 / 6 = 101.
+    """
+    return float(_extrapolated(windows, window_s, now_s).sum())
+
+
+def beyond_last_windows(
+    windows: Windows, ready: Sequence[Pod], window_s: float, now_s: float, stale_after_s: float
+) -> float:
+    """Return the requests that silent ready pods took beyond their last windows, at least.
+
+    Each is taken for one of the ready pods that are scraped: their median, which a hot one does not
+    move. 0 if none has been scraped throughout the window.
+    """
+    scraped = windows.sampled_throughout(window_s, now_s, stale_after_s)
+    seen = windows.arrivals_by_replica(
+        [pod.uid for pod in ready if pod.uid in scraped], window_s
+    ).tolist()
+    if not seen:
+        return 0.0
+    usual, columns = median_low(seen), windows.series.columns
+    arrived = _extrapolated(windows, window_s, now_s)
+    beyond = 0.0
+    for pod in ready:
+        column = columns.get(pod.uid)
+        if column is None:
+            silent_s, own = now_s - serving_since_s(pod), 0.0
+        else:
+            silent_s, own = now_s - windows.ends_s[column], float(arrived[column])
+        if silent_s > stale_after_s:
+            beyond += max(0.0, usual - own)
+    return beyond
+
+
+def _extrapolated(windows: Windows, window_s: float, now_s: float) -> Vector:
+    """Return the requests of each pod, [pods]."""
+    starts_s, begun_s = windows.ends_s - window_s, windows.series.times_s[0]
+    arrived = windows.arrived(window_s)
+    if not any_set(begun_s > starts_s):
+        return arrived
+    silent_s, seen_s = now_s - windows.ends_s, windows.ends_s - begun_s
+    lacking_s = np.clip(begun_s - starts_s, 0.0, np.maximum(silent_s, 0.0))
+    extrapolated: Vector = arrived * (1.0 + lacking_s / np.where(seen_s > 0, seen_s, np.inf))
+    return extrapolated
+
+
+def has_unobserved_time(
+    windows: Windows,
+    pods: Iterable[Pod],
+    window_s: float,
+    now_s: float,
+    patience_s: float,
+    seen_s: float,
+) -> bool:
+    """Whether a pod served for long, within the window, before its first scrape.
+
+    What it took until then is unknown, so the total of the window is too small. A pod that has just
+    become ready has `patience_s` for its first scrape. A pod without new scrapes after less than
+    `seen_s` of history has no known rate.
+    """
+    begun_s = windows.series.times_s[0]
+    if not any_set(begun_s > windows.ends_s - window_s):
+        return False
+    for pod in pods:
+        column = windows.series.columns.get(pod.uid)
+        if column is None or begun_s[column] <= serving_since_s(pod) + patience_s:
+            continue
+        first_s, end_s = begun_s[column], windows.ends_s[column]
+        if first_s > now_s - window_s or (end_s < now_s and end_s - first_s < seen_s):
+            return True
+    return False
+
+
+def serving_since_s(pod: Pod) -> float:
+    """Return when a pod began to take requests, as far as is known."""
+    return pod.created_s if pod.ready_s is None else pod.ready_s
