@@ -127,7 +127,7 @@ def test_restart_during_a_shortage_returns_nothing() -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
         _load(world, high=3.5)
-        await world.run_for(90.0)
+        await world.run_for(150.0)
         settled = _standing(world)
         await world.restart_operator()
         await world.run_for(120.0)

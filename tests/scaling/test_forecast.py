@@ -169,10 +169,10 @@ def test_rate_after_a_ratio_is_the_rate_that_it_was_made_of(after: float, before
     assert made == pytest.approx(after, rel=1e-9, abs=1e-6)
 
 
-def test_forecast_after_a_gap_restarts() -> None:
+def test_forecast_after_a_long_gap_restarts() -> None:
     known = history(every_five_minutes(60.0), 1800.0)
-    assert len(known.observe(1830.0, 200.0, START_S).history) == 182
-    assert len(known.observe(1831.0, 200.0, START_S).history) == 1
+    assert len(known.observe(1830.0, 200.0, START_S).history) == 184
+    assert len(known.observe(2120.0, 200.0, START_S).history) == 1
 
 
 def test_forecast_of_an_hour_needs_13_kilobytes() -> None:
@@ -258,10 +258,10 @@ def test_bursts_are_recorded_apart_and_for_an_hour() -> None:
     assert [old.time_s for old in bursts.recent] == [4.0, 3603.0]
 
 
-def test_bursts_before_a_gap_are_ignored() -> None:
+def test_bursts_before_a_long_gap_are_ignored() -> None:
     bursts = Bursts(recent=tuple(burst(time_s, 200.0) for time_s in (100.0, 400.0, 700.0)))
-    after = history(lambda _: 100.0, 1000.0).observe(1031.0, 100.0, START_S)
-    assert bursts.remaining_share(burst(1031.0, 200.0), after.history, 90.0, 0.6) == 1.0
+    after = history(lambda _: 100.0, 1000.0).observe(1401.0, 100.0, START_S)
+    assert bursts.remaining_share(burst(1401.0, 200.0), after.history, 90.0, 0.6) == 1.0
 
 
 def swinging(tuning: Tuning) -> Service:

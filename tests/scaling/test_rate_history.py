@@ -56,10 +56,36 @@ def test_stable_rate_after_a_step_grows_its_window_again() -> None:
     assert found.error_rps == pytest.approx(error_rps(200.0, 120.0))
 
 
-def test_rate_history_after_a_gap_restarts() -> None:
-    known = history(*[100.0] * 60)
-    assert known.stable_rate(590.0 + 31.0, 100.0).error_rps == pytest.approx(error_rps(100.0, 30.0))
-    assert len(known.add(590.0 + 31.0, 100.0)) == 1
+def test_rate_history_bridges_a_short_gap_and_restarts_after_a_long_one() -> None:
+    known = history(*[100.0] * 59, 110.0)
+    bridged = known.add(590.0 + 41.0, 150.0)
+    assert bridged.measured_rps[-4:].tolist() == [120.0, 130.0, 140.0, 150.0]
+    assert bridged.times_s[-4:] == pytest.approx([600.25, 610.5, 620.75, 631.0])
+    assert len(known.add(590.0 + 300.0, 100.0)) == 60 + 30
+    assert len(known.add(590.0 + 301.0, 100.0)) == 1
+
+
+@given(st.lists(st.floats(0.0, 1e4), min_size=1, max_size=40))
+def test_restored_rates_have_the_stable_rates_of_measured_ones(rates: list[float]) -> None:
+    found = RateHistory.restored(5000.0, rates, 3)
+    assert found.times_s[-1] == 5000.0
+    assert found.measured_rps[::3] == pytest.approx(rates, rel=1e-6)
+    again = RateHistory()
+    for time_s, rate_rps in zip(found.times_s, found.measured_rps.tolist(), strict=True):
+        again = again.add(float(time_s), rate_rps)
+    error_rps = [2.0 * math.sqrt(rate / WINDOW_S) for rate in found.measured_rps.tolist()]
+    assert (abs(found.stable_rps - again.measured_rps) <= np.array(error_rps) * 2.0 + 1e-3).all()
+
+
+@pytest.mark.parametrize("jump", [1.0, 1.02, 1.5])
+def test_restored_stable_rates_are_those_of_a_history_that_was_observed(jump: float) -> None:
+    counts = np.random.default_rng(3).poisson(100.0 * WINDOW_S, 120) / WINDOW_S
+    counts[60:] *= jump
+    seen = history(*np.interp(np.arange(358), 3 * np.arange(120), counts).tolist())
+    found = RateHistory.restored(3570.0, counts.tolist(), 3)
+    assert found.measured_rps == pytest.approx(seen.measured_rps)
+    late = slice(48, None)  # before, a window may begin a step before the history
+    assert found.stable_rps[late] == pytest.approx(seen.stable_rps[late], rel=1e-5)
 
 
 def test_rate_history_keeps_rates_one_step_apart() -> None:

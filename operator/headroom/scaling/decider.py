@@ -52,6 +52,8 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     now_s = observation.now_s if state.last_s is None else max(observation.now_s, state.last_s)
     if now_s != observation.now_s:
         observation = replace(observation, now_s=now_s)
+    if state.last_s is None:
+        state = state.begun(now_s)
     state, counts = learning.learn(
         policy, learning.restart_hold_on_manual_scale_up(state, observation), observation
     )

@@ -1,16 +1,17 @@
 """Everything that the decision remembers about one service; immutable, replaced at each tick.
 
 Learned values (cost, correction, cold starts) survive a restart through a checkpoint in the
-object's status. Windows and holds do not: time without metrics proves nothing, so a restart begins
-a new hold and no replica is removed until it has passed.
+object's status, and so does what the last hour has taught (`last_hour`). Windows do not: time
+without metrics proves nothing, so a restart begins a new hold and no replica is removed until it
+has passed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headroom.scaling.checkpoint_numbers import Checkpoint, numbers_of, short
 from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.cost.execution_variation import MOST_CV, ExecutionVariation
 from headroom.scaling.cost.line_fit import SUMS, Sums
@@ -19,8 +20,10 @@ from headroom.scaling.demand.hidden_demand import InFlightHistory
 from headroom.scaling.demand.obstacles import Obstacles
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.forecast.forecast import Forecast
+from headroom.scaling.frozen import replace
 from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.generation.learned import GenerationState
+from headroom.scaling.last_hour import LastHour
 from headroom.scaling.latency.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.limits.cold_start import KEPT, ColdStarts
 from headroom.scaling.limits.flaps import Flaps
@@ -38,14 +41,10 @@ from headroom.scaling.windows.contradictions import Contradictions
 from headroom.scaling.windows.sliding_windows import Windows
 
 CHECKPOINT_VERSION = 3
-LARGEST_NUMBER = 1e18
-"""In a checkpoint: counts and their squared sizes stay far below, its fourth power is finite."""
 MOST_COUNTED, MOST_BATCH, MOST_SECONDS = 2.0**53, 2.0**20, 86_400.0
 """As for the numbers of a page (`telemetry/physical_bounds.py`): who may write status may write
 anything into a checkpoint."""
 MOST_BIN = 64
-
-Checkpoint = Mapping[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +53,8 @@ class State:
 
     last_s: float | None = None
     """Time of the last decision; None before the first."""
+    restored_s: float | None = None
+    """Time of the last decision before the restart; None without one."""
     windows: Windows = field(default_factory=Windows)
     learner: CostLearner = field(default_factory=CostLearner)
     cost: CostModel | None = None
@@ -108,27 +109,47 @@ class State:
         return cls()
 
     def to_checkpoint(self) -> dict[str, object]:
-        """Return what survives a restart, as JSON values: less than 1 KiB, or 2 with generation."""
-        generation = [_short(number) for number in self.generation.to_checkpoint()]
-        return {
+        """Return what survives a restart, as JSON values: less than 2 KiB, or 3 with generation."""
+        generation = [short(number) for number in self.generation.to_checkpoint()]
+        kept: dict[str, object] = {
             "version": CHECKPOINT_VERSION,
             "cost": [
-                [number, *(_short(total) for total in sums)]
+                [number, *(short(total) for total in sums)]
                 for number, sums in sorted(self.learner.bins.items())
             ],
             "variation": [
-                *(_short(total) for total in self.learner.variation.believed),
+                *(short(total) for total in self.learner.variation.believed),
             ],
-            "correction": [_short(math.exp(self.correction.logarithm))],
+            "correction": [short(math.exp(self.correction.logarithm))],
             "promise": [
-                _short(self.margin.beta),
-                _short(self.risk.level),
-                _short(self.budget.late),
-                _short(self.budget.ended),
+                short(self.margin.beta),
+                short(self.risk.level),
+                short(self.budget.late),
+                short(self.budget.ended),
             ],
-            "reserve": [_short(self.reserve.remaining)],
-            "coldStarts": [_short(seconds) for seconds in self.cold_starts.seconds],
-        } | ({"generation": generation} if generation else {})
+            "reserve": [short(self.reserve.remaining)],
+            "coldStarts": [short(seconds) for seconds in self.cold_starts.seconds],
+        }
+        decided_s = self.restored_s if self.last_s is None else self.last_s
+        if decided_s is not None:
+            kept |= self._hour.to_checkpoint(decided_s)
+        if generation:
+            kept["generation"] = generation
+        return kept
+
+    @property
+    def _hour(self) -> LastHour:
+        return LastHour(flaps=self.flaps, arrivals_high=self.arrivals_high, forecast=self.forecast)
+
+    def begun(self, now_s: float) -> State:
+        """Return the state for the first tick of a process: nothing of a later time."""
+        hour = self._hour.until(now_s)
+        return replace(
+            self,
+            flaps=hour.flaps,
+            arrivals_high=hour.arrivals_high,
+            forecast=hour.forecast,
+        )
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint) -> State:
@@ -139,12 +160,13 @@ class State:
         version = checkpoint.get("version")
         if version != CHECKPOINT_VERSION:
             raise ValueError(f"checkpoint version must be {CHECKPOINT_VERSION}; got {version!r}")
-        factors = _numbers(checkpoint, "correction")
+        factors = numbers_of(checkpoint, "correction")
         if len(factors) != 1 or not SMALLEST <= factors[0] <= LARGEST:
             rule = f"one number in {SMALLEST:g}..{LARGEST:g}"
             raise ValueError(f"checkpoint correction must hold {rule}; got {factors}")
         beta, level, late, ended = _promise(checkpoint)
-        learned = _numbers(checkpoint, "generation") if "generation" in checkpoint else []
+        decided_s, hour = LastHour.from_checkpoint(checkpoint)
+        learned = numbers_of(checkpoint, "generation") if "generation" in checkpoint else []
         return cls(
             generation=GenerationState.from_checkpoint(learned),
             margin=Margin(beta=beta),
@@ -154,11 +176,11 @@ class State:
             correction=Correction(logarithm=math.log(factors[0])),
             learner=CostLearner(bins=_bins(checkpoint), variation=_variation(checkpoint)),
             cold_starts=ColdStarts(seconds=_cold_starts(checkpoint)),
+            flaps=hour.flaps,
+            arrivals_high=hour.arrivals_high,
+            forecast=hour.forecast,
+            restored_s=decided_s,
         )
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.9g}")
 
 
 def _bins(checkpoint: Checkpoint) -> dict[int, Sums]:
@@ -168,7 +190,7 @@ def _bins(checkpoint: Checkpoint) -> dict[int, Sums]:
         raise ValueError(f"checkpoint cost must be a list of lists; got {rows!r}")
     bins: dict[int, Sums] = {}
     for row in rows:
-        numbers = _numbers({"cost": row}, "cost")
+        numbers = numbers_of({"cost": row}, "cost")
         if len(numbers) != 1 + SUMS or not numbers[0].is_integer():
             raise ValueError(f"checkpoint cost must hold a bin and {SUMS} sums; got {row!r}")
         if 0.0 in numbers[1:]:
@@ -194,7 +216,7 @@ def _possible(number: int, sums: Sums) -> bool:
 
 
 def _variation(checkpoint: Checkpoint) -> ExecutionVariation:
-    numbers = _numbers(checkpoint, "variation")
+    numbers = numbers_of(checkpoint, "variation")
     if len(numbers) != 2 or (numbers[0] > 0 and numbers[1] == 0):
         rule = "a sum of squares and how many there were"
         raise ValueError(f"checkpoint variation must hold {rule}; got {numbers}")
@@ -205,7 +227,7 @@ def _variation(checkpoint: Checkpoint) -> ExecutionVariation:
 
 
 def _cold_starts(checkpoint: Checkpoint) -> tuple[float, ...]:
-    numbers = _numbers(checkpoint, "coldStarts")
+    numbers = numbers_of(checkpoint, "coldStarts")
     if max(numbers, default=0.0) > MOST_SECONDS:
         rule = f"seconds <= {MOST_SECONDS:g}"
         raise ValueError(f"checkpoint coldStarts must hold {rule}; got {numbers}")
@@ -216,7 +238,7 @@ def _promise(checkpoint: Checkpoint) -> tuple[float, float, float, float]:
     """Read margin, risk level and the hour's misses; none of them in an older checkpoint."""
     if "promise" not in checkpoint:
         return 0.0, 0.0, 0.0, 0.0
-    numbers = _numbers(checkpoint, "promise")
+    numbers = numbers_of(checkpoint, "promise")
     if len(numbers) != 4:
         rule = "a margin, a risk level, late and ended requests"
         raise ValueError(f"checkpoint promise must hold {rule}; got {numbers}")
@@ -231,23 +253,7 @@ def _reserve(checkpoint: Checkpoint) -> Reserve:
     """Read what remains of the reserve; an older checkpoint has all of it."""
     if "reserve" not in checkpoint:
         return Reserve()
-    numbers = _numbers(checkpoint, "reserve")
+    numbers = numbers_of(checkpoint, "reserve")
     if len(numbers) != 1 or numbers[0] > 1.0:
         raise ValueError(f"checkpoint reserve must hold one number <= 1; got {numbers}")
     return Reserve(remaining=numbers[0])
-
-
-def _numbers(checkpoint: Checkpoint, key: str) -> list[float]:
-    """Read a list of finite numbers >= 0."""
-    values = checkpoint.get(key)
-    if not isinstance(values, list):
-        raise ValueError(f"checkpoint {key} must be a list of numbers; got {values!r}")
-    numbers = []
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"checkpoint {key} must hold numbers; got {value!r}")
-        if not 0 <= value <= LARGEST_NUMBER:
-            rule = f"numbers from 0 to {LARGEST_NUMBER:g}"
-            raise ValueError(f"checkpoint {key} must hold {rule}; got {value!r:.40}")
-        numbers.append(float(value))
-    return numbers

@@ -9,6 +9,7 @@ Worked: at 100/s a window of 30 s is known to 1.8/s, one of 8 minutes to 0.46/s.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,8 +27,10 @@ LONGEST_WINDOW_S = 480.0
 """Of the stable rate; windows double from `WINDOW_S`."""
 DEVIATIONS = 2.0
 """Of a Poisson count, in both directions: how far two windows may differ by chance."""
-LONGEST_GAP_S = 30.0
-"""After a longer gap the history restarts, because the rate in the gap is unknown."""
+LONGEST_GAP_S = 300.0
+"""After a longer gap the history restarts, because the rate in the gap is unknown. A shorter one,
+for example the restart of the operator, is bridged by a straight line: it is a twelfth of the hour.
+"""
 
 
 def no_rates() -> Vector:
@@ -62,14 +65,43 @@ class RateHistory:
         if len(self):
             if now_s - self.times_s[-1] < STEP_S:
                 return self
-            if now_s - self.times_s[-1] > LONGEST_GAP_S:
-                kept = RateHistory()
+            gap_s = now_s - float(self.times_s[-1])
+            kept = self._bridged(now_s, rate_rps) if gap_s <= LONGEST_GAP_S else RateHistory()
         stable = kept.stable_rate(now_s, rate_rps)
         first = int(kept.times_s.searchsorted(now_s - HOUR_S))
         return RateHistory(
             times_s=np.append(kept.times_s[first:], now_s),
             measured_rps=np.append(kept.measured_rps[first:], np.float32(rate_rps)),
             stable_rps=np.append(kept.stable_rps[first:], np.float32(stable.rate_rps)),
+        )
+
+    def _bridged(self, now_s: float, rate_rps: float) -> RateHistory:
+        """Return the history with the steps between its last one and this rate."""
+        last_s, last_rps = float(self.times_s[-1]), float(self.measured_rps[-1])
+        missing = max(0, round((now_s - last_s) / STEP_S) - 1)
+        if not missing:
+            return self
+        shares = np.arange(1, missing + 1) / (missing + 1)
+        rates = (last_rps + shares * (rate_rps - last_rps)).astype(np.float32)
+        return RateHistory(
+            times_s=np.append(
+                self.times_s, (last_s + shares * (now_s - last_s)).astype(np.float64)
+            ),
+            measured_rps=np.append(self.measured_rps, rates),
+            stable_rps=np.append(self.stable_rps, rates),
+        )
+
+    @classmethod
+    def restored(cls, end_s: float, rates_rps: Sequence[float], every: int) -> RateHistory:
+        """Return the history that ends then, of every `every`-th measured rate, oldest first."""
+        if not rates_rps:
+            return cls()
+        steps = np.arange(every * (len(rates_rps) - 1) + 1.0)
+        measured = np.interp(steps, every * np.arange(len(rates_rps)), rates_rps)
+        return cls(
+            times_s=end_s - STEP_S * steps[::-1],
+            measured_rps=measured.astype(np.float32),
+            stable_rps=_stable_rates(measured),
         )
 
     def stable_rate(self, now_s: float, rate_rps: float) -> StableRate:
@@ -103,6 +135,27 @@ class RateHistory:
         if index == len(self) or time_s < self.times_s[0] - STEP_S:
             return None
         return float(self.measured_rps[index])
+
+
+def _stable_rates(measured: NDArray[np.float64]) -> Vector:
+    """Return the stable rate of each instant from the measured ones, as `stable_rate` does."""
+    errors = DEVIATIONS * np.sqrt(measured / WINDOW_S)
+    low, high, best = measured - errors, measured + errors, measured.copy()
+    agrees = np.ones(len(measured), dtype=bool)
+    sums = np.append(0.0, measured.cumsum())
+    window_s = 2 * WINDOW_S
+    while window_s <= LONGEST_WINDOW_S:
+        number = round((window_s - WINDOW_S) / STEP_S) + 1
+        if number > len(measured):
+            break
+        means = np.full(len(measured), np.nan)
+        means[number - 1 :] = (sums[number:] - sums[:-number]) / number
+        errors = DEVIATIONS * np.sqrt(means / window_s)
+        low, high = np.fmax(low, means - errors), np.fmin(high, means + errors)
+        agrees &= (low <= high) & np.isfinite(means)
+        best[agrees] = means[agrees]
+        window_s *= 2
+    return best.astype(np.float32)
 
 
 def error_of(rate_rps: float, window_s: float) -> float:
