@@ -127,10 +127,10 @@ def test_restart_during_a_shortage_returns_nothing() -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
         _load(world, high=3.5)
-        await world.run_for(150.0)
+        await world.run_for(75.0)
         settled = _standing(world)
         await world.restart_operator()
-        await world.run_for(120.0)
+        await world.run_for(60.0)
         assert _standing(world) == settled
 
     play(story)
