@@ -8,9 +8,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 from headroom.adapters.kubernetes_responses import Fetched
 from headroom.adapters.pod_watch import PodWatch, PodWatches
-from headroom.errors import AnswerTooLarge
+from headroom.errors import AnswerTooLarge, Forbidden
+from virtual_time import VirtualTimeLoop
 
 PODS = 130
 
@@ -101,3 +104,50 @@ async def test_namespace_that_cannot_be_read_does_not_keep_the_pods_of_others() 
     pods = await asyncio.wait_for(listed.get(), 5)
     assert {pod["metadata"]["uid"] for pod in pods} == {"x1", "x2"}
     running.cancel()
+
+
+class Ending:
+    """Lists no pods; each watch ends after some seconds, with a line or an error."""
+
+    def __init__(self, lasts_s: float, line: bytes = b"", error: Exception | None = None) -> None:
+        self.lasts_s, self.line, self.error = lasts_s, line, error
+        self.lists = 0
+
+    async def fetch(self, path: str) -> Any:
+        self.lists += 1
+        body = b'{"metadata": {"resourceVersion": "7"}, "items": []}'
+        return Fetched(status=200, body=body, date="", retry_after="")
+
+    async def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
+        await asyncio.sleep(self.lasts_s)
+        if self.error is not None:
+            raise self.error
+        if self.line:
+            yield self.line
+
+
+TOO_OLD = b'{"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("api", "lists"),
+    [
+        # 0.2 to 6.4 s take 12.6 s: seven LISTs; then one every 10 s until 300 s.
+        (Ending(0.01), 35),
+        (Ending(0.01, error=Forbidden("pods is forbidden: cannot watch")), 35),
+        (Ending(0.01, line=TOO_OLD), 35),
+        (Ending(5.0), 24),
+        (Ending(60.0), 5),
+        (Ending(60.0, line=TOO_OLD), 5),
+    ],
+    ids=["ends at once", "forbidden", "too old", "a proxy's 5 s", "lasts", "lasts and fails"],
+)
+def test_watch_restarts_ever_later_until_one_lasts(api: Ending, lists: int) -> None:
+    async def watch() -> None:
+        running = PodWatch(api, selector="a=b").run(lambda _: None, lambda *_: None)
+        async with asyncio.timeout(300.0):
+            await running
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(TimeoutError):
+        runner.run(watch())
+    assert api.lists == lists

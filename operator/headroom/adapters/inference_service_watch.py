@@ -20,12 +20,13 @@ from typing import Any, cast
 
 import kopf
 
+from headroom.adapters.restart_pause import RestartPause
+
 _log = logging.getLogger(__name__)
 
 OnEvent = Callable[[str | None, dict[str, Any]], None]
 """Takes the type (None: existing object; ADDED, MODIFIED, DELETED) and the object."""
 
-HEALTHY_AFTER_S = 60.0
 BEAT_EVERY_S = 1.0
 STOP_WITHIN_S = 3.0
 
@@ -82,17 +83,15 @@ class InferenceServiceWatch:
         are missed.
         """
         loop = asyncio.get_running_loop()
-        pause_s = self._patience.shortest_pause_s
+        pause = RestartPause(self._patience.shortest_pause_s, self._patience.longest_pause_s)
         while True:
             await until_served()
             begun_s = loop.time()
             fault = await self._watch_once(on_event)
             on_end()
-            if loop.time() - begun_s > HEALTHY_AFTER_S:
-                pause_s = self._patience.shortest_pause_s
+            pause_s = pause.after(loop.time() - begun_s)
             _log.warning("the watch ended and restarts in %.0f s: %s", pause_s, fault)
             await asyncio.sleep(pause_s)
-            pause_s = min(2.0 * pause_s, self._patience.longest_pause_s)
 
     async def _watch_once(self, on_event: OnEvent) -> BaseException | None:
         """Run kopf in a thread until it ends; return what ended it."""

@@ -2,13 +2,14 @@
 
 The API server evaluates the selector, so other pods of the cluster cost nothing. A watch that ends,
 fails or becomes silent (the API server sends a bookmark every minute) restarts with a LIST, which
-covers missed events.
+covers missed events, after a pause.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from headroom.adapters.kubernetes_responses import leave_out_long_texts
+from headroom.adapters.restart_pause import RestartPause
 from headroom.errors import AnswerTooLarge, ClusterError, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -62,16 +64,20 @@ class PodWatch:
 
     async def run(self, on_list: OnList, on_event: OnEvent) -> None:
         """Watch until cancelled."""
-        pause_s = SHORTEST_PAUSE_S
+        loop, pause = asyncio.get_running_loop(), RestartPause(SHORTEST_PAUSE_S, LONGEST_PAUSE_S)
         while True:
+            begun_s, fault = math.inf, None  # a LIST that fails begins no watch
             try:
                 version = await self._list(on_list)
-                pause_s = SHORTEST_PAUSE_S
+                begun_s = loop.time()
                 await self._watch(version, on_event)
             except ClusterError as error:
-                _log.warning("the watch of pods restarts in %.1f s: %s", pause_s, error)
-                await asyncio.sleep(pause_s)
-                pause_s = min(2.0 * pause_s, LONGEST_PAUSE_S)
+                fault = error
+            pause_s = pause.after(loop.time() - begun_s)
+            if fault is not None or pause_s > SHORTEST_PAUSE_S:
+                why = fault or "it ended early"
+                _log.warning("the watch of pods restarts in %.1f s: %s", pause_s, why)
+            await asyncio.sleep(pause_s)
 
     async def _list(self, on_list: OnList) -> str:
         found: list[Object] = []
