@@ -145,6 +145,37 @@ def test_pod_is_routed_to_from_readiness_to_termination() -> None:
     assert changes == ["changed", "changed"]
 
 
+@pytest.mark.parametrize(
+    ("labels", "last"),
+    [
+        ({SERVICE_LABEL: "quarantine", "pod-template-hash": "abc"}, "quarantine"),
+        ({"pod-template-hash": "abc"}, ""),
+    ],
+    ids=["isolated under another label", "without the label"],
+)
+def test_pod_that_is_relabelled_leaves_its_service_at_once(
+    labels: dict[str, str], last: str
+) -> None:
+    changes: list[str] = []
+    book = ReadyPodIndex(lambda: changes.append("changed"))
+    book.replace([pod()])
+    changes.clear()
+    book.observe("MODIFIED", pod(labels=labels))
+    assert book.ready("vision", "resnet50") == ()
+    assert changes == ["changed"]
+    book.observe("DELETED", pod(labels=labels))
+    assert book.ready("vision", "resnet50") == book.ready("vision", last) == ()
+
+
+def test_pod_that_is_relabelled_back_is_routed_to_again() -> None:
+    book = ReadyPodIndex(lambda: None)
+    book.replace([pod()])
+    book.observe("MODIFIED", pod(labels={"pod-template-hash": "abc"}))
+    book.observe("MODIFIED", pod())
+    assert [one.uid for one in book.ready("vision", "resnet50")] == ["p1"]
+    assert book.ready("vision") == ()
+
+
 def test_pod_with_the_label_but_another_owner_is_not_routed_to() -> None:
     book = ReadyPodIndex(lambda: None)
     book.replace([pod(ownerReferences=[])])

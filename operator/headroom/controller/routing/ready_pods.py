@@ -31,6 +31,8 @@ class ReadyPodIndex:
     synced: bool = False
     """Whether everything that exists was reported once."""
     _warm: dict[_Group, dict[str, ReadyPod]] = field(default_factory=dict)
+    _groups: dict[str, _Group] = field(default_factory=dict)
+    """Where each pod is, by UID: its label may have changed since."""
 
     def ready(self, namespace: str, name: str = "") -> tuple[ReadyPod, ...]:
         """Return the ready pods of a service; without a name those without a service's label."""
@@ -38,7 +40,7 @@ class ReadyPodIndex:
 
     def replace(self, pods: Iterable[Manifest]) -> None:
         """Replace all pods."""
-        before, self._warm = self._warm, {}
+        before, self._warm, self._groups = self._warm, {}, {}
         known, self.synced = self.synced, True
         for pod in pods:
             self._enter(pod)
@@ -47,18 +49,22 @@ class ReadyPodIndex:
 
     def observe(self, event: str, pod: Manifest) -> None:
         """Process one event of a watch."""
-        group, uid = _group(pod), pod["metadata"]["uid"]
-        before = self._warm.get(group, {}).pop(uid, None)
+        before = self._leave(pod["metadata"]["uid"])
         after = None if event == "DELETED" else self._enter(pod)
         if before != after:
             self.on_change()
 
-    def _enter(self, pod: Manifest) -> ReadyPod | None:
+    def _leave(self, uid: str) -> tuple[_Group, ReadyPod] | None:
+        group = self._groups.pop(uid, None)
+        return None if group is None else (group, self._warm[group].pop(uid))
+
+    def _enter(self, pod: Manifest) -> tuple[_Group, ReadyPod] | None:
         warm, group = ready_pod(pod), _group(pod)
         if warm is None or (group[1] and not _is_of(pod, group[1])):
             return None
         self._warm.setdefault(group, {})[warm.uid] = warm
-        return warm
+        self._groups[warm.uid] = group
+        return group, warm
 
 
 def _group(pod: Manifest) -> _Group:
