@@ -11,6 +11,7 @@ from service_world import service
 
 NOW_S = 1000.0
 UP = {"scaleUp": {"rate": {"period": "1m", "replicas": 2}}}
+DOUBLE = {"scaleUp": {"rate": {"period": "1m", "percent": 100}}}
 DOWN = {"scaleDown": {"rate": {"period": "1m", "percent": 50}}}
 
 
@@ -27,6 +28,9 @@ DOWN = {"scaleDown": {"rate": {"period": "1m", "percent": 50}}}
         (2, 8, DOWN, [], 4),
         (2, 6, DOWN, [(900.0, 8), (990.0, 6)], 4),
         (2, 8, UP, [], 2),
+        (5, 0, DOUBLE, [], 1),
+        (5, 1, DOUBLE, [(900.0, 0), (970.0, 1)], 1),
+        (5, 1, DOUBLE, [(900.0, 0), (930.0, 1)], 2),
     ],
     ids=[
         "up at once",
@@ -39,12 +43,17 @@ DOWN = {"scaleDown": {"rate": {"period": "1m", "percent": 50}}}
         "a step down",
         "half of the step down is spent",
         "a rate of the other way",
+        "a percentage of none",
+        "that step is spent",
+        "a period after it",
     ],
 )
 def test_external_replicas_follow_the_rate(
     wish: int, current: int, scaling: dict[str, Any], changes: list[tuple[float, int]], asked: int
 ) -> None:
     found = service(
-        spec__replicas=wish, spec__scaling={"mode": "External", "maxReplicas": 10, **scaling}
+        spec__replicas=wish,
+        spec__routing={"mode": "Gateway"},
+        spec__scaling={"mode": "External", "minReplicas": 0, "maxReplicas": 10, **scaling},
     )
     assert next_replicas(found, current, changes, NOW_S) == asked

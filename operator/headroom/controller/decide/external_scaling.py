@@ -35,11 +35,14 @@ def _left(
     *,
     up: bool,
 ) -> int:
-    """Return how many replicas the period still allows; a change the other way gives none back."""
+    """Return how many replicas the period still allows; a change the other way gives none back.
+
+    A percentage is one of at least one replica, or a service would never leave zero.
+    """
     start = changes[0][1] if changes else current
     for time_s, replicas in changes:
         if time_s <= now_s - limit.period_s:
             start = replicas
-    most = max(limit.replicas, math.ceil(start * limit.percent / 100))
+    most = max(limit.replicas, math.ceil(max(start, 1) * limit.percent / 100))
     gone = current - start if up else start - current
     return max(most - max(gone, 0), 0)
