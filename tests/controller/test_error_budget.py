@@ -56,6 +56,19 @@ def test_a_minute_is_judged_once() -> None:
     assert budget.judge(4, True) is budget
 
 
+@pytest.mark.parametrize("ahead", [2, 10, DAY, 40 * DAY], ids="{} minutes".format)
+def test_minutes_after_a_clock_that_was_ahead_count(ahead: int) -> None:
+    now = 100 * DAY + 60
+    budget = ErrorBudget.from_checkpoint(after({now + ahead: True}).to_checkpoint())
+    for minute in range(now, now + 30):
+        budget = budget.judge(minute, False)
+    assert budget.missed == 30
+    assert budget.minute == now + 29
+    kept = ahead < DAY  # what a day that has not begun had is not believed
+    assert budget.kept == kept
+    assert budget.burn_rate(0.5) == pytest.approx(2 * 30 / 31)  # by order, whatever the labels
+
+
 def test_error_budget_after_28_days_drops_the_first() -> None:
     budget = after({day * DAY: False for day in range(28)})
     assert budget.missed == 28

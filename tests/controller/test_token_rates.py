@@ -71,6 +71,17 @@ def test_rate_forgets_what_is_older_than_a_minute() -> None:
     assert found.generated_tokens_per_s == 0.0
 
 
+def test_rate_forgets_what_is_of_a_clock_that_was_ahead() -> None:
+    found = observed(
+        (600.0, {"a": page(0.0)}),
+        (602.0, {"a": page(1000.0)}),
+        (4.0, {"a": page(1010.0)}),
+        (6.0, {"a": page(1020.0)}),
+    ).measurement
+    assert found is not None
+    assert found.generated_tokens_per_s == 5.0
+
+
 def test_service_without_tokens_has_no_measurement() -> None:
     assert observed((0.0, {"a": None}), (2.0, {"a": None})) is NO_TOKENS
     assert NO_TOKENS.measurement is None

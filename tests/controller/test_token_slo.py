@@ -68,6 +68,14 @@ def test_token_window_counts_late_and_restarted_histograms_from_zero() -> None:
     assert window.observe({"a": other}, 6.0).requests == 0.0, "other bounds cannot be subtracted"
 
 
+def test_token_window_drops_what_is_of_a_clock_that_was_ahead() -> None:
+    window = TokenWindow().observe({"a": counts(0, 0, 0, 0, 0)}, 600.0)
+    window = window.observe({"a": counts(0, 0, 0, 9, 9)}, 602.0)
+    window = window.observe({"a": counts(3, 3, 3, 12, 12)}, 4.0)
+    assert window.requests == 3.0
+    assert window.percentile_s(1.0) == pytest.approx(0.1)
+
+
 def measured(ttft_s: float | None, now_s: float = 2.0) -> TokenSLOController:
     """After two pages between which 200 requests took so long to their first token."""
     promises = NO_TOKEN_SLO.observe(SLO, pages(counts(0, 0, 0, 0, 0)), now_s - 2.0)

@@ -1,4 +1,7 @@
-"""Tokens per second and use of the KV memory, over all pods and the last minute. Pure."""
+"""Tokens per second and use of the KV memory, over all pods and the last minute. Pure.
+
+What was counted later than now is of a clock that stepped back, and is dropped.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class TokenRates:
         }
         generated = sum(_grown(self.last.get(pod), one, 0) for pod, one in last.items())
         computed = sum(_grown(self.last.get(pod), one, 1) for pod, one in last.items())
-        kept = tuple(one for one in self.added if one[0] > now_s - WINDOW_S)
+        kept = tuple(one for one in self.added if now_s - WINDOW_S < one[0] <= now_s)
         shares = [one.kv_used_share for one in pages.values() if one.kv_used_share is not None]
         return TokenRates(
             last=last,

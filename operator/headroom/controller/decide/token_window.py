@@ -2,7 +2,7 @@
 
 A pod's first page is a baseline, unless its server has no histogram yet: then it begins at zero. A
 count that falls means that the process restarted from zero. A pod that does not answer adds
-nothing.
+nothing. What was counted later than now is of a clock that stepped back, and is dropped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TokenWindow:
             ],
             len(bounds_s),
         )
-        added = tuple(one for one in before.added if one[0] > now_s - WINDOW_S)
+        added = tuple(one for one in before.added if now_s - WINDOW_S < one[0] <= now_s)
         if total.any():
             added = (*added, (now_s, total))
         return TokenWindow(bounds_s=bounds_s, last=dict(pages), added=added)

@@ -45,10 +45,15 @@ class ErrorBudget:
     """Bit n is the minute n before the last one."""
 
     def judge(self, minute: int, kept: bool | None) -> ErrorBudget:
-        """Process a minute that has ended; None: it does not count. An old one changes nothing."""
-        if self.minute is not None and minute <= self.minute:
+        """Process a minute that has ended; None: it does not count. It is judged once.
+
+        A last minute that has not ended yet is of a clock that was ahead, this one or another
+        leader's, and is not believed: the days after this one are dropped, and counting goes on. By
+        one minute a clock may step back and be right again at once.
+        """
+        if self.minute is not None and self.minute - 1 <= minute <= self.minute:
             return self
-        passed = _RECENT if self.minute is None else min(_RECENT, minute - self.minute)
+        passed = _RECENT if self.minute is None else max(1, min(_RECENT, minute - self.minute))
         mask = (1 << _RECENT) - 1
         return ErrorBudget(
             minute=minute,
