@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from fakes_activator import KEY, served
@@ -187,7 +189,9 @@ def test_removed_service_and_shutdown_refuse_waiting_requests() -> None:
     buffer = make_buffer()
     waits = admitted(buffer, 0.0)
     buffer.serve([])
-    assert [request for request, _ in buffer.dispatch(0.1).refused] == [waits]
+    ((request, refusal),) = buffer.dispatch(0.1).refused
+    assert request is waits
+    assert refusal.why is RefusalReason.UNKNOWN
     buffer.done(waits)
     buffer.serve([of(cold_start_s=3.5)])
     last = admitted(buffer, 1.0)
@@ -198,3 +202,41 @@ def test_removed_service_and_shutdown_refuse_waiting_requests() -> None:
     late = buffer.admit(KEY, 2.0, None)
     assert isinstance(late, Refusal)
     assert late.status == 503
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        (lambda _: None, RefusalReason.EXPIRED),
+        (lambda buffer: buffer.leave(), RefusalReason.LEAVING),
+        (lambda buffer: (buffer.serve([]), buffer.dispatch(1.0), buffer.serve([])), "Unknown"),
+    ],
+    ids=["expired", "shutdown", "removed"],
+)
+def test_request_that_is_refused_while_its_body_arrives_learns_it_with_the_next_bytes(
+    end: Callable[[RequestBuffer], object], why: str
+) -> None:
+    buffer = make_buffer()
+    reading = buffer.admit(KEY, 0.0, 1.0)
+    assert isinstance(reading, HeldRequest)
+    assert buffer.grow(reading, 10, 0.5) is None
+    end(buffer)
+    buffer.dispatch(1.0)
+    refusal = buffer.grow(reading, 10, 1.1)
+    assert refusal is not None
+    assert (refusal.status, refusal.why) == (503, why)
+    buffer.done(reading)
+    assert (buffer.requests, buffer.body_bytes, buffer.held()) == (0, 0, {})
+
+
+def test_removed_service_admits_nothing_while_its_last_request_is_answered() -> None:
+    buffer = make_buffer()
+    buffer.serve([of(A)])
+    last = admitted(buffer, 0.0)
+    assert buffer.dispatch(0.0).given == ((last, A),)
+    buffer.serve([])
+    assert isinstance(buffer.admit(KEY, 0.1, None), Refusal)
+    buffer.put_back(last, 0.2)
+    ((request, refusal),) = buffer.dispatch(0.2).refused
+    assert request is last
+    assert refusal.why is RefusalReason.UNKNOWN

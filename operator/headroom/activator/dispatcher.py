@@ -21,9 +21,11 @@ class Dispatcher:
         self._waiting: dict[HeldRequest, asyncio.Future[Outcome]] = {}
 
     def wait(self, held: HeldRequest) -> asyncio.Future[Outcome]:
-        """Return a future of the replica or the refusal."""
+        """Return a future of the replica or the refusal, which may be older than this wait."""
         turn: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting[held] = turn
+        if held.refusal is not None:
+            turn.set_result(held.refusal)
         self.dispatch()
         return turn
 

@@ -86,6 +86,8 @@ class HeldRequest:
     at: Endpoint | None = None
     """The replica that it was dispatched to."""
     refused_by: frozenset[Endpoint] = frozenset()
+    refusal: Refusal | None = None
+    """Why it was refused, perhaps while its body was still arriving."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class ServiceQueue:
     """The held requests of one service, and the load of its replicas."""
 
     served: Served
+    known: bool = True
+    """Whether it was not removed."""
     waiting: deque[HeldRequest] = field(default_factory=deque)
     busy: dict[Endpoint, int] = field(default_factory=dict)
     """Requests in flight by replica."""
@@ -165,16 +169,14 @@ class RequestBuffer:
             if line is None:
                 self._lines[key] = ServiceQueue(one)
                 continue
-            line.served = one
+            line.served, line.known = one, True
             if one.replicas:
                 line.woken_s = None
             line.most = {host: most for host, most in line.most.items() if host in one.replicas}
         for key in [key for key in self._lines if key not in served]:
-            line = self._lines[key]
-            if not line.held:
+            self._lines[key].known = False
+            if not self._lines[key].held:
                 del self._lines[key]
-            for held in line.waiting:
-                held.until_s = -math.inf
 
     def leave(self) -> None:
         """Refuse all waiting requests and all new ones."""
@@ -184,12 +186,8 @@ class RequestBuffer:
         """Hold a request with a deadline in `timeout_s` seconds, or refuse it."""
         line = self._lines.get(key)
         self.arrived[key] = self.arrived.get(key, 0) + 1
-        if line is None:
-            return Refusal(
-                status=503,
-                why=RefusalReason.UNKNOWN,
-                message=f"service {key} is not known to this activator",
-            )
+        if line is None or not line.known:
+            return _unknown(key)
         if not line.served.replicas and line.woken_s is None:
             line.woken_s = now_s
         if self._leaving:
@@ -220,7 +218,9 @@ class RequestBuffer:
         return held
 
     def grow(self, held: HeldRequest, size: int, now_s: float) -> Refusal | None:
-        """Add bytes to a request; return the refusal if they exceed a bound."""
+        """Add bytes to a request; return the refusal if they exceed a bound, or it was refused."""
+        if held.refusal is not None:
+            return held.refusal
         line = self._lines[held.key]
         forwarded = 0 if held.at is None else FORWARD_BYTES
         if held.size - forwarded + size > line.served.max_body_bytes + HEAD_BYTES:
@@ -239,7 +239,7 @@ class RequestBuffer:
 
     def dispatch(self, now_s: float) -> Dispatch:
         """Assign requests to replicas with free capacity, and refuse expired requests."""
-        refused = [one for line in self._lines.values() for one in self._expired(line, now_s)]
+        refused = [one for line in self._lines.values() for one in self._refused(line, now_s)]
         given = [one for line in self._lines.values() for one in self._granted(line, now_s)]
         return Dispatch(tuple(given), tuple(refused))
 
@@ -254,11 +254,6 @@ class RequestBuffer:
         held.at, held.not_before_s = None, now_s + AGAIN_AFTER_S
         earlier = takewhile(lambda one: one.number < held.number, line.waiting)
         line.waiting.insert(sum(1 for _ in earlier), held)
-
-    def expire(self, held: HeldRequest, now_s: float) -> Refusal:
-        """Return the refusal of an expired request."""
-        message = "no replica became warm before the deadline"
-        return self._refusal(self._lines[held.key], now_s, 503, RefusalReason.EXPIRED, message)
 
     def answered(self, held: HeldRequest) -> None:
         """Raise the limit of a replica that answered by one."""
@@ -294,19 +289,22 @@ class RequestBuffer:
         """Bytes of all held requests."""
         return self._bytes.held
 
-    def _expired(self, line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Refusal]]:
-        over = [one for one in line.waiting if self._leaving or now_s >= one.until_s]
-        for held in over:
+    def _refused(self, line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Refusal]]:
+        ends = self._leaving or not line.known
+        for held in [one for one in line.waiting if ends or now_s >= one.until_s]:
             line.waiting.remove(held)
-            if self._leaving:
-                yield (
-                    held,
-                    self._refusal(
-                        line, now_s, 503, RefusalReason.LEAVING, "this activator is shutting down"
-                    ),
-                )
-            else:
-                yield held, self.expire(held, now_s)
+            held.refusal = refusal = self._end(line, now_s)
+            yield held, refusal
+
+    def _end(self, line: ServiceQueue, now_s: float) -> Refusal:
+        """Return why a request may wait no longer."""
+        if self._leaving:
+            message = "this activator is shutting down"
+            return self._refusal(line, now_s, 503, RefusalReason.LEAVING, message)
+        if not line.known:
+            return _unknown(line.served.key)
+        message = "no replica became warm before the deadline"
+        return self._refusal(line, now_s, 503, RefusalReason.EXPIRED, message)
 
     def _granted(self, line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Endpoint]]:
         """Dispatch what the replicas, and the bytes of the namespace, have room for."""
@@ -339,6 +337,11 @@ class RequestBuffer:
     ) -> Refusal:
         again_s = max(1, math.ceil(line.warm_in_s(now_s)))
         return Refusal(status=status, why=why, message=message, retry_after_s=again_s)
+
+
+def _unknown(key: str) -> Refusal:
+    message = f"service {key} is not known to this activator"
+    return Refusal(status=503, why=RefusalReason.UNKNOWN, message=message)
 
 
 def namespace_of(key: str) -> str:

@@ -1,0 +1,46 @@
+"""Futures of held requests: each resolves, whatever happened before it was waited for."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fakes_activator import KEY, served
+from headroom.activator.dispatcher import Dispatcher
+from headroom.activator.request_buffer import (
+    Bounds,
+    HeldRequest,
+    Refusal,
+    RefusalReason,
+    RequestBuffer,
+)
+from virtual_time import VirtualTimeLoop
+
+
+def admitted(buffer: RequestBuffer, timeout_s: float) -> HeldRequest:
+    request = buffer.admit(KEY, asyncio.get_running_loop().time(), timeout_s)
+    assert isinstance(request, HeldRequest)
+    return request
+
+
+def test_refusal_during_an_upload_is_the_outcome_of_the_later_wait() -> None:
+    async def outcome() -> object:
+        buffer = RequestBuffer(Bounds())
+        buffer.serve([served(20001)])
+        dispatcher = Dispatcher(buffer)
+        uploading, other = admitted(buffer, 1.0), admitted(buffer, 60.0)
+        buffer.complete(other)
+        dispatcher.wait(other)
+        running = asyncio.create_task(dispatcher.run())
+        await asyncio.sleep(2.0)
+        buffer.complete(uploading)
+        async with asyncio.timeout(5.0):
+            found = await dispatcher.wait(uploading)
+        running.cancel()
+        dispatcher.end(uploading)
+        assert buffer.requests == 1, "the other one"
+        return found
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        found = runner.run(outcome())
+    assert isinstance(found, Refusal)
+    assert found.why is RefusalReason.EXPIRED
