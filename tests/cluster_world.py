@@ -246,6 +246,17 @@ class FakeCluster:
                 self.delete(key[0], key[2], key[1])
         self.on_change("DELETED", gone)
 
+    def backup(self, kind: str) -> Callable[[], None]:
+        """Return what restores the objects of a kind as they are now, and the versions."""
+        kept = {key: copied(one) for key, one in self.objects.items() if key[0] == kind}
+        version = self._version
+
+        def restore() -> None:
+            self.objects = {key: one for key, one in self.objects.items() if key[0] != kind} | kept
+            self._version = version
+
+        return restore
+
     def _existing(self, kind: str, namespace: str, name: str) -> Manifest:
         try:
             return self.objects[kind, namespace, name]

@@ -136,6 +136,33 @@ def test_lagging_api_server_removes_no_service() -> None:
     play(story)
 
 
+def test_restored_etcd_is_followed_within_two_minutes() -> None:
+    async def story(world: World) -> None:
+        for name in ("resnet", "bert"):
+            world.create(name)
+        await world.run_for(60.0)
+        restore = world.cluster.backup("InferenceService")
+        for least in range(1, 200):  # the versions of before are not reached for long
+            world.edit(scaling={"minReplicas": 1 + least % 2})
+        world.cluster.delete("InferenceService", "bert")
+        await world.run_for(60.0)
+        assert world.replicas() == 2
+        world.watching = False
+        restore()
+        world.edit(scaling={"minReplicas": 5})
+        await world.run_for(40.0)
+        assert world.replicas() == 2, "it may be an API server that lags"
+        await world.run_for(80.0)
+        assert world.replicas() == 5
+        for name in ("resnet", "bert"):
+            service = world.cluster.find("InferenceService", name)
+            assert service is not None
+            assert world.status(name)["observedGeneration"] == service["metadata"]["generation"]
+            assert world.condition("Ready", name)[0] == "True"
+
+    play(story)
+
+
 async def _given(listed: tuple[list[Any], str]) -> tuple[list[Any], str]:
     return listed
 

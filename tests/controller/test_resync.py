@@ -23,6 +23,7 @@ class Lists:
     def __init__(self, services: int = 1) -> None:
         self.services = services
         self.failures: dict[str | None, ClusterError] = {}
+        self.version = 100
         self.at_s: list[float] = []
         self.cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
 
@@ -39,7 +40,7 @@ class Lists:
             raise self.failures[namespace]
         place = namespace or "default"
         found = [_service(f"{place}-{n}", place) for n in range(self.services)]
-        return [kept(one) for one in found], "100"
+        return [kept(one) for one in found], str(self.version)
 
 
 def _service(uid: str, namespace: str) -> dict[str, Any]:
@@ -155,3 +156,37 @@ def test_first_list_error_is_raised_and_other_namespaces_are_listed() -> None:
     play(lists, story, "a", "b", "c", "d")
     assert lists.cache.uids() == ("b-0", "d-0")
     assert lists.at_s == [0.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("behind_s", "known"),
+    [(50.0, ("default-0", "default-1", "default-2")), (70.0, ("default-0",))],
+    ids=["an API server that lags", "a restored etcd"],
+)
+def test_lists_that_stay_behind_for_a_minute_are_believed(
+    behind_s: float, known: tuple[str, ...]
+) -> None:
+    async def story(_: Resync) -> None:
+        await asyncio.sleep(61.0)
+        lists.services, lists.version = 1, 6  # below what is known of the other two
+        await asyncio.sleep(behind_s)
+        assert lists.cache.uids() == known
+
+    lists = Lists(3)
+    play(lists, story)
+
+
+def test_lists_of_which_one_is_not_behind_are_not_believed() -> None:
+    async def story(resync: Resync) -> None:
+        await asyncio.sleep(1.0)
+        lists.services = 1
+        for _ in range(5):
+            lists.version = 6
+            await asyncio.sleep(50.0)
+            lists.services, lists.version = 3, 100
+            await asyncio.sleep(5.0)
+            lists.services = 1
+        assert len(lists.cache) == 3
+
+    lists = Lists(3)
+    play(lists, story)

@@ -77,6 +77,55 @@ def test_stale_list_removes_nothing_newer(told: Told) -> None:
     assert told.news[3:] == ["gone young"]
 
 
+def test_service_that_a_list_shows_older_than_it_is_known_begins_anew(told: Told) -> None:
+    """Versions of a restored etcd have caught up; generation 4 is another spec than before."""
+    told.cache.saw(service("a", version=50, generation=4) | {"spec": {"minReplicas": 1}})
+    told.cache.saw(service("b", version=10))
+    restored = service("a", version=45, generation=4) | {"spec": {"minReplicas": 7}}
+    told.cache.replace([restored, service("b", version=10)], told.cache.begin_list(), version="49")
+    assert told.news == ["changed a", "changed b"], "what a lagging API server may say"
+    told.cache.replace([restored, service("b", version=10)], told.cache.begin_list(), version="50")
+    assert told.news[2:] == ["gone a", "changed a"]
+    assert told.cache.get("a") == restored
+    told.cache.saw(service("a", version=46, generation=5))
+    assert told.news[4:] == ["changed a"]
+
+
+def test_service_that_changes_during_a_list_is_not_taken_back(told: Told) -> None:
+    told.cache.saw(service("a", version=10))
+    begun = told.cache.begin_list()
+    told.cache.saw(service("a", version=30, generation=2))
+    told.cache.replace([service("a", version=10)], begun, version="20")
+    assert told.news == ["changed a"] * 2
+    assert told.cache.get("a") == service("a", version=30, generation=2)
+
+
+def test_list_of_a_restored_history_is_the_truth_whatever_was_known(told: Told) -> None:
+    for uid, version in (("kept", 10), ("back", 60), ("forth", 62), ("lost", 70), ("undead", 20)):
+        told.cache.saw(service(uid, version=version))
+    told.cache.forget("undead")
+    told.news.clear()
+    begun = told.cache.begin_list()
+    told.cache.saw(service("young", version=66))
+    told.cache.forget("dead")
+    listed = {"kept": 10, "back": 40, "forth": 64, "undead": 20, "dead": 30}
+    told.cache.replace(
+        [service(uid, version=version) for uid, version in listed.items()],
+        begun,
+        version="65",
+        restored=True,
+    )
+    assert {uid: told.cache.get(uid) for uid in told.cache.uids()} == {
+        uid: service(uid, version=version)
+        for uid, version in (listed | {"young": 66}).items()
+        if uid != "dead"
+    }
+    assert sorted(told.news) == [
+        *("changed back", "changed forth", "changed undead", "changed young"),
+        *("gone back", "gone forth", "gone lost"),
+    ]
+
+
 def test_list_of_one_namespace_keeps_other_namespaces(told: Told) -> None:
     told.cache.saw(service("here", namespace="here"))
     told.cache.saw(service("there", namespace="there"))

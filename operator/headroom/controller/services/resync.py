@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from headroom.api.kind import API_VERSION, KIND
 from headroom.controller.ports import Cluster
+from headroom.controller.services.list_history import RESTORED_AFTER_S, ListHistory
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import ClusterError, NotFound, Unavailable
 
@@ -29,7 +30,8 @@ class Resync:
 
     def __init__(self, cluster: Cluster, cache: ServiceCache, namespaces: Sequence[str]) -> None:
         self._cluster, self._cache = cluster, cache
-        self._namespaces: tuple[str | None, ...] = tuple(namespaces) or (None,)
+        scopes: tuple[str | None, ...] = tuple(namespaces) or (None,)
+        self._histories = {scope: ListHistory() for scope in scopes}
         self._doubted = asyncio.Event()
         self._complaint = ""
 
@@ -58,7 +60,7 @@ class Resync:
         Raises ClusterError where a namespace could not be listed; the others are known then.
         """
         trouble: ClusterError | None = None
-        for namespace in self._namespaces:
+        for namespace, history in self._histories.items():
             begun = self._cache.begin_list()
             try:
                 found, version = await self._cluster.list_at(
@@ -67,7 +69,13 @@ class Resync:
             except ClusterError as error:
                 trouble = trouble or error
             else:
-                self._cache.replace(found, begun, version=version, namespace=namespace)
+                restored = history.is_restored(version, asyncio.get_running_loop().time())
+                if restored:
+                    words = "etcd was restored: LISTs have been older for %.0f s, and count now"
+                    _log.warning(words, RESTORED_AFTER_S)
+                self._cache.replace(
+                    found, begun, version=version, namespace=namespace, restored=restored
+                )
         if trouble is not None:
             raise trouble
         self._cache.synced.set()

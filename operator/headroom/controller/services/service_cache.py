@@ -26,8 +26,8 @@ class ServiceCache:
         self._by_name: dict[tuple[str, str], str] = {}
         self._first_seen: dict[str, int] = {}
         self._moment = 0
-        self._tombstones: dict[str, None] = {}
-        """In the order of deletion; each service of a LIST is looked up in it."""
+        self._tombstones: dict[str, int] = {}
+        """The moment of each deletion, in order; each service of a LIST is looked up in it."""
         self.owners = TargetOwners()
         """Which service scales which target."""
         self.same = Interner()
@@ -86,9 +86,12 @@ class ServiceCache:
 
         A UID is never used again, so states that arrive late are ignored.
         """
-        self._tombstones[uid] = None
+        self._tombstones[uid] = self._moment
         if len(self._tombstones) > _TOMBSTONES:
             del self._tombstones[next(iter(self._tombstones))]
+        self._drop(uid)
+
+    def _drop(self, uid: str) -> None:
         self._first_seen.pop(uid, None)
         self.owners.forget(uid)
         gone = self._services.pop(uid, None)
@@ -119,26 +122,39 @@ class ServiceCache:
         *,
         version: str = "",
         namespace: str | None = None,
+        restored: bool = False,
     ) -> None:
         """Process a LIST of one namespace, or of all, that began then.
 
-        A service that is not in it is gone, also without an event; but not one that is newer than
-        the answer, which a lagging API server may give.
+        A service that is not in it is gone, also without an event; one that is older in it than it
+        is known starts over, since the API server's history is another one: etcd was restored. But
+        what is newer than the answer stays, which a lagging API server may give, unless the whole
+        history is known to be `restored`: then the answer is the truth, also about deletions.
         """
         listed = {service["metadata"]["uid"]: service for service in services}
-        as_of = int(version) if version.isdigit() else math.inf
-        gone = [
-            uid
-            for uid, known in self._services.items()
-            if uid not in listed
-            and self._first_seen[uid] < begun
-            and _version(known) <= as_of
-            and namespace in (None, known["metadata"].get("namespace"))
-        ]
-        for uid in gone:
-            self.forget(uid)
+        if restored:
+            self._tombstones = {uid: at for uid, at in self._tombstones.items() if at >= begun}
+        as_of = int(version) if version.isdigit() and not restored else math.inf
+        for uid, known in list(self._services.items()):
+            if self._first_seen[uid] >= begun or _version(known) > as_of:
+                continue
+            if namespace not in (None, known["metadata"].get("namespace")):
+                continue
+            if uid not in listed:
+                self.forget(uid)
+            elif version.isdigit() and _is_of_another_history(listed[uid], known, restored):
+                self._drop(uid)
         for service in listed.values():
             self.saw(service)
+
+
+def _is_of_another_history(listed: Manifest, known: Manifest, restored: bool) -> bool:
+    """Whether a LIST that is not older than `known` contradicts it.
+
+    Its generations are others as well: an equal one does not mean an equal spec.
+    """
+    difference = _version(listed) - _version(known)
+    return difference != 0 if restored else difference < 0
 
 
 def _name(service: Manifest) -> tuple[str, str]:
