@@ -23,8 +23,11 @@ def copied(one: Manifest) -> Manifest:
 
 
 class FakeClock:
+    ahead_s = 0.0
+    """Of the loop's time, which only moves forwards."""
+
     def now_s(self) -> float:
-        return START_S + asyncio.get_running_loop().time()
+        return START_S + self.ahead_s + asyncio.get_running_loop().time()
 
     def elapsed_s(self) -> float:
         return asyncio.get_running_loop().time()

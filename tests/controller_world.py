@@ -100,6 +100,7 @@ class World:
         self.journal = FakeJournal()
         self.caps = NO_CAPS
         self.clock = FakeClock()
+        self.operator_clock = FakeClock()
         self.cluster = FakeCluster(self.clock)
         self.pods = Pods(self.cluster, self.clock)
         self.cluster.before_call = lambda *_: self.pods.follow()
@@ -115,7 +116,7 @@ class World:
         self.controller = Controller(
             cluster=self.cluster,
             scraper=self.pods,
-            clock=self.clock,
+            clock=self.operator_clock,
             recorder=self.recorder,
             instance="operator-0",
             journal=self.journal,

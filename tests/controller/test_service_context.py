@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
 
 from headroom.api.invalid_spec import InvalidSpec
-from headroom.controller.act.state import ChildrenCheck
+from headroom.controller.act.state import ActState, ChildrenCheck
 from headroom.controller.decide.decide_tick import ServiceState
+from headroom.controller.decide.gateway_slo import GatewaySLI
+from headroom.controller.decide.scale_to_zero import IdleTracker
+from headroom.controller.decide.token_slo import TokenSLOController
 from headroom.controller.service_context import ServiceContext, restore
+from headroom.profiles.headroom import HEADROOM
 from headroom.scaling import State
+from headroom.scaling.limits.cold_start import ColdStarts
+from headroom.telemetry.pod_samples import PodSamples
 from service_world import body, service
 
 
@@ -98,6 +105,29 @@ def test_mode_change_resets_holds() -> None:
     context.decide.reset_on_mode_change("External")
     assert context.decide.service.state.last_s is None
     assert context.decide.mode == "External"
+
+
+def test_restart_drops_all_times_and_keeps_what_was_learned() -> None:
+    context = begun()
+    writer, accepted = context.act.writer, {"kind": "Deployment"}
+    context.decide.service = ServiceState(
+        state=State(last_s=500.0, cold_starts=ColdStarts(seconds=(40.0,))),
+        tokens=TokenSLOController(logarithm=math.log(1.5), served_since_s=500.0),
+        idle=IdleTracker(since_s=400.0),
+        gateway=GatewaySLI(watched=True),
+    )
+    context.gather.samples = PodSamples(HEADROOM, None)
+    context.act.accepted, context.act.evicts_again_s = accepted, 1000.0
+    context.restart()
+    known = context.decide.service
+    assert known.state.last_s is None
+    assert known.state.cold_starts.seconds == (40.0,)
+    assert known.tokens.capacity_factor == pytest.approx(1.5)
+    assert known.tokens.served_since_s == 0.0
+    assert known.idle == IdleTracker()
+    assert not known.gateway.watched
+    assert context.gather.samples is None
+    assert context.act == ActState(writer=writer, accepted=accepted)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,9 @@ from headroom.telemetry.pod_samples import PodSamples
 
 _log = logging.getLogger(__name__)
 
+CLOCK_BACK_S = 10.0
+"""By less, and by up to two ticks, the decision waits until the time is there again."""
+
 
 class Reconciler:
     """Keeps one context per UID from tick to tick."""
@@ -89,6 +92,8 @@ class Reconciler:
         self._tick_s = tick_s
         self._competition = Competition()
         self._ceilings = Ceilings(caps, cache)
+        self._seen_s = clock.now_s()
+        """The time at the last tick."""
         self._scalers = OtherScalersReader(cluster, cache.owners)
         self._contexts: dict[str, ServiceContext] = {}
         self._shared = SharedReads(cluster, cache, upcoming, clusterwide=clusterwide)
@@ -104,12 +109,24 @@ class Reconciler:
         context = self._contexts.get(uid)
         if context is None:
             context = self._contexts[uid] = restore(raw, self._clock.now_s())
+        self._follow_clock(context)
         try:
             await self._converge(context)
         except NotFound:
             await self._relist(context.report.namespace)
             if self._cache.get(uid) is not None:
                 raise
+
+    def _follow_clock(self, context: ServiceContext) -> None:
+        """Start over where the clock went back by more than the decision ignores."""
+        now_s, most_s = self._clock.now_s(), max(CLOCK_BACK_S, 2.0 * self._period_s)
+        if self._seen_s - now_s > most_s:
+            words = "the clock went back by %.0f s: the windows of all services start over"
+            _log.warning(words, self._seen_s - now_s)
+        self._seen_s = now_s
+        last_s = context.decide.service.state.last_s
+        if last_s is not None and last_s - now_s > most_s:
+            context.restart()
 
     def on_pods_changed(self, uid: str) -> None:
         """Note that a service's pods changed: an earlier list is too old for it."""

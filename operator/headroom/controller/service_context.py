@@ -63,6 +63,15 @@ class ServiceContext:
             self.service = service if same is None else same.service(service)
         return self.service
 
+    def restart(self) -> None:
+        """Drop everything with a time, as a restart of the operator does: the clock went back.
+
+        Otherwise a sample would be the newest, and a pause last, until the clock is there again.
+        """
+        self.decide.restart()
+        self.gather.samples = None
+        self.act = ActState(writer=self.act.writer, accepted=self.act.accepted)
+
     def initial_replicas(self, service: InferenceService) -> int:
         """Replicas of a Deployment that has to be created: the last decision, else the minimum.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from headroom.controller.decide.class_slo import NO_CLASSES
 from headroom.controller.decide.decide_tick import ServiceState
 from headroom.controller.decide.overwrite_backoff import OverwriteBackoff
+from headroom.controller.decide.token_slo import TokenSLOController
 from headroom.scaling import State
 
 
@@ -26,7 +26,12 @@ class DecideState:
         self.mode = mode
 
     def restart(self) -> None:
-        """Empty every window and restart every hold, as a restart of the operator does."""
-        fresh = State.from_checkpoint(self.service.state.to_checkpoint())
-        tokens = replace(self.service.tokens, windows={})
-        self.service = replace(self.service, state=fresh, tokens=tokens, classes=NO_CLASSES)
+        """Empty every window and restart every hold, as a restart of the operator does.
+
+        Only what was learned and has no time stays.
+        """
+        known = self.service
+        self.service = ServiceState(
+            state=State.from_checkpoint(known.state.to_checkpoint()),
+            tokens=TokenSLOController.from_checkpoint(known.tokens.to_checkpoint()),
+        )
