@@ -18,7 +18,7 @@ MINIMAL: dict[str, Any] = {
         "resourceVersion": "41",
     },
     "spec": {
-        "runtime": {"image": "registry.example/headroom-server:0.1.0"},
+        "runtime": {"image": "registry.example/headroom-model-server:0.1.0"},
         "slo": {"latency": {"target": "250ms"}},
     },
 }

@@ -24,9 +24,9 @@ class Shipped:
 
 
 OPERATOR = Shipped("localhost/headroom-operator:dev", "deploy/operator.Dockerfile")
-SERVER = Shipped("localhost/headroom-server:dev", "deploy/model-server.Dockerfile")
+SERVER = Shipped("localhost/headroom-model-server:dev", "deploy/model-server.Dockerfile")
 SERVER_WITH_TORCH = Shipped(
-    "localhost/headroom-server-torch:dev",
+    "localhost/headroom-model-server-torch:dev",
     "deploy/model-server.Dockerfile",
     {"EXTRAS": "server,torch"},
 )

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 LOCAL_OVERLAY = ROOT / "deploy" / "overlays" / "local"
 SYSTEM = "headroom-system"
 OPERATOR = "headroom-operator"
-SERVER_IMAGE = "localhost/headroom-server:dev"
+SERVER_IMAGE = "localhost/headroom-model-server:dev"
 FULL_BATCH_RPS = 10.26
 """Of the scenarios' plant: 4 requests in 150 + 4 x 60 ms."""
 

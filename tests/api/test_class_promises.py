@@ -11,7 +11,7 @@ from headroom.scaling.generation.classes import SERVICE, ClassPromise
 from headroom.scaling.token_values import Target, TokenTargets
 from service_world import service
 
-HEADROOM = {"image": "registry.example/headroom-server:1"}
+HEADROOM = {"image": "registry.example/headroom-model-server:1"}
 SLO = {
     "timeToFirstToken": {"percentile": 90, "target": "2s"},
     "timePerOutputToken": {"target": "80ms"},

@@ -46,7 +46,7 @@ def test_minimal_body_gets_every_default() -> None:
     assert found.spec.manifest() == {
         "runtime": {
             "profile": "headroom",
-            "image": "registry.example/headroom-server:0.1.0",
+            "image": "registry.example/headroom-model-server:0.1.0",
             "port": 8000,
             "instances": 1,
             "args": [],

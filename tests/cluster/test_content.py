@@ -94,7 +94,7 @@ def test_a_context_is_what_git_sees_of_what_is_copied(tmp_path: Path) -> None:
 
 
 def test_an_image_name_becomes_a_file_name() -> None:
-    assert file_name("localhost/headroom-server:dev") == "localhost_headroom-server_dev"
+    assert file_name("localhost/headroom-model-server:dev") == "localhost_headroom-model-server_dev"
 
 
 def test_each_named_stage_is_built_under_a_name_before_the_image() -> None:

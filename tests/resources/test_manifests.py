@@ -29,7 +29,7 @@ SERVICES: dict[str, InferenceService] = {
     "minimal": service(),
     "everything": service(
         spec__runtime={
-            "image": "registry.example/headroom-server:0.1.0",
+            "image": "registry.example/headroom-model-server:0.1.0",
             "port": 9000,
             "args": ["--log-level", "debug"],
             "env": [
