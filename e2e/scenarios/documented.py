@@ -53,7 +53,8 @@ FOREIGN = {
 """Kinds of other projects, which a plain API server does not know."""
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(
-    r"^    (?=(?:kubectl|helm|headroom|headroom-server|make|docker|pip|curl) )((?:.*\\\n)*.*)$",
+    r"^    (?:\.venv/bin/(?=headroom ))?"
+    r"(?=(?:kubectl|helm|headroom|headroom-server|make|docker|pip|curl) )((?:.*\\\n)*.*)$",
     re.MULTILINE,
 )
 

@@ -24,7 +24,7 @@ PLACES = {"deploy/overlays/NAME": "deploy/overlays/local"}
 """Placeholders of the documentation, and their values here."""
 A_DIGEST = "0" * 64
 NAMESPACES = ("headroom-system", "llm", "shop", "vision", "team-a", "team-b")
-WRITES = {"apply", "create", "patch", "delete", "label", "annotate"}
+WRITES = {"apply", "create", "run", "patch", "delete", "label", "annotate"}
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +57,9 @@ def cluster(control_plane: ControlPlane) -> Cluster:
 def test_documented_kubectl_commands_work(cluster: Cluster, command: Any) -> None:
     words = [PLACES.get(word, word) for word in command.words[1:]]
     words = [str(ROOT / word) if (ROOT / word).exists() and "/" in word else word for word in words]
-    if WRITES & set(words):
-        words.append("--dry-run=server")
+    verb = next((at for at, word in enumerate(words) if word in WRITES), None)
+    if verb is not None:
+        words.insert(verb + 1, "--dry-run=server")  # what follows `--` are arguments of a container
     if words[:2] == ["rollout", "status"]:
         words.append("--watch=false")
     cluster.kubectl(*(word for word in words if word != "--watch"))
