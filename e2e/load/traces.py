@@ -127,8 +127,8 @@ def _rates(rows: Iterator[tuple[int, list[str]]], name: str) -> RateTrace:
         expected_s = _expected_start_s(starts)
         if not math.isclose(start_s, expected_s, abs_tol=1e-6) or expected_s < 0.0:
             raise TraceError(
-                f"{where}: bins follow each other without a gap, from 0; expected "
-                f"{abs(expected_s):g}, got {start_s:g}"
+                f"{where}: bins must follow each other without a gap, the next at "
+                f"{abs(expected_s):g} s; got {start_s:g}"
             )
     if len(starts) < 2:
         raise TraceError(f"{name}: at least two bins are needed to know their length")

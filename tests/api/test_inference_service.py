@@ -158,8 +158,39 @@ def test_parse_reports_all_problems_with_values() -> None:
     assert [(p.field, p.got) for p in refused.value.problems] == [
         ("metadata.name", '"Resnet"'),
         ("spec.slo.latency.target", '"2 days"'),
-        ("spec.scaling.minReplicas", "9"),
+        ("spec.scaling.minReplicas", "minReplicas 9, maxReplicas 3"),
     ]
+
+
+EVENINGS = {
+    "name": "evenings",
+    "timeZone": "Europe/Berlin",
+    "start": "0 18 * * *",
+    "end": "0 22 * * *",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"spec__scaling": {"minReplicas": 25}}, "maxReplicas; got minReplicas 25, maxReplicas 20"),
+        ({"spec__runtime": {}}, "(it scales an existing workload); got neither"),
+        ({"spec__targetRef": {"name": "a"}}, "(it scales an existing workload); got both"),
+        ({"spec__slo": {}}, "or timePerOutputToken; got nothing"),
+        (
+            {"spec__scaling": {"mode": "External", "maxReplicas": 2}, "spec__replicas": 7},
+            "to scaling.maxReplicas; got 7, minReplicas 1, maxReplicas 2",
+        ),
+        (
+            {"spec__scaling": {"maxReplicas": 2, "schedules": [EVENINGS | {"minReplicas": 4}]}},
+            "scaling.maxReplicas; got minReplicas 4 in evenings, maxReplicas 2",
+        ),
+    ],
+)
+def test_broken_rule_says_what_it_compares(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        service(**changes)
+    assert says in str(refused.value)
 
 
 @pytest.mark.parametrize("ceiling", [math.nan, math.inf, -math.inf])

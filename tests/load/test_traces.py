@@ -42,11 +42,14 @@ def test_files_are_read_gzipped_or_plain(tmp_path: Path) -> None:
         (REQUESTS + "nan,1,1\n", "t.csv, line 5: field 1 is a number from 0; got 'nan'"),
         (REQUESTS + "inf,1,1\n", "t.csv, line 5: field 1 is a number from 0; got 'inf'"),
         ("t_s,requests\n0,5\n", "t.csv: at least two bins are needed to know their length"),
-        ("t_s,requests\n10,5\n20,5\n", "line 2: bins follow each other without a gap, from 0"),
-        ("t_s,requests\n0,5\n0,5\n", "t.csv, line 3: bins follow each other"),
+        (
+            "t_s,requests\n10,5\n20,5\n",
+            "line 2: bins must follow each other without a gap, the next at 0 s; got 10",
+        ),
+        ("t_s,requests\n0,5\n0,5\n", "t.csv, line 3: bins must follow each other"),
         (
             RATES + "240,1\n",
-            "t.csv, line 5: bins follow each other without a gap, from 0; expected 180",
+            "t.csv, line 5: bins must follow each other without a gap, the next at 180 s",
         ),
         (RATES + "180,-1\n", "t.csv, line 5: field 2 is a number from 0; got '-1'"),
         (RATES + "180,many\n", "t.csv, line 5: field 2 is a number from 0; got 'many'"),

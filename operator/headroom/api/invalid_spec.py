@@ -36,7 +36,7 @@ class Problem:
         field = self.field
         if len(field) > _LONGEST_FIELD:
             field = f"{field[:_LONGEST_FIELD]}…"
-        return f"{field}: {self.rule}, got {self.got}"
+        return f"{field}: {self.rule}; got {self.got}"
 
 
 class InvalidSpec(ValueError):  # noqa: N818  (named by what the caller does next: report it as this reason)
@@ -57,10 +57,11 @@ def problems_of(error: ValidationError, root: str) -> tuple[Problem, ...]:
         path = _path(root, detail["loc"])
         if detail["type"] == "rules":
             value = detail["input"]
-            for rule in detail["ctx"]["broken"]:
+            for rule, got in detail["ctx"]["broken"]:
                 field = f"{path}.{rule.field}" if rule.field else path
-                got = shown(_at(value, rule.field) if rule.field else value, field)
-                found.append(Problem(field=field, rule=rule.message, got=got))
+                there = _at(value, rule.field) if rule.field else value
+                text = got or (_ABSENT if there is None else shown(there, field))
+                found.append(Problem(field=field, rule=rule.message, got=text))
         elif detail["type"] == "missing":
             found.append(Problem(field=path, rule="is required", got=_ABSENT))
         else:

@@ -176,6 +176,17 @@ class ScaleToZero(Value):
     """Time without requests after which the last replica is removed. Requires minReplicas 0."""
 
 
+def _bounds(scaling: Scaling) -> str:
+    return f"minReplicas {scaling.min_replicas}, maxReplicas {scaling.max_replicas}"
+
+
+def _floor_above_maximum(scaling: Scaling) -> str:
+    highest = max(scaling.schedules, key=lambda one: one.min_replicas)
+    return (
+        f"minReplicas {highest.min_replicas} in {highest.name}, maxReplicas {scaling.max_replicas}"
+    )
+
+
 class Scaling(Value):
     """Limits and mode of scaling."""
 
@@ -219,12 +230,14 @@ class Scaling(Value):
             ),
             message="minReplicas of each entry in scaling.schedules must be at most "
             "scaling.maxReplicas",
+            got=_floor_above_maximum,
         ),
         Rule(
             field="minReplicas",
             cel="self.minReplicas <= self.maxReplicas",
             holds=lambda scaling: scaling.min_replicas <= scaling.max_replicas,
             message="scaling.minReplicas must be at most scaling.maxReplicas",
+            got=_bounds,
         ),
     )
 
@@ -270,6 +283,7 @@ class Spec(Value):
             holds=lambda spec: (spec.target_ref is None) != (spec.runtime.image is None),
             message="spec must set exactly one of runtime.image (the operator creates the pods) "
             "and targetRef (it scales an existing workload)",
+            got=lambda spec: "neither" if spec.target_ref is None else "both",
         ),
         Rule(
             field="targetRef",
@@ -335,6 +349,7 @@ class Spec(Value):
                 or spec.scaling.min_replicas <= spec.replicas <= spec.scaling.max_replicas
             ),
             message="replicas must be from scaling.minReplicas to scaling.maxReplicas",
+            got=lambda spec: f"{spec.replicas}, {_bounds(spec.scaling)}",
         ),
         Rule(
             field="runtime.resources",

@@ -41,6 +41,8 @@ class Rule:
     """The rule as text, naming the fields."""
     field: str = ""
     """The property that breaks the rule, relative to the value; empty for the whole value."""
+    got: Callable[[Any], str] | None = None
+    """What the parsed value has instead, where the property alone does not show it."""
 
     def as_validation(self) -> dict[str, str]:
         """Render the entry of x-kubernetes-validations."""
@@ -80,10 +82,11 @@ class Value(BaseModel):
     def _rules_hold(self) -> Self:
         broken = [rule for rule in type(self).rules if not rule.holds(self)]
         if broken:
+            found = [(rule, rule.got(self) if rule.got else None) for rule in broken]
             raise PydanticCustomError(
                 "rules",
                 "{rules}",
-                {"rules": "; ".join(r.message for r in broken), "broken": broken},
+                {"rules": "; ".join(r.message for r in broken), "broken": found},
             )
         return self
 
