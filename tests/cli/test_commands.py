@@ -21,6 +21,7 @@ from headroom.cli.commands.explain import explained
 from headroom.cli.main import SIMULATOR
 
 SAMPLE = Path(__file__).parents[2] / "deploy" / "samples" / "demo.yaml"
+OURS = "apiVersion: headroom.dev/v1alpha1\nkind: InferenceService\n"
 
 
 def headroom(*arguments: str, given: str = "") -> Result:
@@ -50,10 +51,25 @@ def test_render_of_standard_input_skips_other_documents() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("kind: Namespace", "no document of kind InferenceService"),
+        ("kind: Namespace\n---\nfoo: 1", "no document of kind InferenceService; got Namespace"),
+        ("- a", "no document of kind InferenceService; got none"),
         ("{", "not YAML"),
-        ("kind: InferenceService\nmetadata: {name: a}\nspec: {}", "spec.slo: is required"),
-        ("kind: InferenceService\nspec: {}", "metadata: must be an object"),
+        (f"{OURS}metadata: {{name: a}}\nspec: {{}}", "spec.slo: is required; got nothing"),
+        (f"{OURS}spec: {{}}", "metadata: must be an object; got nothing"),
+        (
+            f"{OURS}metadata: {{name: a}}\nspec: {{scaling: {{maxReplica: 9}}, slo: {{}}}}",
+            "spec.scaling.maxReplica: unknown field; did you mean maxReplicas?",
+        ),
+        (
+            f"{OURS}spec: {{routing: {{classes: [{{name: a, prio: 1}}]}}}}",
+            "spec.routing.classes[0].prio: unknown field; did you mean priority?",
+        ),
+        (f"{OURS}spec: {{drain: {{xyz: 1}}}}", "spec.drain.xyz: unknown field; known are grace"),
+        ("kind: InferenceService", "apiVersion must be headroom.dev/v1alpha1; got nothing"),
+        (
+            "kind: InferenceService\napiVersion: serving.kserve.io/v1beta1",
+            "apiVersion must be headroom.dev/v1alpha1; got serving.kserve.io/v1beta1",
+        ),
     ],
 )
 def test_render_of_invalid_file_says_what_is_wrong(text: str, complaint: str) -> None:
@@ -61,6 +77,21 @@ def test_render_of_invalid_file_says_what_is_wrong(text: str, complaint: str) ->
     assert result.exit_code == 1
     assert complaint in result.stderr
     assert result.stdout == ""
+
+
+def test_render_of_fields_that_others_describe_keeps_them() -> None:
+    text = f"""{OURS}
+metadata: {{name: a, labels: {{team: b}}, generateName: x}}
+spec:
+  runtime:
+    image: a:1
+    resources: {{limits: {{example.com/disk: 1}}}}
+    podTemplate: {{spec: {{nodeSelector: {{a: b}}, anything: {{at: all}}}}}}
+  slo: {{latency: {{target: 250ms}}}}
+"""
+    result = headroom("render", "-", given=text)
+    assert result.exit_code == 0, result.stderr
+    assert "anything" in result.stdout
 
 
 def test_render_of_missing_file_says_so(tmp_path: Path) -> None:
@@ -71,7 +102,7 @@ def test_render_of_missing_file_says_so(tmp_path: Path) -> None:
 
 def test_render_of_target_ref_exits_with_1_and_says_nothing_is_created() -> None:
     text = (
-        "kind: InferenceService\nmetadata: {name: a}\nspec:\n"
+        f"{OURS}metadata: {{name: a}}\nspec:\n"
         "  targetRef: {apiVersion: apps/v1, kind: Deployment, name: a}\n"
         "  slo: {latency: {target: 250ms}}\n"
     )

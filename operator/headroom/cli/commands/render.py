@@ -24,7 +24,8 @@ def render(
 ) -> None:
     """Print the objects that an InferenceService gets, as YAML. Nothing is sent to a cluster.
 
-    Exits with 1 for an InferenceService with targetRef, for which Headroom creates no objects.
+    Exits with 1 for a field that the resource does not have (the operator ignores it), and for an
+    InferenceService with targetRef, for which Headroom creates no objects.
     """
     from headroom.api import InvalidSpec
 
@@ -55,7 +56,8 @@ def rendered(text: str) -> str:
         raise ValueError(f"not YAML: {error}") from error
     manifests = [one for one in documents if isinstance(one, dict) and one.get("kind") == KIND]
     if not manifests:
-        raise ValueError(f"no document of kind {KIND}")
+        kinds = [str(one["kind"]) for one in documents if isinstance(one, dict) and "kind" in one]
+        raise ValueError(f"no document of kind {KIND}; got {', '.join(kinds) or 'none'}")
     services = [_parse(one) for one in manifests]
     children = [child for one in services for child in desired_children(one)]
     if not children:
@@ -70,7 +72,14 @@ def rendered(text: str) -> str:
 
 def _parse(document: dict[str, Any]) -> InferenceService:
     from headroom.api import InferenceService
+    from headroom.api.kind import API_VERSION
+    from headroom.api.unknown_fields import unknown_fields
 
+    version = document.get("apiVersion")
+    if version != API_VERSION:
+        raise ValueError(f"apiVersion must be {API_VERSION}; got {version or 'nothing'}")
+    if unknown := unknown_fields(document):
+        raise ValueError("; ".join(unknown))
     metadata = document.get("metadata")
     if isinstance(metadata, dict):
         metadata = {"namespace": "default", "uid": _NO_UID} | metadata
