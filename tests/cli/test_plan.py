@@ -124,6 +124,12 @@ def test_plan_for_200_per_second_chooses_batch_and_no_wait() -> None:
     ("line", "says"),
     [
         (f"rate -3 {BATCH}", "No such option: -3"),
+        (f"rate abc {BATCH}", "'RATE': must be a number; got 'abc'"),
+        ("generation 1 --prompt 9 --answer 9 --on foo", "--on must be one of llama-8b/h100, "),
+        (
+            f"feasibility --rate 200 --peak-rate 100 --cold-start 60s --target 1s {BATCH}",
+            "--peak-rate must be at least --rate; got 100 and 200",
+        ),
         (f"rate nan {BATCH}", "the arrival rate must be above 0 and finite; got nan"),
         (f"rate 3 {BATCH} --target 5ms", "at least 10 ms (the time of a single request); got 5 ms"),
         (

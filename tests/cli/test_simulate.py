@@ -98,8 +98,13 @@ def test_runs_by_default_are_the_usual_autoscalers(ports: Ports) -> None:
 
 
 def test_knob_applies_to_the_autoscaler_it_names(ports: Ports) -> None:
-    request = replace(ask("step", autoscalers=("hpa", "keda")), knobs=("hpa.target=2", "keda.x=a"))
-    assert [dict(each.knobs) for each in runs_of(request, ports)] == [{"target": 2.0}, {"x": "a"}]
+    request = replace(
+        ask("step", autoscalers=("hpa", "keda")), knobs=("hpa.target=2", "keda.without=a")
+    )
+    assert [dict(each.knobs) for each in runs_of(request, ports)] == [
+        {"target": 2.0},
+        {"without": "a"},
+    ]
     alone = replace(ask("step", autoscalers=("hpa",)), knobs=("target=0.5",))
     assert dict(runs_of(alone, ports)[0].knobs) == {"target": 0.5}
 
@@ -113,6 +118,8 @@ def test_knob_applies_to_the_autoscaler_it_names(ports: Ports) -> None:
         ({"knobs": ("target=",)}, "NAME=VALUE"),
         ({"knobs": ("target=1",)}, "must name its autoscaler, as in headroom.target=1"),
         ({"knobs": ("keda.target=1",)}, "one of the autoscalers .*; got 'keda'"),
+        ({"knobs": ("headroom.x=a",)}, "--knob headroom.x must be a number; got 'a'"),
+        ({"out": (Path("r.txt"),)}, "--out must be a folder, .json or .html; got r.txt"),
         ({"knobs": ("headroom.x=1",), "sweep": True}, "leave out --knob"),
         ({"ablate": True}, "--ablate runs only Headroom"),
     ],

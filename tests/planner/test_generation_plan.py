@@ -120,7 +120,7 @@ def test_plan_generation_names_a_promise_below_the_floor() -> None:
     ("line", "says"),
     [
         ("generation 10 --prompt 4000 --answer 1000", "the cost of an iteration must be given"),
-        (LINE.replace("qwen3-32b/2xh100", "abacus"), "the accelerator must be one of"),
+        (LINE.replace("qwen3-32b/2xh100", "abacus"), "--on must be one of"),
         (LINE + " --cached 1", "--cached must be from 0 to below 1"),
         (LINE.replace("generation 10", "generation 0"), "the arrival rate must be above 0"),
         (LINE + " --accepted 0.5", "--accepted must be at least 1"),

@@ -244,7 +244,10 @@ def test_batch_size_of_a_description_overrides_the_settings() -> None:
     [
         ({}, "no model is configured"),
         ({"model_uri": "s3://bucket/model"}, "HEADROOM_MODEL_URI: .* got s3://bucket/model"),
-        ({"model_uri": "file:///no/such"}, "the repository must be a folder with models"),
+        (
+            {"model_uri": "file:///no/such"},
+            "must be a folder with models; got /no/such .No such file",
+        ),
     ],
 )
 def test_configuration_without_a_model_is_refused(settings: dict[str, str], words: str) -> None:

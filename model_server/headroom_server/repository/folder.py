@@ -59,8 +59,8 @@ def scan(root: Path, single_name: str) -> Repository:
                 problems[folder.name] = str(error)
     except OSError as error:
         raise LoadError(
-            f"the repository must be a folder with models; {error.strerror}: create it, mount "
-            f"it, or set HEADROOM_MODEL_URI to another one"
+            f"the repository must be a folder with models; got {root} "
+            f"({error.strerror}): create it, mount it, or set HEADROOM_MODEL_URI to another one"
         ) from error
     return Repository(root, MappingProxyType(models), MappingProxyType(problems))
 

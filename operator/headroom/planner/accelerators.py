@@ -98,6 +98,9 @@ def accelerator(name: str) -> Accelerator:
     found = {one.name: one for one in TABLE}
     known = ", ".join(found)
     require(
-        name in found, f"the accelerator must be one of {known}", name, "Or give the coefficients"
+        name in found,
+        f"--on must be one of {known}",
+        repr(name),
+        "Or give the cost of an iteration: --iteration-ms, --prompt-token-ms",
     )
     return found[name]

@@ -93,14 +93,17 @@ def make(
         raise ValueError(
             f"{name}: a knob must be one of {', '.join(entry.knobs)}; got {', '.join(unknown)}"
         )
-    typed = {
-        knob: _typed(f"{name}: {knob}", entry.knobs[knob], value) for knob, value in knobs.items()
+    values = {
+        knob: typed(f"{name}: {knob}", entry.knobs[knob], value) for knob, value in knobs.items()
     }
-    return entry.build(truth=truth, **typed)
+    return entry.build(truth=truth, **values)
 
 
-def _typed(what: str, default: Knob, value: Knob) -> Knob:
-    """Return the value in its knob's type: a choice, a switch, a whole number or a number."""
+def typed(what: str, default: Knob, value: Knob) -> Knob:
+    """Return the value in its knob's type: a choice, a switch, a whole number or a number.
+
+    Raises ValueError for any other value.
+    """
     if isinstance(default, StrEnum):
         choices = tuple(type(default))
         if value not in choices:

@@ -29,6 +29,7 @@ from headroom.cli.commands.plan.options import (
     MinReplicas,
     Percentile,
     PerItemTime,
+    Rate,
     RequiredTarget,
     RoutingOption,
     ServiceTime,
@@ -70,7 +71,7 @@ INTERRUPTED = 130
 
 @app.command()
 def rate(
-    arrivals: Annotated[float, typer.Argument(metavar="RATE", help="Requests per second.")],
+    arrivals: Rate,
     batch_overhead: BatchOverhead = None,
     per_item_time: PerItemTime = None,
     max_batch: MaxBatch = None,

@@ -118,7 +118,7 @@ def service_of(asked: Asked, engine: MeasuredEngine | None = None) -> Generating
         0 <= asked.cached < 1, "--cached must be from 0 to below 1", f"{asked.cached:g}", "Try 0.3"
     )
     require(asked.accepted >= 1, "--accepted must be at least 1", f"{asked.accepted:g}", "Try 1")
-    for name, value in (("--prompt-cv", asked.prompt_cv), ("--output-cv", asked.output_cv)):
+    for name, value in (("--prompt-cv", asked.prompt_cv), ("--answer-cv", asked.output_cv)):
         require(0 <= value <= 20, f"{name} must be from 0 to 20", f"{value:g}", "1 is exponential")
     cost, limits, gpus = _replica(asked, engine)
     percentile = ratio(asked.percentile)

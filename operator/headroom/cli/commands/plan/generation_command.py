@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from headroom.cli.cluster_options import Output, OutputOption
-from headroom.cli.commands.plan.options import COST, SLO, MaxUtilization, Percentile
+from headroom.cli.commands.plan.options import COST, SLO, MaxUtilization, Percentile, Rate
 from headroom.cli.commands.plan.output import exit_on_invalid_input, show
 
 REQUESTS = "Requests"
 
 
 def generation(
-    rate: Annotated[float, typer.Argument(metavar="RATE", help="Requests per second.")],
+    rate: Rate,
     prompt: Annotated[
         float, typer.Option(help="Mean tokens of a prompt.", rich_help_panel=REQUESTS)
     ],
@@ -113,7 +113,7 @@ def generation(
     max_utilization: MaxUtilization = 0.8,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Replicas of a model that generates, what binds, what it costs, and how to serve it."""
+    """Plan replicas, cost and server settings for a generating model; name the limiting bound."""
     from headroom.cli.commands.plan.generation import Asked, planned_generation
 
     with exit_on_invalid_input():

@@ -6,6 +6,15 @@ from typing import Annotated
 
 import typer
 
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a number; got {text!r:.40}") from None
+
+
+Rate = Annotated[float, typer.Argument(metavar="RATE", help="Requests per second.", parser=_number)]
 COST, SLO, SCALING = "Cost of a replica", "SLO", "Scaling"
 OUTPUT = "Output"
 

@@ -78,6 +78,11 @@ def planned_peak(
     given = (("--rate", rate_rps), ("--peak-rate", peak_rps), ("--peak-duration", peak_duration_s))
     for name, value in given:
         positive(name, value, "Give a rate or a time above 0")
+    if peak_rps < rate_rps:
+        raise ImpossiblePlan(
+            f"--peak-rate must be at least --rate; got {peak_rps:g} and {rate_rps:g}. Give the "
+            "rate before the peak as --rate."
+        )
     if peak_duration_s >= horizon_s:
         raise ImpossiblePlan(
             f"--peak-duration must be shorter than --horizon; got {span(peak_duration_s)} and "

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from headroom.cli.cluster_options import Output
 from headroom.cli.commands.simulate.progress import RunsProgress
-from headroom.cli.commands.simulate.request import WITHOUT, Ports, Request, runs_of
+from headroom.cli.commands.simulate.request import WITHOUT, Misuse, Ports, Request, runs_of
 from headroom.cli.commands.simulate.worker_pool import Study, carry_out
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.report import number_format
@@ -100,11 +100,13 @@ def _reported(request: Request, study: Study) -> RenderableType:
 
 
 def _files(request: Request) -> Mapping[Path, Callable[[Sequence[Outcome]], str]]:
-    """Return the files of the reports, and what renders each."""
+    """Return the files of the reports, and what renders each. Raises Misuse."""
     files: dict[Path, Callable[[Sequence[Outcome]], str]] = {}
     for path in request.out:
         if (render := _RENDERERS.get(path.suffix)) is not None:
             files[path] = render
+        elif path.suffix and not path.is_dir():
+            raise Misuse(f"--out must be a folder, .json or .html; got {path}")
         else:
             files |= {path / f"report{suffix}": one for suffix, one in _RENDERERS.items()}
     return files

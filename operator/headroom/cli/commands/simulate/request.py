@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headroom.cli.cluster_options import Output
+from headroom.simulator.autoscalers.catalogue import typed
 from headroom.simulator.campaign import Knob, Perform, Run, planned
 from headroom.simulator.report.comparison import CLAIRVOYANT, OURS
 from headroom.simulator.studies import settings_of
@@ -132,12 +133,8 @@ def _knobs(
         if knob not in known[owner]:
             there = ", ".join(known[owner]) or "none"
             raise Misuse(f"--knob of {owner} must be one of: {there}; got {knob!r}")
-        found[owner][knob] = _value(value)
+        try:
+            found[owner][knob] = typed(f"--knob {owner}.{knob}", known[owner][knob], value)
+        except ValueError as error:
+            raise Misuse(str(error)) from None
     return found
-
-
-def _value(text: str) -> Knob:
-    try:
-        return float(text)
-    except ValueError:
-        return text
