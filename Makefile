@@ -143,7 +143,7 @@ bench-gateway: setup ## routing policies, Envoy's cost, one tenant's flood, scal
 bench-server: setup ## the model server compared with other servers, 35 min (ARGS=--quick: 5; ARGS=--soak); resumes
 	@$(RUN) serverbench $(ARGS)
 
-bench-decision: setup ## the decision compared with every peer in every cell (ARGS=--quick: 10 min; ARGS=family: random cells); resumes
+bench-decision: setup ## the decision compared with every peer in every cell (ARGS=--quick: up to 10 min; ARGS=family: random cells); resumes
 	@$(RUN) decision_study $(ARGS)
 
 bench-generation: setup ## autoscalers of generating services on the plant with tokens (ARGS=--quick; ARGS=stages, speed, causes); resumes

@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         "are kept in .decision_study/ and reused while their versions are unchanged.",
     )
     add = parser.add_argument
-    add("--quick", action="store_true", help="16 cells, 4 settings a peer, 1 seed: 10 min")
+    add("--quick", action="store_true", help="16 cells, 4 settings a peer, 1 seed: up to 10 min")
     add("--cells", metavar="PATTERN", help="only matching cells, e.g. 'ramp/heavy/*,step/*'")
     add("--autoscalers", type=_names, metavar="A,B", help="only these, and the bounds")
     add("--seeds", type=_positive, metavar="N", help="seeds 1 to N (5; quick: 1)")
