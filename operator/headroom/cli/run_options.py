@@ -158,7 +158,7 @@ PortsPerNamespace = Annotated[
         "--gateway-ports-per-namespace",
         min=1,
         max=PORTS,
-        help=f"Most ports of the gateways, of {PORTS} in all, that services of one namespace have.",
+        help=f"Maximum gateway ports per namespace, of {PORTS} in total.",
     ),
 ]
 
