@@ -57,9 +57,9 @@ def cluster(control_plane: ControlPlane) -> Cluster:
 def test_documented_kubectl_commands_work(cluster: Cluster, command: Any) -> None:
     words = [PLACES.get(word, word) for word in command.words[1:]]
     words = [str(ROOT / word) if (ROOT / word).exists() and "/" in word else word for word in words]
-    verb = next((at for at, word in enumerate(words) if word in WRITES), None)
-    if verb is not None:
-        words.insert(verb + 1, "--dry-run=server")  # what follows `--` are arguments of a container
+    if WRITES & set(words):
+        own = words.index("--") if "--" in words else len(words)  # then those of a container
+        words.insert(own, "--dry-run=server")
     if words[:2] == ["rollout", "status"]:
         words.append("--watch=false")
     cluster.kubectl(*(word for word in words if word != "--watch"))
