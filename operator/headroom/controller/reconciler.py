@@ -123,6 +123,7 @@ class Reconciler:
         if self._seen_s - now_s > most_s:
             words = "the clock went back by %.0f s: the windows of all services start over"
             _log.warning(words, self._seen_s - now_s)
+            self._competition = Competition()
         self._seen_s = now_s
         last_s = context.decide.service.state.last_s
         if last_s is not None and last_s - now_s > most_s:
