@@ -8,6 +8,7 @@ time, so fewer if they would fill the memory or not get their tokens in time (`o
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from headroom.scaling.generation.fleet import LARGEST_DEPTH, GeneratingFleet
 from headroom.scaling.generation.occupancy import occupancy_of
@@ -26,6 +27,7 @@ WAITING_SHARE = 0.5
 """Of the time to first token, in which a queue that the gateway admits is worked off."""
 
 
+@lru_cache(maxsize=1024)
 def most_in_flight(fleet: GeneratingFleet, replicas: int) -> int:
     """Return the number per replica where so many are ready, at least 2."""
     replica, rate_rps = fleet.capacity.replica, fleet.capacity_rps(fleet.target_s, replicas)

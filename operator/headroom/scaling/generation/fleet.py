@@ -31,9 +31,9 @@ class GeneratingCost:
     """Requests that may circulate at one replica within all promises and its memory."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class GeneratingFleet:
-    """Percentiles and capacities of equal replicas that generate."""
+    """Percentiles and capacities of equal replicas that generate; compared as an object."""
 
     capacity: Capacity
     target_s: float
