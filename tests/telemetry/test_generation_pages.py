@@ -115,15 +115,15 @@ def test_llamacpp_page_has_iterations_and_tokens_only() -> None:
 
 
 def test_llamacpp_arrivals_are_the_increases_of_requests_in_flight() -> None:
-    """Three pages: 5 in flight, 2 and 6: of 9 arrivals 3 have ended, each after 2 s or so."""
+    """Four pages: 5 in flight, 2, 6 and 2: of 9 arrivals 7 have ended, each after 2 s or so."""
     reader = PodSamples(PROFILES["llamacpp"], None, BATCH)
     found = []
-    for time_s, running in ((0.0, 5), (2.0, 2), (4.0, 6)):
+    for time_s, running in ((0.0, 5), (2.0, 2), (4.0, 6), (6.0, 2)):
         text = re.sub(r"(requests_processing) 5", rf"\1 {running}", text_of("llamacpp"))
         sample = reader.take(text, pod="u", time_s=time_s)
         assert sample is not None
         found.append((sample.arrivals, sample.batch_items, sample.missed))
-    assert found == [(5, 0, 0), (5, 3, 0), (9, 3, 0)]
+    assert found == [(5, 0, 0), (5, 0, 0), (9, 0, 0), (9, 7, 0)]
 
 
 def test_trtllm_page_has_memory_and_limits_but_no_iterations() -> None:

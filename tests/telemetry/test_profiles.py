@@ -86,9 +86,9 @@ def test_batch_time_is_derived_from_two_pages(server: str, size: float, batch_s:
     before = reader._accounts["u"]
     after = reader.take(page(server, "second"), pod="u", time_s=100.0 + SECONDS.get(server, 10.0))
     assert after is not None
-    batches = after.batches - before.batches
-    assert (after.batch_items - before.batch_items) / batches == pytest.approx(size, rel=0.03)
-    assert (after.batch_seconds - before.batch_seconds) / batches == pytest.approx(
+    batches = after.batches - before.executed.batches
+    assert (after.batch_items - before.executed.items) / batches == pytest.approx(size, rel=0.03)
+    assert (after.batch_seconds - before.executed.seconds) / batches == pytest.approx(
         batch_s, rel=0.06
     )
 

@@ -8,7 +8,7 @@
     running     gauge, else execution time per second, else requests in flight up to a full batch
     batches     counters of batches, their requests and their seconds; if the seconds are summed
                 over requests, they are divided by requests per batch; without counters, a batch is
-                the average number of requests in flight
+                the average number of requests that run in a slot
 
 Rates need two pages: if a quantity is derived, a pod's first sample comes with its second page.
 Example of the last rule: 120 requests ended in 2 s and had spent 12 s in execution, so 6 ran at a
@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headroom.profiles.values import Profile
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.token_values import GenerationSample
 from headroom.scaling.values import CostModel, PodSample
+from headroom.telemetry.derived_batches import Batches, Span, batches_of
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.physical_bounds import (
     check_batches,
@@ -59,9 +60,9 @@ class Account:
     time_s: float
     reading: Reading
     arrivals: float
-    batches: float = 0.0
-    batch_items: float = 0.0
-    batch_seconds: float = 0.0
+    executed: Batches = field(default_factory=Batches)
+    open: Span = field(default_factory=Span)
+    """What derived batches do not explain yet."""
     waiting: int | None = None
     running: int | None = None
 
@@ -107,9 +108,9 @@ def sample_of(
         waiting=account.waiting,
         running=account.running,
         latency=latency,
-        batches=account.batches,
-        batch_items=account.batch_items,
-        batch_seconds=account.batch_seconds,
+        batches=account.executed.batches,
+        batch_items=account.executed.items,
+        batch_seconds=account.executed.seconds,
         cost=_cost(profile, reading),
         max_batch=batch.largest if batch is not None else _stated_batch(profile, reading),
         slots=batch.slots if batch is not None else 1,
@@ -241,14 +242,13 @@ def _account(
         arrivals = _answered(reading) + (reading.missed or 0.0) + in_flight
     if before is not None:
         arrivals = max(arrivals, before.arrivals)
-    batches, items, seconds = _batches(reading, before, elapsed_s, batch)
+    executed, open_ = _batches(reading, before, elapsed_s, batch)
     return Account(
         time_s=time_s,
         reading=reading,
         arrivals=arrivals,
-        batches=batches,
-        batch_items=items,
-        batch_seconds=seconds,
+        executed=executed,
+        open=open_,
         waiting=waiting,
         running=running,
     )
@@ -300,27 +300,30 @@ def _grown(reading: Reading, before: Account | None, name: str) -> float | None:
 
 def _batches(
     reading: Reading, before: Account | None, elapsed_s: float, batch: Batch | None
-) -> tuple[float, float, float]:
-    """Return the totals of batches, their requests and their seconds."""
+) -> tuple[Batches, Span]:
+    """Return the totals of batches, and what they do not explain yet."""
     items_now = reading.batch_items if reading.batch_items is not None else _answered(reading)
     if reading.batches is not None and reading.batch_seconds is not None:
-        return reading.batches, items_now, reading.batch_seconds
+        return Batches(reading.batches, items_now, reading.batch_seconds), Span()
     if before is None:
-        return 0.0, 0.0, 0.0
-    known = before.batches, before.batch_items, before.batch_seconds
-    spent_s = _grown(reading, before, "running_seconds")
-    ended = _answered(reading) - _answered(before.reading)
-    if not spent_s or ended <= 0 or elapsed_s <= 0:
-        return known
-    batches = _grown(reading, before, "batches")
-    if batches is not None:
-        seconds = spent_s * batches / ended
-    else:
-        room = batch.room if batch is not None else math.inf
-        at_a_time = spent_s / elapsed_s
-        batches = ended / min(max(at_a_time, 1.0), room)
-        seconds = elapsed_s * min(at_a_time, 1.0)
-    return known[0] + batches, known[1] + ended, known[2] + seconds
+        return Batches(), Span()
+    known, rest = before.executed, Span()
+    spent_s = _grown(reading, before, "running_seconds") or 0.0
+    ended = _answered(reading) - _answered(before.reading) if spent_s else 0.0
+    counted = _grown(reading, before, "batches")
+    if counted is None:
+        more, rest = batches_of(
+            before.open,
+            elapsed_s=elapsed_s,
+            ended=ended,
+            spent_s=spent_s,
+            largest=batch.largest if batch is not None else math.inf,
+            slots=batch.slots if batch is not None else 1,
+        )
+        return known.plus(more), rest
+    if ended > 0.0:
+        known = known.plus(Batches(counted, ended, spent_s * counted / ended))
+    return known, rest
 
 
 def _latency(profile: Profile, reading: Reading, bounds_s: tuple[float, ...]) -> LatencyCounts:

@@ -32,9 +32,9 @@ def baseline_of(reading: Reading, account: Account) -> Baseline:
     return Baseline(
         arrivals=account.arrivals,
         missed=reading.missed or 0.0,
-        batches=account.batches,
-        batch_items=account.batch_items,
-        batch_seconds=account.batch_seconds,
+        batches=account.executed.batches,
+        batch_items=account.executed.items,
+        batch_seconds=account.executed.seconds,
         latency=reading.latency,
     )
 
