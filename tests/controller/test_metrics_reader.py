@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,71 @@ def test_unchanged_page_is_the_same_sample() -> None:
     first = asyncio.run(measuring.measure(of, [pod("p")], samples))
     second = asyncio.run(measuring.measure(of, [pod("p")], samples))
     assert first.samples[0] is second.samples[0]
+
+
+class Scraping:
+    """Replicas of a Prometheus that answer in turn; each scrapes every 15 s, by a clock ahead."""
+
+    def __init__(self, clock: Clock, ahead_s: float, replicas: int) -> None:
+        self._clock = clock
+        self.ahead_s = ahead_s
+        self._replicas = replicas
+        self._asked = 0
+        self.dead_s = math.inf
+        """When the pod stops answering."""
+
+    async def pages(
+        self, metrics: frozenset[str], namespace: str, pods: Sequence[str], window_s: float
+    ) -> Mapping[str, ScrapedPage]:
+        self._asked += 1
+        late_s = 7.0 * (self._asked % self._replicas)
+        now_s = min(self._clock.time_s, self.dead_s)
+        scraped_s = (now_s - late_s) // 15.0 * 15.0 + late_s
+        return {"p": scraped(scraped_s, scraped_s + self.ahead_s)}
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("ahead_s", [-5.0, 0.0, 1.0, 3.0, 10.0, 20.0, 3600.0])
+def test_page_counts_once_however_far_the_clock_of_prometheus_is_ahead(
+    ahead_s: float, replicas: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
+    samples = samples_of(of, None)
+    source = Scraping(clock, ahead_s, replicas)
+    measuring = MetricsReader(Scraper(), clock, {"default": source})
+    taken: list[tuple[int, float]] = []  # when it was scraped (the gauge), and what it is dated
+
+    def measured() -> float:
+        clock.time_s += 2.0
+        (one,) = asyncio.run(measuring.measure(of, [pod("p")], samples)).samples
+        taken.append((one.waiting + one.running, one.time_s))
+        return clock.time_s - one.time_s
+
+    for _ in range(150):
+        assert 0.0 <= measured() <= 17.0 - min(ahead_s, 0.0)
+    pages = len({scraped_s for scraped_s, _ in taken})
+    assert pages >= 300 // 15
+    assert len(set(taken)) == pages
+    assert taken == sorted(taken)
+    assert caplog.text.count("in the future") == (ahead_s > 5.0)
+    source.dead_s = clock.time_s
+    for _ in range(30):
+        age_s = measured()
+    assert age_s >= 60.0 - 2.0
+
+
+def test_clock_of_prometheus_that_is_set_right_makes_no_gap() -> None:
+    clock = Clock()
+    of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
+    samples = samples_of(of, None)
+    source = Scraping(clock, 3600.0, 1)
+    measuring = MetricsReader(Scraper(), clock, {"default": source})
+    for _ in range(40):
+        clock.time_s += 2.0
+        source.ahead_s = 3600.0 if clock.time_s < 1040.0 else 0.0
+        (one,) = asyncio.run(measuring.measure(of, [pod("p")], samples)).samples
+        assert 0.0 <= clock.time_s - one.time_s <= 17.0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -12,6 +13,9 @@ from headroom.telemetry.baseline import Baseline, baseline_of, since
 from headroom.telemetry.errors import RepeatedPage
 from headroom.telemetry.exposition import Page
 from headroom.telemetry.reading import ProfileReader, Reading
+
+_REPLICAS_APART_S = 60.0
+"""Between pages of two replicas of Prometheus, which scrape as often."""
 
 
 class PodSamples:
@@ -30,6 +34,8 @@ class PodSamples:
         self._samples: dict[str, PodSample | None] = {}
         self._baselines: dict[str, Baseline] = {}
         """Baselines of pods that the operator warmed up."""
+        self._from_future: dict[str, tuple[float, float]] = {}
+        """The latest page that was, of each pod: its own time, and when it was first seen."""
 
     def take(self, page: str | Page, *, pod: str, time_s: float) -> PodSample | None:
         """Return the sample of one pod (its UID) at `time_s`; None if it needs a second page.
@@ -53,6 +59,21 @@ class PodSamples:
         sample, self._accounts[pod] = self._sample(reading, before, pod, time_s)
         self._samples[pod] = self._counted(sample)
         return self._samples[pod]
+
+    def local_s(self, pod: str, scraped_s: float, now_s: float) -> float:
+        """Return when a page was scraped that another clock dates, for `take`.
+
+        A page from the future counts from when it was first seen, however often it is seen again:
+        else it would be a new one at each tick. Pages of other replicas of its Prometheus come in
+        any order, and are older by as much as their own times differ; more is a clock that was set.
+        """
+        ahead_s, seen_s = self._from_future.get(pod, (-math.inf, 0.0))
+        if 0.0 <= ahead_s - scraped_s < _REPLICAS_APART_S:
+            return seen_s - (ahead_s - scraped_s)
+        if scraped_s <= now_s:
+            return scraped_s
+        self._from_future[pod] = scraped_s, now_s
+        return now_s
 
     def begin(self, page: str, *, pod: str, time_s: float) -> None:
         """Set the baseline of a pod from the page before its first traffic.
@@ -93,6 +114,7 @@ class PodSamples:
         other._accounts = dict(self._accounts)
         other._samples = dict(self._samples)
         other._baselines = dict(self._baselines)
+        other._from_future = dict(self._from_future)
         return other
 
     @property
@@ -105,6 +127,7 @@ class PodSamples:
         kept = set(pods)
         for pod in [pod for pod in self._accounts if pod not in kept]:
             del self._accounts[pod], self._samples[pod]
+        self._from_future = {pod: one for pod, one in self._from_future.items() if pod in kept}
 
     def exist(self, pods: Iterable[str]) -> None:
         """Discard the baselines of all pods except these."""

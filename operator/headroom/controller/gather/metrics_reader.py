@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,14 @@ from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples
 from headroom.telemetry.prometheus_pages import ScrapedPage
 
+_log = logging.getLogger(__name__)
+
+_AHEAD_S = 5.0
+"""A clock that is so far ahead is named; a second or two are usual, and change nothing."""
+_FUTURE = (
+    "Prometheus %s scrapes pods %.0f s in the future: its clock or the operator's is wrong; "
+    "pages count from when they are first seen"
+)
 _NOT_SCRAPED = (
     "Prometheus has no recent sample of it with its namespace and pod as labels: see whether it is "
     "a target there, and whether telemetry.staleAfter is above the scrape interval"
@@ -51,6 +60,8 @@ class MetricsReader:
         """Take the sources of the settings by their names."""
         self._clock = clock
         self._prometheus = prometheus
+        self._ahead: set[str] = set()
+        """Sources whose clock is ahead, which was said."""
         self._turns = ParsingTurns()
         self._room = PageRoom(scraper)
 
@@ -134,6 +145,10 @@ class MetricsReader:
             )
         except ScrapeFailed as error:
             return [ScrapeFailure(pod=one.name, why=str(error)) for one in pods]
+        ahead_s = max((one.time_s for one in pages.values()), default=0.0) - self._clock.now_s()
+        if ahead_s > _AHEAD_S and name not in self._ahead:
+            self._ahead.add(name)
+            _log.warning(_FUTURE, name, ahead_s)
         return [self._answered(one, pages.get(one.name), samples) for one in pods]
 
     def _answered(
@@ -141,7 +156,7 @@ class MetricsReader:
     ) -> PodSample | ScrapeFailure:
         if page is None or page.time_s < pod.pod.created_s:  # before: of an earlier pod of its name
             return ScrapeFailure(pod=pod.name, why=_NOT_SCRAPED)
-        time_s = min(page.time_s, self._clock.now_s())
+        time_s = samples.local_s(pod.pod.uid, page.time_s, self._clock.now_s())
         try:
             sample = samples.take(page.page, pod=pod.pod.uid, time_s=time_s)
         except TelemetryError as error:
