@@ -13,8 +13,9 @@ KEY = "vision/resnet50"
 FAST, SLOW = Bin(1000, 1100), Bin(15000, 16000)
 
 
-def counted(number: int, **more: int) -> ServiceCounters:
-    return ServiceCounters(arrived=number, answered={FAST: number}, **more)
+def counted(ended: int, active: int = 0, **more: int) -> ServiceCounters:
+    arrived, answered = ended + active, {FAST: ended}
+    return ServiceCounters(arrived=arrived, ended=ended, active=active, answered=answered, **more)
 
 
 def tally(book: GatewayCounters) -> ServiceTotals:
@@ -46,7 +47,7 @@ def test_totals_leave_out_the_baseline_and_add_gateways(
     found = tally(book)
     assert found.time_s == 102.0
     assert found.counted == ServiceCounters(
-        arrived=31, active=3, missed=4, rejected=1, answered={FAST: 30, SLOW: 1}
+        arrived=34, ended=31, active=3, missed=4, rejected=1, answered={FAST: 30, SLOW: 1}
     )
 
 
@@ -80,6 +81,31 @@ def test_fallen_counter_is_a_restart(book: GatewayCounters) -> None:
     book.add_page("a", {KEY: counted(6)}, 104.0)
     assert tally(book).counted.arrived == 36
     assert tally(book).counted.answered == {FAST: 36}
+
+
+def test_request_counts_once_when_it_arrives(book: GatewayCounters) -> None:
+    for ended, active, arrived in [
+        (1000, 40, 40),
+        (1010, 30, 40),
+        (1010, 25, 40),  # five are no longer in flight, and not counted as ended yet
+        (1015, 28, 43),
+    ]:
+        book.add_page("a", {KEY: counted(ended, active)}, 102.0)
+        assert tally(book).counted.arrived == arrived
+    assert tally(book).counted.ended == 15
+
+
+def test_requests_in_flight_of_a_gateway_that_restarts_or_goes_stay_counted(
+    book: GatewayCounters,
+) -> None:
+    book.add_page("a", {KEY: counted(1000, active=40)}, 102.0)
+    book.add_page("a", {KEY: counted(0, active=3)}, 104.0)
+    assert tally(book).counted.arrived == 43
+    book.set_gateways(["b"], 105.0)
+    assert tally(book).counted.arrived == 43
+    book.set_gateways(["a", "b"], 106.0)  # it is read again: what it has in flight is not new
+    book.add_page("a", {KEY: counted(0, active=3)}, 107.0)
+    assert tally(book).counted.arrived == 43
 
 
 def test_service_on_no_gateway_is_discarded(book: GatewayCounters) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from controller_world import REPLICA_RPS, World, play
 from headroom.api import InferenceService
-from headroom.controller.decide.gateway_slo import bounds_s
+from headroom.controller.decide.gateway_slo import GatewaySLI, bounds_s
 from headroom.controller.gather.gateway_counters import GatewayCounters
 from headroom.controller.gather.route_status import RouteStatus
-from headroom.gateway.access_counts import Bin, ServiceCounters
+from headroom.gateway.access_counts import Bin, ServiceCounters, read
+from headroom.scaling import Policy
+from headroom.scaling.values import Freshness, Signal, Signals
 
 KEY = "default/resnet"
 
@@ -173,6 +177,33 @@ def test_gateway_that_most_requests_bypass_is_named_and_does_not_measure_the_slo
         assert world.condition("RoutingReady") == ("True", "ViaGateway")
 
     tell(story)
+
+
+@pytest.mark.parametrize("restart_s", [None, 360.0])
+def test_gateway_whose_requests_last_a_minute_is_not_bypassed(restart_s: float | None) -> None:
+    """All 2, later 10 requests a second go through it; a restart cuts off those in flight."""
+    policy = Policy(latency_target_s=120.0)
+    book, known = GatewayCounters(), GatewaySLI()
+
+    def begun(now_s: float) -> int:
+        return int(2.0 * now_s + 8.0 * max(0.0, now_s - 300.0))
+
+    for now_s in np.arange(0.0, 600.0, 2.0):
+        arrived = begun(now_s)
+        before = begun(restart_s) if restart_s is not None and now_s > restart_s else 0
+        ended = max(0, begun(max(0.0, now_s - 60.0)) - before)
+        stats = [
+            {"name": f"cluster.{KEY}.upstream_rq_active", "value": arrived - before - ended},
+            {"name": f"headroom.requests.service.{KEY}.to.{KEY}.code.200.flags.-.grpc.-"}
+            | {"value": ended},
+        ]
+        book.set_gateways(["a"], now_s)
+        book.add_page("a", read(json.dumps({"stats": stats})), now_s)
+        rps = (arrived - begun(max(0.0, now_s - 30.0))) / 30.0
+        seen = Signal(freshness=Freshness.FRESH, value=rps, age_s=0.0)
+        known = known.observe(policy, book.of(KEY), now_s).compared(Signals(arrival_rps=seen))
+        assert not known.bypassed, now_s
+    assert known.rates["arrived"] == pytest.approx(10.0, rel=0.02)
 
 
 def test_idle_target_does_not_bypass_its_gateway() -> None:

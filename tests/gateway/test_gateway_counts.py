@@ -91,9 +91,13 @@ def test_page_is_parsed() -> None:
     found = read(page(values, {timed: bins, calls: [(15000.0, 1000.0, 1)]}))
     assert found == {
         KEY: ServiceCounters(
-            arrived=24, active=3, missed=4, answered={Bin(920, 930): 4, Bin(15000, 16000): 17}
+            arrived=27,
+            ended=24,
+            active=3,
+            missed=4,
+            answered={Bin(920, 930): 4, Bin(15000, 16000): 17},
         ),
-        "vision/canary": ServiceCounters(arrived=5),
+        "vision/canary": ServiceCounters(arrived=5, ended=5),
     }
 
 

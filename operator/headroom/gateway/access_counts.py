@@ -80,9 +80,12 @@ class ServiceCounters:
     """One gateway's counts of a service since the gateway started."""
 
     arrived: int = 0
-    """Ended requests, whatever the outcome, without those above their tenant's limits."""
+    """Requests that ended or are in flight. For a moment it may decrease, because a request is no
+    longer in flight before its end is counted."""
+    ended: int = 0
+    """Whatever the outcome, without those above their tenant's limits."""
     active: int = 0
-    """Requests in flight now: the only value here that may decrease."""
+    """Requests in flight now, which may decrease."""
     missed: int = 0
     """Rejected, failed, expired or abandoned requests."""
     rejected: int = 0
@@ -115,7 +118,8 @@ class _Sums:
         self.numbers[name] = self.numbers.get(name, 0) + value
 
     def counted(self) -> ServiceCounters:
-        return ServiceCounters(answered=self.answered, **self.numbers)
+        arrived = self.numbers.get("ended", 0) + self.numbers.get("active", 0)
+        return ServiceCounters(arrived=arrived, answered=self.answered, **self.numbers)
 
 
 _ENDED = re.compile(
@@ -145,7 +149,7 @@ def _take(services: dict[str, _Sums], name: str, value: int) -> None:
         if _LIMITED in flags:
             return
         sums = services.setdefault(_owner(ended), _Sums())
-        sums.add("arrived", value)
+        sums.add("ended", value)
         if _is_missed(int(ended["code"]), ended["grpc"]):
             sums.add("missed", value)
             if flags & _NEVER_SEEN:

@@ -1,8 +1,10 @@
 """The requests of each service that all gateways counted since this process started. Pure.
 
 Each gateway's counters are one series: its first page is a baseline, and a counter that falls means
-that the gateway restarted. A service's totals are as old as the page of the gateway that was read
-least recently, because any gateway may have received its requests: a failed read is never zero.
+that the gateway restarted. A request counts when it arrives, as it does at the replicas, and not
+when it ends: answers may take minutes. A service's totals are as old as the page of the gateway
+that was read least recently, because any gateway may have received its requests: a failed read is
+never zero.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ class GatewayCounters:
         known = self._gateways.get(gateway)
         if known is None:
             return
+        page = {key: _without_dip(known.page.get(key, NOTHING), one) for key, one in page.items()}
         if known.read_s is not None:
             for key, after in page.items():
                 before = known.page.get(key, NOTHING)
@@ -85,6 +88,13 @@ class GatewayCounters:
         )
 
 
+def _without_dip(before: ServiceCounters, after: ServiceCounters) -> ServiceCounters:
+    """Return the page with no fewer arrivals than before, unless the gateway restarted."""
+    if after.arrived >= before.arrived or after.ended < before.ended:
+        return after
+    return replace(after, arrived=before.arrived)
+
+
 def _added(before: ServiceCounters, after: ServiceCounters) -> ServiceCounters:
     """Return the increase; everything if a counter fell, because the gateway restarted."""
     answered = dict(after.answered)
@@ -105,4 +115,4 @@ def _plus(one: ServiceCounters, other: ServiceCounters) -> ServiceCounters:
     return ServiceCounters(answered=answered, **numbers)
 
 
-_NUMBERS = ("arrived", "missed", "rejected")
+_NUMBERS = ("arrived", "ended", "missed", "rejected")
