@@ -213,6 +213,33 @@ def test_page_that_is_not_newer_changes_nothing(time_s: float) -> None:
     assert reader.take(page("triton", "first"), pod="u", time_s=time_s) is sample
 
 
+@pytest.mark.parametrize(("again_s", "new"), [(0.02, False), (0.5, False), (1.0, True)])
+def test_page_soon_after_another_is_no_queue(again_s: float, new: bool) -> None:
+    """A batch of 8 ends every 0.1 s, and its requests waited for 2 s: 160 wait at any time."""
+    reader = PodSamples(PROFILES["torchserve"], None, BATCH)
+
+    def taken(time_s: float) -> PodSample | None:
+        ended, labels = 8 * math.floor(time_s / 0.1), '{model_name="m",}'
+        text = (
+            f"ts_inference_requests_total{labels} {ended}\n"
+            f"ts_queue_latency_microseconds{labels} {ended * 2.0e6}\n"
+            f"ts_inference_latency_microseconds{labels} {ended * 2.1e6}\n"
+        )
+        return reader.take(text, pod="u", time_s=100.0 + time_s)
+
+    taken(0.09)
+    before = taken(2.09)
+    assert before is not None
+    again = taken(2.09 + again_s)
+    assert (again is not before) == new
+    after = taken(4.09)
+    assert after is not None
+    for one in (before, again, after):
+        assert one is not None
+        assert one.waiting == pytest.approx(160, rel=0.06)
+    assert after.arrivals - before.arrivals == pytest.approx(160, rel=0.06)
+
+
 def test_deleted_pods_are_discarded() -> None:
     reader = PodSamples(PROFILES["mosec"], None, BATCH)
     for pod in ("a", "b"):

@@ -10,7 +10,9 @@
                 over requests, they are divided by requests per batch; without counters, a batch is
                 the average number of requests that run in a slot
 
-Rates need two pages: if a quantity is derived, a pod's first sample comes with its second page.
+Rates need two pages: if a quantity is derived, a pod's first sample comes with its second page. An
+average over an instant is no gauge: a batch of 8 that ends between two pages 20 ms apart, and whose
+requests waited for 2 s, would be 800 waiting.
 Example of the last rule: 120 requests ended in 2 s and had spent 12 s in execution, so 6 ran at a
 time; each of 20 batches of 6 took 0.1 s.
 """
@@ -278,6 +280,15 @@ def _gauges(
     if running_average is not None:
         running_average = min(running_average, float(room))
     return waiting, _gauge(reading.running, running_average)
+
+
+LEAST_SPAN_S = 1.0
+"""Between two pages of which gauges are derived."""
+
+
+def derives_gauges(reading: Reading) -> bool:
+    """Whether requests waiting or running are averages since the page before."""
+    return reading.in_flight is None and (reading.waiting is None or reading.running is None)
 
 
 def _gauge(gauge: float | None, average: float | None) -> int | None:

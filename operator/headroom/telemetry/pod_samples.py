@@ -8,7 +8,14 @@ from functools import lru_cache
 
 from headroom.profiles.values import Profile
 from headroom.scaling.values import PodSample
-from headroom.telemetry.accounts import Account, Batch, common_bounds_s, sample_of
+from headroom.telemetry.accounts import (
+    LEAST_SPAN_S,
+    Account,
+    Batch,
+    common_bounds_s,
+    derives_gauges,
+    sample_of,
+)
 from headroom.telemetry.baseline import Baseline, baseline_of, since
 from headroom.telemetry.errors import RepeatedPage
 from headroom.telemetry.exposition import Page
@@ -40,7 +47,8 @@ class PodSamples:
     def take(self, page: str | Page, *, pod: str, time_s: float) -> PodSample | None:
         """Return the sample of one pod (its UID) at `time_s`; None if it needs a second page.
 
-        A page that is not newer than the pod's last one changes nothing.
+        A page that is not newer than the pod's last one changes nothing. One that follows it too
+        soon to derive gauges from both is left to the next: its counters lose nothing.
 
         Raises MalformedExposition, MissingMetric or InvalidMetric, and RepeatedPage if the server's
         own count of its pages has not increased.
@@ -56,6 +64,8 @@ class PodSamples:
         known = None if before is None else before.reading.pages
         if known is not None and reading.pages == known:
             raise RepeatedPage(self.profile.pages[0].name, known)
+        if before is not None and derives_gauges(reading) and time_s < before.time_s + LEAST_SPAN_S:
+            return self._samples[pod]
         sample, self._accounts[pod] = self._sample(reading, before, pod, time_s)
         self._samples[pod] = self._counted(sample)
         return self._samples[pod]
