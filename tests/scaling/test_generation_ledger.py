@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from headroom.scaling import State
 from headroom.scaling.generation.estimate import Ratios
-from headroom.scaling.generation.ledger import Ledger
+from headroom.scaling.generation.learned import GenerationState, scaled
+from headroom.scaling.generation.ledger import RECENT_S, Intervals, Ledger
+from headroom.scaling.generation.lengths import WIDTH, Lengths
+from headroom.scaling.token_values import IterationCost
 
 PROMPT, STEPS, CONTEXT = 800.0, 100.0, 850.0
 EVERY = 50
@@ -61,3 +65,77 @@ def test_a_minute_of_load_teaches_the_work_of_a_request(
         hidden_s = 0.03 * noise / 0.1 * fixed_s * STEPS / 13.0
         expected_s = PROMPT * prompt_s + STEPS * sequence_s
         assert work_s == pytest.approx(expected_s, rel=0.06, abs=hidden_s)
+
+
+COST = IterationCost(fixed_s=0.0057, prompt_token_s=1.7e-5, sequence_s=5e-5, context_token_s=1e-8)
+TEACH_S = 10.0
+
+
+def interval(cost: IterationCost, pods: int, sequences: float = 20.0) -> Intervals:
+    """Ten busy seconds of each replica, with contexts of 2000 tokens."""
+    every = np.ones(pods)
+    contexts = 2000.0 * sequences
+    second = cost.iteration_s(200.0, sequences, contexts)
+    return Intervals(
+        iterations=TEACH_S / second * every,
+        seconds=second * every,
+        prompt_tokens=200.0 * every,
+        sequences=sequences * every,
+        context_tokens=contexts * every,
+        products=0.0 * every,
+        prompt_share=0.1 * every,
+    )
+
+
+def joined(one: Intervals, two: Intervals) -> Intervals:
+    names = Intervals.__dataclass_fields__
+    return Intervals(**{name: np.append(getattr(one, name), getattr(two, name)) for name in names})
+
+
+@pytest.mark.parametrize(
+    ("slow", "usual", "seconds", "learns"),
+    [
+        pytest.param(3, 0, 20.0, False, id="a hang or a compilation"),
+        pytest.param(3, 0, 180.0, True, id="all, for minutes: another engine"),
+        pytest.param(1, 2, 180.0, False, id="one of three hangs"),
+    ],
+)
+def test_engine_that_takes_many_times_as_long(
+    slow: int, usual: int, seconds: float, learns: bool
+) -> None:
+    ledger, slower, expected = Ledger(), scaled(COST, 8.0), COST
+    for _ in range(30):
+        ledger = ledger.observe(interval(COST, 3), Ratios(), TEACH_S, COST)
+    for _ in range(round(seconds / TEACH_S)):
+        found = interval(slower, slow)
+        found = joined(found, interval(COST, usual)) if usual else found
+        ledger = ledger.observe(found, Ratios(), TEACH_S, expected)
+        estimate = ledger.fit(Ratios())
+        assert estimate is not None
+        expected = estimate.cost(Ratios())
+    measured = expected.iteration_s(200.0, 20.0, 40_000.0)
+    wanted = (slower if learns else COST).iteration_s(200.0, 20.0, 40_000.0)
+    assert measured == pytest.approx(wanted, rel=0.1)
+
+
+def test_engine_unlike_a_stated_cost_is_learned() -> None:
+    ledger, stated = Ledger(), scaled(COST, 1.0 / 8.0)
+    for number in range(30):
+        ledger = ledger.observe(interval(COST, 2), Ratios(), TEACH_S, stated)
+        assert bool(ledger.bins) == ((number + 1) * TEACH_S >= RECENT_S)
+
+
+def test_checkpoint_of_a_large_fleet_can_be_read() -> None:
+    """64 replicas with ten million tokens in contexts each: sums of 1e22 after an hour."""
+    ledger = Ledger()
+    for _ in range(360):
+        ledger = ledger.observe(interval(COST, 64, 5000.0), Ratios(), TEACH_S, COST)
+    known = GenerationState(ledger=ledger, lengths=Lengths(slow=(10.0,) * WIDTH))
+    numbers = known.to_checkpoint()
+    assert max(numbers) > 1e18
+    found = GenerationState.from_checkpoint(numbers).ledger.fit(Ratios())
+    before = ledger.fit(Ratios())
+    assert found is not None
+    assert before is not None
+    assert found.parts == pytest.approx(before.parts, rel=1e-6)
+    assert State.from_checkpoint(State(generation=known).to_checkpoint()).generation.ledger.bins

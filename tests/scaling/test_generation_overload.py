@@ -183,3 +183,23 @@ def test_most_in_time_answers_nine_tenths_of_what_any_number_does(
     most = most_in_time(work, target_s, cv, 200)
     assert in_time[most - 1] >= 0.9 * max(in_time) * (1 - 1e-9)
     assert most == 200 or in_time[most] < 0.9 * max(in_time)
+
+
+@pytest.mark.parametrize("latency_s", [0.40, 0.45, 0.53])
+def test_answer_that_its_prompt_makes_late_is_no_bound(latency_s: float) -> None:
+    """Prompts take longer than the promise for the answer, which a learned factor of 0.6 hides."""
+    learned = Inputs(
+        cost=LLAMA_8B,
+        shape=requests(20_000, 5, prompt_cv=0.0, output_cv=0.5),
+        limits=ENGINES["llama-8b-h100"].limits,
+        factors=TailFactors(first_token=0.6),
+    )
+    promised = TokenTargets(
+        first_token=Target(percentile=0.9, seconds=3.0),
+        latency=Target(percentile=0.9, seconds=latency_s),
+    )
+    without = TokenTargets(first_token=promised.first_token)
+    fleet, free = (
+        fleet_of(learned, one, Routing.LEAST_IN_FLIGHT, latency_s, 2) for one in (promised, without)
+    )
+    assert 2 <= most_in_flight(fleet, 2) <= most_in_flight(free, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 Checkpoint = Mapping[str, object]
-LARGEST_NUMBER = 1e18
+LARGEST_NUMBER = 1e24
 """Counts and their squared sizes stay far below, its fourth power is finite."""
 
 

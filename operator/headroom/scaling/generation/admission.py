@@ -59,6 +59,8 @@ def _most_in_time(replica: GeneratingReplica, binding: Binding, most: int, repli
     if binding is Binding.LATENCY:
         longer = execution_percentile(replica.output_cv, target.percentile)
         step_s = (target.seconds - work.prompt_s) / (work.steps * max(1.0, longer))
+    if step_s <= 0.0:  # late by its prompt alone: fewer sequences would not help
+        return most
     return most_in_time(
         work,
         step_s / replica.factors.output_token,

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from headroom.scaling.checkpoint_numbers import LARGEST_NUMBER
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation import intervals
 from headroom.scaling.generation.estimate import Ratios
@@ -262,16 +263,21 @@ class GenerationState:
         return replace(self, inputs=latest)
 
     def to_checkpoint(self) -> list[float]:
-        """Return what survives a restart as numbers; empty if nothing was learned."""
+        """Return what survives a restart as numbers; empty if nothing was learned.
+
+        Sums that grow too large are scaled down together, which leaves what they mean as it is.
+        """
         if not self.ledger.bins:
             return []
+        sums = total(self.ledger.bins.values())
+        sums = sums * min(1.0, _SAVED_AT_MOST / float(sums.max()))
         return [
             self.factors.first_token,
             self.factors.output_token,
             self.highest_load,
             self.ledger.iterations,
             self.ledger.share,
-            *total(self.ledger.bins.values()).tolist(),
+            *sums.tolist(),
             *self.lengths.slow,
         ]
 
@@ -291,8 +297,12 @@ class GenerationState:
             rule = f"a share of experts out of {SHARES}"
             raise ValueError(f"checkpoint generation must hold {rule}; got {share}")
         sums, lengths = tuple(numbers[_HEAD : _HEAD + SUMS]), tuple(numbers[_HEAD + SUMS :])
-        if max(sums) > _MOST or max(lengths) > _MOST or sums[ITERATIONS] < LEAST_ITERATIONS:
-            raise ValueError(f"checkpoint generation must hold sums <= {_MOST:g}")
+        if (
+            max(sums) > LARGEST_NUMBER
+            or max(lengths) > LARGEST_NUMBER
+            or sums[ITERATIONS] < LEAST_ITERATIONS
+        ):
+            raise ValueError(f"checkpoint generation must hold sums <= {LARGEST_NUMBER:g}")
         return cls(
             ledger=Ledger(
                 bins={(0, 0): sums},
@@ -307,7 +317,7 @@ class GenerationState:
 
 _HEAD = 5
 _SAVED = _HEAD + SUMS + WIDTH
-_MOST = 1e18
+_SAVED_AT_MOST = LARGEST_NUMBER / 10
 
 
 def scaled(cost: IterationCost, factor: float) -> IterationCost:

@@ -31,7 +31,8 @@ PRIOR_ITERATIONS = 2000.0
 LEAST_ITERATIONS = 5.0
 """Fewer in an interval are not an average."""
 OUTLIER_FACTOR = 5.0
-"""An interval so many times slower than expected is a hang or a compilation."""
+"""An interval so many times slower than expected is a hang or a compilation, unless all have been
+for RECENT_S: then it is another engine."""
 CHANGED = 1.15
 """The recent iterations take so many times as long as expected, or as short: the engine is another
 one, and what was learned counts for little against what is seen now."""
@@ -98,6 +99,8 @@ class Ledger:
     """That were ever seen."""
     share: float = 0.0
     """k / E of the mixture of experts that was recognized last; 0 for none."""
+    outliers_s: float = 0.0
+    """For how long all intervals have been outliers."""
 
     def observe(
         self,
@@ -111,12 +114,19 @@ class Ledger:
         usable = (intervals.iterations >= LEAST_ITERATIONS) & (intervals.seconds > 0.0)
         usable &= np.isfinite(columns.sum(axis=1) + intervals.seconds)
         recent, bins, ratio = self.recent, self.bins, intervals.seconds
-        if expected is not None and any_set(usable):
-            expected_s = intervals.expected_s(columns, expected)
-            ratio = intervals.seconds / np.maximum(expected_s, _LEAST_S)
-            usable &= ratio <= OUTLIER_FACTOR
         if not any_set(usable):
             return self
+        outliers_s = 0.0
+        if expected is not None:
+            expected_s = intervals.expected_s(columns, expected)
+            ratio = intervals.seconds / np.maximum(expected_s, _LEAST_S)
+            usual = usable & (ratio <= OUTLIER_FACTOR)
+            if any_set(usual):
+                usable = usual
+            else:
+                outliers_s = self.outliers_s + max(0.0, elapsed_s)
+                if outliers_s < RECENT_S:
+                    return replace(self, outliers_s=outliers_s)
         if not all_set(usable):
             intervals, columns, ratio = intervals.chosen(usable), columns[usable], ratio[usable]
         weights = intervals.iterations
@@ -130,7 +140,7 @@ class Ledger:
                 recent = 0.0
         bins = _with_bins(bins, _by_bin(columns, intervals), elapsed_s)
         iterations = self.iterations + float(weights.sum())
-        return replace(self, bins=bins, recent=recent, iterations=iterations)
+        return replace(self, bins=bins, recent=recent, iterations=iterations, outliers_s=outliers_s)
 
     def observe_sums(
         self, xx: Vector, xy: Vector, ratios: Ratios, elapsed_s: float, prompt_tokens: float
