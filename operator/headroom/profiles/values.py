@@ -124,6 +124,13 @@ class Profile:
         return {name: one for name, one in named.items() if one is not None}
 
     @property
+    def counter_names(self) -> frozenset[str]:
+        """The names of all counters of requests and of their time."""
+        counters = [one for name, one in self.quantities.items() if name not in GAUGES]
+        names = {metric.name for quantity in counters for metric in quantity}
+        return frozenset(names | {f"{one.name}_bucket" for one in self.histograms.values()})
+
+    @property
     def metric_names(self) -> frozenset[str]:
         """The names of all metrics that are read."""
         metrics = {one.name for quantity in self.quantities.values() for one in quantity}
@@ -150,4 +157,8 @@ QUANTITIES = (
     "max_batch",
     "pages",
 )
+GAUGES = frozenset(
+    ("witness", "waiting", "running", "in_flight", "fixed_cost_s", "item_cost_s", "max_batch")
+)
+"""Quantities that are no counters."""
 HISTOGRAMS = ("latency", "first_token", "output_token")

@@ -56,12 +56,13 @@ class PodSamples:
         before = self._accounts.get(pod)
         if before is not None and time_s <= before.time_s:
             return self._samples[pod]
+        last = None if before is None else before.reading
         reading = (
-            self._reader.read_text(page, self.model)
+            self._reader.read_text(page, self.model, last)
             if isinstance(page, str)
-            else self._reader.read(page, self.model)
+            else self._reader.read(page, self.model, last)
         )
-        known = None if before is None else before.reading.pages
+        known = None if last is None else last.pages
         if known is not None and reading.pages == known:
             raise RepeatedPage(self.profile.pages[0].name, known)
         if before is not None and derives_gauges(reading) and time_s < before.time_s + LEAST_SPAN_S:

@@ -17,6 +17,7 @@ from headroom.scaling.generation.classes import ClassCounts
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.token_values import GenerationSample
 from headroom.telemetry.class_positions import class_positions
+from headroom.telemetry.continued_page import ContinuedPage, continued
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
 from headroom.telemetry.exposition import ExpositionReader, Layout, Page, Series
 from headroom.telemetry.generation_positions import positions_of
@@ -55,6 +56,7 @@ class Reading:
     """Of an engine that does not count the seconds in which it works."""
     classes: Mapping[str, ClassCounts] = field(default_factory=dict)
     """The same requests by the class that they name; empty where none is counted."""
+    source: ContinuedPage | None = field(default=None, compare=False, repr=False)
 
 
 _ANY = "\x00"
@@ -74,9 +76,10 @@ class ProfileReader:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._pages = ExpositionReader(profile.metric_names)
+        self._counters = profile.counter_names
         self._plans: WeakKeyDictionary[Layout, dict[str | None, _Plan]] = WeakKeyDictionary()
 
-    def read_text(self, text: str, model: str | None) -> Reading:
+    def read_text(self, text: str, model: str | None, before: Reading | None = None) -> Reading:
         """Read a page in Prometheus' text format; see `read`.
 
         The model's name is replaced by a placeholder first, so that services share the layout of
@@ -86,21 +89,32 @@ class ProfileReader:
         neutral = None if model is None else _neutral(text, self._profile.model_label, model)
         if neutral is not None:
             try:
-                return self.read(self._pages.read(neutral), _ANY)
+                return self.read(self._pages.read(neutral), _ANY, before)
             except TelemetryError:
                 pass  # the read below reports it with the page's own text
-        return self.read(self._pages.read(text), model)
+        return self.read(self._pages.read(text), model, before)
 
-    def read(self, page: Page, model: str | None) -> Reading:
+    def read(self, page: Page, model: str | None, before: Reading | None = None) -> Reading:
         """Read the quantities of the model; None reads the only model on the page.
 
-        Raises MissingMetric or InvalidMetric.
+        `before` is what the pod's last page said, whose counters go on. Raises MissingMetric or
+        InvalidMetric.
         """
-        plans = self._plans.setdefault(page.layout, {})
+        alone = self._plan(page.layout, model)
+        source = continued(before.source if before else None, page, self._counters)
+        if source.page is not page:
+            try:
+                return self._plan(source.page.layout, model).read(source)
+            except TelemetryError:  # such as buckets with other bounds
+                source = continued(None, page, self._counters)
+        return alone.read(source)
+
+    def _plan(self, layout: Layout, model: str | None) -> _Plan:
+        plans = self._plans.setdefault(layout, {})
         plan = plans.get(model)
         if plan is None:
-            plan = plans[model] = _Plan(self._profile, page.layout, model)
-        return plan.read(page.values)
+            plan = plans[model] = _Plan(self._profile, layout, model)
+        return plan
 
 
 def _neutral(text: str, label: str | None, model: str) -> str | None:
@@ -142,19 +156,25 @@ class _Plan:
             used |= self._generation.places
         self._used = sorted(used)
 
-    def read(self, values: Sequence[float]) -> Reading:
+    def read(self, source: ContinuedPage) -> Reading:
         """Raise InvalidMetric."""
+        values = source.page.values
         self._check(values)
         sums = [one.of(values) for one in self._sums]
         check_quantities(self._profile, sums)
         histograms = {name: one.of(values) for name, one in self._histograms.items()}
         classes = {name: one.counts(values) for name, one in self._classes.items()}
         if self._generation is None:
-            return _reading(*sums, **histograms, classes=classes)
+            return _reading(*sums, **histograms, classes=classes, source=source)
         tokens = self._generation.sample(values, histograms)
         idle_s = self._generation.idle_s(values)
         return _reading(
-            *sums, **histograms, generation=tokens, idle_seconds=idle_s, classes=classes
+            *sums,
+            **histograms,
+            generation=tokens,
+            idle_seconds=idle_s,
+            classes=classes,
+            source=source,
         )
 
     def _check(self, values: Sequence[float]) -> None:
