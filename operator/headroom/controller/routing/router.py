@@ -242,7 +242,10 @@ class RoutingLoop:
 
     def _services(self) -> Iterator[tuple[InferenceService, Learned]]:
         """Yield every service as last parsed: one that became invalid is routed as before."""
-        for uid in self._cache.uids():
+        uids = self._cache.uids()
+        for gone in self._parsed.keys() - set(uids):
+            del self._parsed[gone]
+        for uid in uids:
             raw = self._cache.get(uid)
             if raw is None or raw["metadata"].get("deletionTimestamp"):
                 continue

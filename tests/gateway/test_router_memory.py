@@ -1,0 +1,38 @@
+"""What the router keeps of services that are gone: nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+from fakes_routing import RoutedWorld, becomes
+from headroom.api import InferenceService
+from service_world import body
+from virtual_time import VirtualTimeLoop
+
+
+def parsed() -> set[str]:
+    """Return the names of the services that anything still holds."""
+    gc.collect()
+    held = (one for one in gc.get_objects() if isinstance(one, InferenceService))
+    return {one.name for one in held if one.name.startswith("brief-")}
+
+
+def test_deleted_services_are_not_kept() -> None:
+    async def story() -> None:
+        world = RoutedWorld()
+        try:
+            world.lead()
+            for number in range(5):
+                named = {"metadata__name": f"brief-{number}", "metadata__uid": f"brief-{number}"}
+                world.see(body(**named, spec__routing={"mode": "Gateway"}))
+            await becomes(lambda: len(parsed()) == 5)
+            for number in range(5):
+                world.cache.forget(f"brief-{number}")
+            world.router.changed()
+            await becomes(lambda: not parsed())
+        finally:
+            await world.end()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(story())
