@@ -16,13 +16,20 @@ GRID = Grid(prompt=(2048.0, math.inf), output=(256.0, math.inf))
 
 
 def counted(
-    arrivals: float, computed: float, *, preempted: float = 0.0, waiting: float = 0.0
+    arrivals: float,
+    computed: float,
+    *,
+    preempted: float = 0.0,
+    waiting: float = 0.0,
+    cached: float = math.nan,
+    prompt: float = 1000.0,
 ) -> Increase:
     """What one pod adds: requests of 1000 and 100 tokens that arrive and end."""
     added = np.full((1, FIRST_BUCKET + GRID.buckets), np.nan)
     added[0, Count.ARRIVALS], added[0, Count.MISSED] = arrivals, 0.0
     added[0, Count.COMPUTED], added[0, Count.PREEMPTIONS] = computed, preempted
-    added[0, Count.PROMPT_TOTAL], added[0, Count.OUTPUT_TOTAL] = 1000 * arrivals, 100 * arrivals
+    added[0, Count.CACHED] = cached
+    added[0, Count.PROMPT_TOTAL], added[0, Count.OUTPUT_TOTAL] = prompt * arrivals, 100 * arrivals
     added[0, FIRST_BUCKET:] = arrivals
     return Increase(
         pods=("pod",),
@@ -52,6 +59,19 @@ def test_lengths_of_a_service_that_preempts_leave_out_what_is_computed_again() -
     assert prompt_of(preempting) == pytest.approx(1000, rel=0.01)
     settling = observed(preempting, counted(10, 50_000), int(RECOMPUTED_S / 2.0) - 1)
     assert prompt_of(settling) == pytest.approx(1000, rel=0.01)
+
+
+@pytest.mark.parametrize(("cached", "share"), [(math.nan, 1.0), (5_000.0, 0.5)])
+def test_lengths_of_a_service_that_preempts_follow_the_requests_that_end(
+    cached: float, share: float
+) -> None:
+    """Longer prompts make a service preempt: with the former lengths it would go on."""
+    usual = observed(Lengths(), counted(10, share * 10_000, cached=cached), 60)
+    again = counted(10, 90_000, preempted=8, cached=cached, prompt=4000.0)
+    shape = observed(usual, again, 120).shape
+    assert shape is not None
+    assert shape.prompt_tokens == pytest.approx(4000, rel=0.1)
+    assert shape.computed_tokens == pytest.approx(share * shape.prompt_tokens, rel=0.01)
 
 
 def test_lengths_of_prompts_that_grow_follow_within_a_minute() -> None:

@@ -6,9 +6,10 @@ requests. A faster value counts by how far it differs from the slower one beyond
 fast ones together show how high a step of the prompts is before they have followed it.
 
 Where memory is full, sequences are preempted and their contexts computed again. Those tokens are no
-prompts, so nothing that is computed within `RECOMPUTED_S` after a preemption counts as an arrival;
-the lengths of ended requests go on. Worked: a service with prompts of 4300 tokens that preempts
-computes 17 600 per arrival, by which a replica would carry 0.3/s instead of 3/s.
+prompts, so within `RECOMPUTED_S` after a preemption the requests that end count as those that
+arrive, with the known share of their prompts computed. Worked: a service with prompts of 4300
+tokens that preempts computes 17 600 per arrival, by which a replica would carry 0.3/s instead of
+3/s. With the lengths from before it would carry too much, and go on to preempt.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ class Lengths:
         left_s = max(0.0, self.recomputing_s - elapsed_s)
         if total[Count.PREEMPTIONS] > 0.0:
             left_s = RECOMPUTED_S
-        added = _sums(increase, total, grid, arrivals=left_s <= 0.0)
+        added = _sums(increase, total, grid)
+        if left_s > 0.0:
+            added[ARRIVED : CACHED + 1] = self._arrived(added[PROMPTS], added[PROMPT])
         if added[ARRIVED] + added[PROMPTS] + added[OUTPUTS] <= 0.0:
             return replace(self, recomputing_s=left_s)
         return Lengths(
@@ -75,6 +78,17 @@ class Lengths:
             slow=_faded(self.slow, added, elapsed_s / SLOW_S),
             recomputing_s=left_s,
         )
+
+    def _arrived(self, requests: float, tokens: float) -> tuple[float, float, float]:
+        """Return ended requests as arrivals, with computed and cached tokens where these are known.
+
+        None of both before the first computed tokens: until then the shape follows what has ended.
+        """
+        shape = self.shape
+        if shape is None or self.slow[COMPUTED] <= 0.0:
+            return 0.0, 0.0, 0.0
+        computed = tokens * shape.computed_tokens / shape.prompt_tokens
+        return requests, computed, tokens - computed if self.slow[CACHED] > 0.0 else 0.0
 
     @cached_property
     def shape(self) -> RequestShape | None:
@@ -167,12 +181,12 @@ _HALVINGS = 12
 _LEAST_SHARE = 1e-3
 
 
-def _sums(increase: Increase, total: Vector, grid: Grid, *, arrivals: bool) -> list[float]:
-    """Return what an interval adds; tokens of `arrivals` only while none is computed again."""
+def _sums(increase: Increase, total: Vector, grid: Grid) -> list[float]:
+    """Return what an interval adds."""
     prompts, outputs, _, _ = grid.slices()
     added, counts = [0.0] * WIDTH, total[:FIRST_SUM].tolist()
     computed = counts[Count.COMPUTED]
-    if arrivals and not math.isnan(computed):
+    if not math.isnan(computed):
         cached = counts[Count.CACHED]
         added[ARRIVED] = max(0.0, counts[Count.ARRIVALS] - counts[Count.MISSED])
         added[COMPUTED] = max(0.0, computed + increase.waiting_tokens)
