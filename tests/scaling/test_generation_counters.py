@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fakes_scaling import sample
-from headroom.scaling.generation.token_counters import Count, TokenCounters
-from headroom.scaling.token_values import GenerationSample
+from headroom.scaling.generation.token_counters import Count, Grid, TokenCounters
+from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.token_values import GenerationSample, TokenCounts
 from headroom.scaling.values import PodSample
 
 
@@ -30,3 +32,76 @@ def test_of_several_scrapes_of_one_pod_the_newest_counts(order: tuple[int, ...])
     counters, increase = counters.advance([replace(one, time_s=5.0) for one in FIRST])
     assert sorted(increase.pods) == ["a", "b"]
     np.testing.assert_array_equal(increase.elapsed_s, [2.0, 2.0])
+
+
+KNOWN, OTHER = (1000.0, 2000.0, math.inf), (500.0, 1500.0, 4000.0, math.inf)
+
+
+def _with_prompts(pod: str, time_s: float, bounds: tuple[float, ...], *counts: float) -> PodSample:
+    """A page that counts prompts of 1500 tokens in these buckets; without counts, no histogram."""
+    one = _sample(pod, time_s, counts[-1] if counts else 0.0)
+    assert one.generation is not None
+    prompts = (
+        TokenCounts(bounds=bounds, counts=counts, total=1500.0 * counts[-1]) if counts else None
+    )
+    times = LatencyCounts(bounds_s=bounds, counts=counts) if counts else None
+    page = replace(one.generation, prompt_lengths=prompts, first_token=times)
+    return replace(one, generation=page)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_pods_with_other_bounds_count_on_the_known_ones(order: int) -> None:
+    """10 within 500 and 30 within 1500 are 20 within 1000; between 1500 and 4000 there are none."""
+    counters, _ = TokenCounters().advance([_with_prompts("old", 1.0, KNOWN, 4, 8, 8)])
+    for time_s, old, new in ((2.0, 8, 0), (3.0, 9, 30)):
+        pages = [
+            _with_prompts("old", time_s, KNOWN, 4, old, old),
+            _with_prompts("new", time_s, OTHER, new / 3, new, new, new),
+        ]
+        counters, increase = counters.advance(pages[::order])
+    assert sorted(increase.pods) == ["new", "old"]
+    assert (increase.total[Count.ARRIVALS], increase.total[Count.PROMPT_TOTAL]) == (31, 46_500)
+    for histogram in counters.grid.slices()[::2]:
+        np.testing.assert_array_equal(increase.total[histogram], [20, 31, 31])
+
+
+def test_a_converted_histogram_counts_whole_requests() -> None:
+    """So that what leaves a window is exactly what has entered it."""
+    known = _with_prompts("old", 1.0, KNOWN, 1, 1, 1)
+    counters, _ = TokenCounters().advance([known, _with_prompts("new", 1.0, OTHER, 0, 0, 0, 0)])
+    added = np.zeros(len(KNOWN))
+    for count in range(1, 8):
+        pages = [replace(known, time_s=1.0 + count)]
+        pages += [_with_prompts("new", 1.0 + count, OTHER, 0, count, count, count)]
+        counters, increase = counters.advance(pages)
+        tick = increase.total[counters.grid.slices()[0]]
+        assert not np.any(tick % 1.0)
+        added += tick
+    np.testing.assert_array_equal(added, [3, 7, 7])
+
+
+def test_a_pod_that_shows_no_histogram_yet_leaves_out_no_other() -> None:
+    """SGLang shows histograms from its first request on; the first pod of the list has none."""
+    idle = _with_prompts("idle", 1.0, KNOWN)
+    counters, _ = TokenCounters().advance([idle, _with_prompts("busy", 1.0, KNOWN, 1, 2, 2)])
+    pages = [replace(idle, time_s=2.0), _with_prompts("busy", 2.0, KNOWN, 3, 5, 5)]
+    counters, increase = counters.advance(pages)
+    assert increase.pods == ("idle", "busy")
+    assert increase.total[Count.PROMPT_TOTAL] == 4500
+    np.testing.assert_array_equal(increase.total[counters.grid.slices()[0]], [2, 3, 3])
+    pages = [_with_prompts("idle", 3.0, KNOWN, 1, 1, 1), replace(pages[1], time_s=3.0)]
+    counters, increase = counters.advance(pages)
+    np.testing.assert_array_equal(increase.total[counters.grid.slices()[0]], [1, 1, 1])
+
+
+def test_bounds_give_way_once_no_pod_has_them() -> None:
+    counters, _ = TokenCounters().advance([_with_prompts("pod", 1.0, KNOWN)])
+    assert counters.grid == Grid()
+    for time_s, bounds in ((2.0, KNOWN), (4.0, OTHER)):
+        counts = [float(place) for place in range(len(bounds))]
+        counters, increase = counters.advance([_with_prompts("pod", time_s, bounds, *counts)])
+        assert (counters.grid.prompt, increase.pods) == (bounds, ())
+        counters, increase = counters.advance([_with_prompts("pod", time_s + 1.0, bounds, *counts)])
+        assert increase.pods == ("pod",)
+    counters, _ = counters.advance([_with_prompts("pod", 6.0, OTHER)])
+    assert counters.grid.prompt == OTHER

@@ -2,6 +2,9 @@
 
 A counter that a server does not report is NaN, so that missing never reads as zero. A process that
 restarts counts from zero again; a new pod begins with its first scrape.
+
+Histograms are counted on one grid: during a rollout some servers have other bounds, and one that
+shows no histogram before its first request has counted none.
 """
 
 from __future__ import annotations
@@ -17,10 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.flags import all_set, any_set
+from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.token_values import CostSums, GenerationSample
 from headroom.scaling.values import PodSample
+from headroom.scaling.windows.histogram import rebinned
 
 Vector = NDArray[np.float64]
+Bounds = tuple[tuple[float, ...], ...]
+Counts = Sequence[Sequence[float]]
+"""Of histograms, cumulative per bound."""
 SUMS = 20
 """15 values of X'X and 5 of X'y."""
 
@@ -58,25 +66,32 @@ class Grid:
     first_token: tuple[float, ...] = ()
     output_token: tuple[float, ...] = ()
 
-    @classmethod
-    def of(cls, sample: GenerationSample) -> Grid:
-        """Return the bounds that this page has."""
-        return cls(
-            prompt=sample.prompt_lengths.bounds if sample.prompt_lengths else (),
-            output=sample.output_lengths.bounds if sample.output_lengths else (),
-            first_token=sample.first_token.bounds_s if sample.first_token else (),
-            output_token=sample.output_token.bounds_s if sample.output_token else (),
-        )
+    @property
+    def bounds(self) -> Bounds:
+        """Of all four, in order."""
+        return self.prompt, self.output, self.first_token, self.output_token
+
+    def of(self, pages: Sequence[GenerationSample]) -> Grid:
+        """Return the grid for these pages: the known bounds of a histogram while any page has them.
+
+        Otherwise those of the first page that shows the histogram.
+        """
+        known = self.bounds
+        if all(known) and _histograms(pages[0])[0] == known:
+            return self
+        shown = zip(*(_histograms(page)[0] for page in pages), strict=True)
+        found = [_bounds(had, every) for had, every in zip(known, shown, strict=True)]
+        return Grid(prompt=found[0], output=found[1], first_token=found[2], output_token=found[3])
 
     @property
     def buckets(self) -> int:
         """Number of buckets of all four."""
-        return len(self.prompt) + len(self.output) + len(self.first_token) + len(self.output_token)
+        return sum(map(len, self.bounds))
 
     def slices(self) -> tuple[slice, slice, slice, slice]:
         """Return where each histogram lies in a row."""
         found, start = [], FIRST_BUCKET
-        for bounds in (self.prompt, self.output, self.first_token, self.output_token):
+        for bounds in self.bounds:
             found.append(slice(start, start + len(bounds)))
             start += len(bounds)
         return found[0], found[1], found[2], found[3]
@@ -128,16 +143,17 @@ class TokenCounters:
 
         Of several scrapes of one pod the newest counts.
         Pods that are not among the samples are forgotten: they begin again with their next scrape.
+        So do all where the grid changes, because counts on another one cannot be subtracted.
         """
-        first = next((one.generation for one in samples if one.generation is not None), None)
-        if first is None:
+        pages = [one.generation for one in samples if one.generation is not None]
+        if not pages:
             return self, Increase()
+        grid = self.grid.of(pages)
+        if grid != self.grid:
+            return TokenCounters(grid=grid).advance(samples)
         if len({one.pod for one in samples}) < len(samples):
             samples = _newest(samples)
-        grid = self.grid if self.rows else Grid.of(first)
         uids, table = _table(samples, grid)
-        if not uids:  # every server has changed: begin again
-            return TokenCounters().advance(samples) if self.rows else (self, Increase())
         known = uids == list(self.rows)
         latest = TokenCounters(
             grid=grid,
@@ -223,45 +239,69 @@ def _added(after: Vector, before: Vector) -> Vector:
     return added
 
 
+def _histograms(page: GenerationSample) -> tuple[Bounds, Counts]:
+    """Return the bounds and the counts of the four histograms; empty where there is none."""
+    prompts, outputs = page.prompt_lengths, page.output_lengths
+    firsts, tokens = page.first_token, page.output_token
+    return (
+        prompts.bounds if prompts else (),
+        outputs.bounds if outputs else (),
+        firsts.bounds_s if firsts else (),
+        tokens.bounds_s if tokens else (),
+    ), (
+        prompts.counts if prompts else (),
+        outputs.counts if outputs else (),
+        firsts.counts if firsts else (),
+        tokens.counts if tokens else (),
+    )
+
+
+def _bounds(known: tuple[float, ...], shown: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """Return the bounds to count on: the known ones, or the first that are shown in their place."""
+    if known and known in shown:
+        return known
+    return next((bounds for bounds in shown if bounds), known)
+
+
+def _on_bounds(
+    own: tuple[float, ...], counts: Sequence[float], bounds: tuple[float, ...]
+) -> Sequence[float]:
+    """Return the counts on these bounds, in tokens or in seconds alike; zeros where there are none.
+
+    Whole requests, so that sums over ticks stay exact.
+    """
+    if own == bounds:
+        return counts
+    found = rebinned(LatencyCounts(bounds_s=own, counts=tuple(counts)), bounds).counts
+    return [math.floor(count) for count in found]
+
+
 def _table(samples: Sequence[PodSample], grid: Grid) -> tuple[list[str], Vector]:
-    """Return the pods with these bounds, and of each time, context and waiting tokens, counters.
+    """Return the pods, and of each time, context and waiting tokens, and counters on this grid.
 
     [pods, GAUGES + counters]. Packed by `struct`, each histogram alone: nothing is copied into a
     longer tuple first.
     """
-    prompt, output, first, token = (
-        Struct(f"{len(bounds)}d").pack
-        for bounds in (grid.prompt, grid.output, grid.first_token, grid.output_token)
-    )
+    bounds = grid.bounds
+    packs = [Struct(f"{len(one)}d").pack for one in bounds]
     uids: list[str] = []
     parts: list[bytes] = []
     for one in samples:
         page = one.generation
         if page is None:
             continue
-        prompts, outputs = page.prompt_lengths, page.output_lengths
-        firsts, tokens = page.first_token, page.output_token
-        same = (
-            (prompts.bounds if prompts else ()) is grid.prompt
-            and (outputs.bounds if outputs else ()) is grid.output
-            and (firsts.bounds_s if firsts else ()) is grid.first_token
-            and (tokens.bounds_s if tokens else ()) is grid.output_token
-        )
-        if not same and Grid.of(page) != grid:
-            continue
+        own, counts = _histograms(page)
+        if own != bounds:
+            counts = list(map(_on_bounds, own, counts, bounds))
         uids.append(one.pod)
         parts += (
             _packed_counts(one, page),
             _NO_SUMS if page.cost_sums is None else _packed_sums(page.cost_sums),
-            prompt(*prompts.counts) if prompts else b"",
-            output(*outputs.counts) if outputs else b"",
-            first(*firsts.counts) if firsts else b"",
-            token(*tokens.counts) if tokens else b"",
         )
-    return uids, np.frombuffer(b"".join(parts)).reshape(len(uids), -1) if uids else _NO_ROWS
+        parts += [pack(*each) for pack, each in zip(packs, counts, strict=True)]
+    return uids, np.frombuffer(b"".join(parts)).reshape(len(uids), -1)
 
 
-_NO_ROWS = np.zeros((0, 0))
 GAUGES = 3
 _pack_counts, _pack_sums = Struct(f"{GAUGES + FIRST_SUM}d").pack, Struct(f"{SUMS}d").pack
 _NO_SUMS = _pack_sums(*(NAN,) * SUMS)
