@@ -168,6 +168,16 @@ def test_decision_of_a_surge_lets_new_replicas_carry_it_alone() -> None:
     assert queued == sorted(queued)
 
 
+def test_decision_with_half_of_the_pages_missing_in_one_tick_expects_no_queue() -> None:
+    """A silent replica serves; taken as none, the others would have twice the arrivals."""
+    found = loop(QWEN_32B, fixed_lengths(3000, 300), lambda t: 10.0, 4)
+    before = found.run(200.0)
+    found.see = lambda seen: replace(seen, samples=seen.samples[len(seen.samples) // 2 :])
+    after = found.run(202.0)
+    assert after.replicas == before.replicas
+    assert Reason.QUEUE_DEPTH not in {one.rule for one in after.recommendations}
+
+
 def test_decision_with_a_promise_below_the_floor_names_it_and_does_not_chase_it() -> None:
     impossible = replace(TARGETS, output_token=Target(percentile=0.95, seconds=0.010))
     found = loop(QWEN_32B, fixed_lengths(2000, 200), lambda t: 2.0, 2, targets=impossible)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import median_low
 
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
@@ -47,7 +48,7 @@ from headroom.scaling.values import (
     Signals,
 )
 from headroom.scaling.windows.counter_series import MISSED
-from headroom.scaling.windows.sliding_windows import rejected_at_gateways
+from headroom.scaling.windows.sliding_windows import Windows, rejected_at_gateways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,12 +195,12 @@ def for_surge(
     if expected is None or not in_flight.fresh or in_flight.value is None:
         return None
     start_s = state.cold_starts.assumed_s
-    targets, uids = fleet.capacity.replica.targets, frozenset(ready)
+    targets = fleet.capacity.replica.targets
     # what only a forecast expects has formed no queue: the other rules have replicas for it in time
     present_rps = min(expected.later.for_ceiling_rps, generating.signals.arrival_rps.value or 0.0)
     found = surge.Surge(
         arrival_rps=max(present_rps, expected.burst_rps or 0.0),
-        in_flight=[one.waiting + one.running for one in observation.samples if one.pod in uids],
+        in_flight=_in_flight(state.windows, ready),
         left_s=[
             max(0.0, start_s - (observation.now_s - pod.started_s))
             for pod in observation.pods
@@ -224,6 +225,16 @@ def for_surge(
         detail=f"{found.arrival_rps:.3g}/s over {capacity_rps:.3g}/s per replica, while "
         f"{found.behind} replicas work off {found.queue:.0f} requests that will have waited",
     )
+
+
+def _in_flight(windows: Windows, ready: Collection[str]) -> list[int]:
+    """Return the requests at each ready replica: at a silent one those of its last page.
+
+    At one that was never scraped as many as at the median of the others.
+    """
+    last = [windows.last[uid] for uid in ready if uid in windows.last]
+    known = [one.waiting + one.running for one in last]
+    return known + [median_low(known)] * (len(ready) - len(known)) if known else []
 
 
 def correct(
