@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 
 from fakes_scaling import sample
-from headroom.scaling.generation.token_counters import Count, Grid, TokenCounters
+from headroom.scaling.generation.promises import WINDOW_S, PromiseWindow
+from headroom.scaling.generation.token_counters import LONGEST_S, Count, Grid, TokenCounters
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import GenerationSample, TokenCounts
+from headroom.scaling.token_values import (
+    Binding,
+    GenerationSample,
+    Target,
+    TokenCounts,
+    TokenTargets,
+)
 from headroom.scaling.values import PodSample
 
 
@@ -105,3 +112,48 @@ def test_bounds_give_way_once_no_pod_has_them() -> None:
         assert increase.pods == ("pod",)
     counters, _ = counters.advance([_with_prompts("pod", 6.0, OTHER)])
     assert counters.grid.prompt == OTHER
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "counted"), [(2.0, 5.0), (LONGEST_S, 5.0), (LONGEST_S + 2.0, 0.0)]
+)
+def test_what_a_silent_pod_has_counted_is_added_when_it_is_scraped_again(
+    silent_s: float, counted: float
+) -> None:
+    counters, _ = TokenCounters().advance([_sample("a", 0.0, 0.0), _sample("b", 0.0, 0.0)])
+    counters, _ = counters.advance([_sample("b", 0.5, 1.0)])
+    counters, increase = counters.advance([_sample("b", silent_s, 2.0)])
+    assert increase.pods == ("b",)
+    again = [_sample("a", silent_s + 1.0, 5.0), _sample("b", silent_s + 1.0, 3.0)]
+    counters, increase = counters.advance(again)
+    assert increase.total[Count.ARRIVALS] == 1.0 + counted
+    last = [_sample("a", silent_s + 2.0, 6.0), _sample("b", silent_s + 2.0, 4.0)]
+    assert counters.advance(last)[1].total[Count.ARRIVALS] == 2.0
+
+
+def test_pods_that_are_scraped_in_turn_count_all_requests() -> None:
+    counters, _ = TokenCounters().advance(
+        [_with_prompts(pod, 0.0, KNOWN, 0, 0, 0) for pod in ("a", "b")]
+    )
+    found = np.zeros(len(KNOWN))
+    for tick in range(1, 9):
+        page = _with_prompts("ab"[tick % 2], float(tick), KNOWN, tick, tick, tick)
+        counters, increase = counters.advance([page])
+        found += increase.total[counters.grid.slices()[0]]
+    pages = [_with_prompts(pod, 9.0, KNOWN, 9, 9, 9) for pod in ("a", "b")]
+    _, increase = counters.advance(pages)
+    found += increase.total[counters.grid.slices()[0]]
+    np.testing.assert_array_equal(found, [18, 18, 18])
+
+
+def test_promises_of_pods_that_fell_silent_leave_the_window() -> None:
+    counters, _ = TokenCounters().advance([_with_prompts("pod", 0.0, KNOWN, 0, 0, 0)])
+    counters, increase = counters.advance([_with_prompts("pod", 1.0, KNOWN, 1, 2, 3)])
+    window = PromiseWindow().observe(increase, counters.grid, 1.0)
+    targets = TokenTargets(first_token=Target(percentile=0.95, seconds=1000.0))
+    for now_s in (2.0, WINDOW_S):
+        counters, increase = counters.advance([])
+        window = window.observe(increase, counters.grid, now_s)
+        assert window.measure(targets)[Binding.TIME_TO_FIRST_TOKEN].requests == 3.0
+    window = window.observe(increase, counters.grid, WINDOW_S + 1.0)
+    assert not window.measure(targets)

@@ -17,6 +17,7 @@ from headroom.scaling.generation.ledger import Intervals
 from headroom.scaling.generation.token_counters import (
     FIRST_BUCKET,
     FIRST_SUM,
+    LONGEST_S,
     Count,
     Increase,
 )
@@ -25,8 +26,6 @@ from headroom.scaling.token_values import RequestShape
 
 Vector = NDArray[np.float64]
 COLD_S = 30.0
-LONGEST_S = 60.0
-"""Counters further apart are no mean of one load."""
 _ROUNDING = 1.05
 ENGINE_SECONDS = "engine seconds per iteration"
 TOKEN_TIMES = "times between tokens"  # noqa: S105

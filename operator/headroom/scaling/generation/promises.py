@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.generation.token_counters import Grid, Increase
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.token_values import Binding, Target, TokenTargets
@@ -47,18 +48,25 @@ class PromiseWindow:
     grid: Grid = field(default_factory=Grid)
 
     def observe(self, increase: Increase, grid: Grid, now_s: float) -> PromiseWindow:
-        """Return the window with this tick; another grid begins a new one."""
+        """Return the window up to this tick; counts on another grid begin a new one."""
+        window = self._aged(now_s)
         if not increase.pods:
-            return self
+            return window
         _, _, first, token = grid.slices()
         added = increase.total[first.start : token.stop]
-        if grid != self.grid or not self.ticks:
+        if grid != window.grid or not window.ticks:
             return PromiseWindow(ticks=((now_s, added),), total=added, grid=grid)
+        return replace(window, ticks=(*window.ticks, (now_s, added)), total=window.total + added)
+
+    def _aged(self, now_s: float) -> PromiseWindow:
+        """Return the window without what is older than it."""
         kept = tuple(tick for tick in self.ticks if now_s - tick[0] < WINDOW_S)
-        total = self.total + added
+        if len(kept) == len(self.ticks):
+            return self
+        total = self.total
         for _, gone in self.ticks[: len(self.ticks) - len(kept)]:
             total = total - gone  # counts: exact
-        return PromiseWindow(ticks=(*kept, (now_s, added)), total=total, grid=grid)
+        return replace(self, ticks=kept, total=total)
 
     def measure(self, targets: TokenTargets, missed: float = 0.0) -> dict[Binding, Measured]:
         """Return the promises on tokens that a histogram shows; `missed` requests broke all."""

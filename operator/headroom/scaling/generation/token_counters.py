@@ -52,6 +52,8 @@ class Count(IntEnum):
     PREEMPTIONS = 13
 
 
+LONGEST_S = 60.0
+"""Counters further apart are no mean of one load."""
 FIRST_SUM = len(Count)
 FIRST_BUCKET = FIRST_SUM + SUMS
 NAN = math.nan
@@ -125,7 +127,7 @@ class Increase:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenCounters:
-    """The newest scrape of each pod."""
+    """The newest scrape of each pod, also of those that are silent since."""
 
     grid: Grid = field(default_factory=Grid)
     rows: dict[str, int] = field(default_factory=dict)
@@ -141,9 +143,9 @@ class TokenCounters:
     def advance(self, samples: Sequence[PodSample]) -> tuple[TokenCounters, Increase]:
         """Return the counters with these scrapes, and what they added; old scrapes add nothing.
 
-        Of several scrapes of one pod the newest counts.
-        Pods that are not among the samples are forgotten: they begin again with their next scrape.
-        So do all where the grid changes, because counts on another one cannot be subtracted.
+        Of several scrapes of one pod the newest counts. A pod that is not among the samples keeps
+        its last one for LONGEST_S, then begins again. So do all where the grid changes, because
+        counts on another one cannot be subtracted.
         """
         pages = [one.generation for one in samples if one.generation is not None]
         if not pages:
@@ -166,7 +168,30 @@ class TokenCounters:
         )
         if known and all_set(latest.times_s > self.times_s):
             return latest, _increase_of_all(uids, latest, self)
-        return latest, self._increase(latest, uids)
+        return latest._with_silent(self), self._increase(latest, uids)
+
+    def _with_silent(self, before: TokenCounters) -> TokenCounters:
+        """Return the counters with the pods that were scraped before, and not long ago."""
+        since_s = self.times_s.max() - LONGEST_S
+        silent = [
+            (uid, number)
+            for uid, number in before.rows.items()
+            if uid not in self.rows and before.times_s[number] >= since_s
+        ]
+        if not silent:
+            return self
+        uids, numbers = zip(*silent, strict=True)
+        kept = before._chosen(np.array(numbers))
+        scraped = np.concatenate((self.scraped, kept.scraped))
+        return TokenCounters(
+            grid=self.grid,
+            rows={uid: number for number, uid in enumerate((*self.rows, *uids))},
+            times_s=np.concatenate((self.times_s, kept.times_s)),
+            scraped=scraped,
+            summed=scraped[:, FIRST_BUCKET:].sum(axis=0),
+            contexts=np.concatenate((self.contexts, kept.contexts)),
+            waiting=np.concatenate((self.waiting, kept.waiting)),
+        )
 
     def _increase(self, latest: TokenCounters, uids: Sequence[str]) -> Increase:
         """Return what the pods added that were known before and are scraped again."""
