@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -74,6 +75,50 @@ def test_floor_of_several_schedules_is_the_highest() -> None:
     assert floor_at([low, lunch, schedule()], 1, noon) == Floor(9, "lunch")
     assert floor_at([low, lunch, schedule()], 1, morning) == Floor(6, "office")
     assert floor_at([low], 3, morning) == Floor(3)
+
+
+def edges(start: str, end: str, noon: str) -> list[str]:
+    """Return at which minutes of the day from noon the schedule goes on (+) and off (-), in UTC."""
+    one, noon_s = schedule(start=start, end=end), berlin(f"{noon} 12:00")
+    minutes = range(int(noon_s // 60), int(noon_s // 60) + 25 * 60)
+    acts = [(minute, floor_at([one], 1, 60.0 * minute).replicas == 6) for minute in minutes]
+    return [
+        f"{'+' if now else '-'}{datetime.fromtimestamp(60 * minute, UTC):%H:%M}"
+        for (_, before), (minute, now) in pairwise(acts)
+        if now != before
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "repeated", "skipped"),
+    [
+        # clocks repeat 02:00-02:59 at 01:00 UTC on 25 October, skip it at 01:00 UTC on 29 March
+        ("30 2 * * *", "0 8 * * *", ["+00:30", "-07:00"], ["+01:00", "-06:00"]),
+        ("0 22 * * *", "30 2 * * *", ["+20:00", "-00:30"], ["+21:00", "-01:00"]),
+        ("30 1 * * *", "30 2 * * *", ["+23:30", "-00:30"], ["+00:30", "-01:00"]),
+        ("0 2 * * *", "59 2 * * *", ["+00:00", "-00:59"], []),
+        ("45 2 * * *", "15 2 * * *", ["-00:15", "+00:45"], []),
+        ("0 1 * * *", "0 3 * * *", ["+23:00", "-02:00"], ["+00:00", "-01:00"]),
+        ("30 2 25,29 * *", "0 3 25,29 * *", ["+00:30", "-02:00"], []),
+    ],
+)
+def test_fixed_times_fire_once_where_the_clocks_change(
+    start: str, end: str, repeated: list[str], skipped: list[str]
+) -> None:
+    assert edges(start, end, "2026-10-24") == repeated
+    assert edges(start, end, "2026-03-28") == skipped
+
+
+def test_fixed_times_in_a_skipped_hour_keep_their_order() -> None:
+    """Both fire at 03:00; the start is later on the clock, so the day goes on with it."""
+    one = schedule(start="45 2 * * *", end="15 2 * * *")
+    assert floor_at([one], 1, berlin("2026-03-29 12:00")).replicas == 6
+
+
+def test_times_of_every_hour_fire_in_both_passes_of_a_repeated_hour() -> None:
+    night = [edge for edge in edges("0 * * * *", "30 * * * *", "2026-10-24") if edge[1] == "0"]
+    hours = [f"0{hour}" for hour in range(10)]
+    assert night == [edge for hour in hours for edge in (f"+{hour}:00", f"-{hour}:30")]
 
 
 @pytest.mark.parametrize(
