@@ -56,4 +56,4 @@ def test_external_replicas_follow_the_rate(
         spec__routing={"mode": "Gateway"},
         spec__scaling={"mode": "External", "minReplicas": 0, "maxReplicas": 10, **scaling},
     )
-    assert next_replicas(found, current, changes, NOW_S) == asked
+    assert next_replicas(found, current, changes, NOW_S, min_replicas=0) == asked

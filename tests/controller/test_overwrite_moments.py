@@ -150,7 +150,7 @@ def test_external_replicas_are_followed_by_rate(
 ) -> None:
     spec = {"mode": "External", "maxReplicas": 10, **scaling}
     found = service(spec__replicas=wish, spec__scaling=spec)
-    assert next_replicas(found, current, changes, 1000.0) == asked
+    assert next_replicas(found, current, changes, 1000.0, min_replicas=1) == asked
 
 
 def claimant(name: str, **metadata: Any) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from controller_world import REPLICA_RPS, World, play
 from headroom.errors import Conflict, Forbidden
 
@@ -180,7 +182,8 @@ def test_unschedulable_replicas_are_reported_and_not_multiplied() -> None:
     play(story)
 
 
-def test_schedule_raises_min_replicas_while_active() -> None:
+@pytest.mark.parametrize("wish", [{}, {"replicas": 1}], ids=["Auto", "External"])
+def test_schedule_raises_min_replicas_while_active(wish: dict[str, Any]) -> None:
     """It begins within three minutes, and ends three minutes later."""
 
     async def story(world: World) -> None:
@@ -189,9 +192,11 @@ def test_schedule_raises_min_replicas_while_active() -> None:
         floor = {"name": "soon", "start": f"{start} * * * *", "end": f"{end} * * * *"}
         world.create(
             scaling={
+                "mode": "External" if wish else "Auto",
                 "schedules": [floor | {"minReplicas": 4}],
                 "scaleDown": {"stabilizationWindow": "30s"},
-            }
+            },
+            **wish,
         )
         await world.run_for(60.0)
         assert world.replicas() == 1

@@ -196,7 +196,7 @@ class Reconciler:
             failure=failure,
             accelerators=_difference(service, workload),
         )
-        desired = min(_desired(tick, decided.after.state), ceiling.replicas)
+        desired = min(_desired(tick, decided.after.state, inputs.min_replicas), ceiling.replicas)
         self._ceilings.note(service, workload, decided.observation, desired)
         if replicas_to_write(service, gathered, desired) is not None:
             # Before the write that it explains: who finds the new replicas finds the reason.
@@ -453,13 +453,14 @@ def _is_settled(gathered: Gathered, written: WriteResult) -> bool:
     return ready and there == written.replicas and not observation.rolling
 
 
-def _desired(tick: TickResult, state: State) -> int:
+def _desired(tick: TickResult, state: State, min_replicas: int) -> int:
     """Return the replicas to request: the decision, unless it is advice or something blocks it."""
     service, current = tick.service, tick.gathered.observation.current
     if tick.conflicts.obstacle is not None and tick.gathered.deployment is not None:
         return current
     if service.spec.scaling.mode == "External":
-        return next_replicas(service, current, state.changes, tick.decision.time_s)
+        now_s = tick.decision.time_s
+        return next_replicas(service, current, state.changes, now_s, min_replicas=min_replicas)
     return current if service.spec.scaling.mode == "Recommend" else tick.decision.replicas
 
 

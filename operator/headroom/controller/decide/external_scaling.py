@@ -10,16 +10,22 @@ from headroom.scaling.values import RateLimit
 
 
 def next_replicas(
-    service: InferenceService, current: int, changes: Sequence[tuple[float, int]], now_s: float
+    service: InferenceService,
+    current: int,
+    changes: Sequence[tuple[float, int]],
+    now_s: float,
+    *,
+    min_replicas: int,
 ) -> int:
     """Return the replicas to request now, on the way from `current` to spec.replicas.
 
-    `changes` are (time, requested replicas), oldest first. An object stored before its bounds were
-    tightened may contain a number that they forbid.
+    `changes` are (time, requested replicas), oldest first; `min_replicas` is what minReplicas and
+    the schedules require now. An object stored before its bounds were tightened may contain a
+    number that they forbid.
     """
     scaling = service.spec.scaling
     target = current if service.spec.replicas is None else service.spec.replicas
-    target = min(max(target, scaling.min_replicas), scaling.max_replicas)
+    target = min(max(target, min_replicas), scaling.max_replicas)
     rate = (scaling.scale_up if target > current else scaling.scale_down).rate
     if rate is None:
         return target
