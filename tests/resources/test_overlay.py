@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from headroom.resources.overlay import lay_over
 from structural_objects import JSON
@@ -38,6 +39,27 @@ TABLE: dict[str, tuple[Any, Any, Any]] = {
         [{"name": "x"}, {"name": "x"}],
     ),
     "another shape stands as it is": ({"a": {"b": 1}}, {"a": "c"}, {"a": "c"}),
+    "a port without a name is added": (
+        {"ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}]},
+        {"ports": [{"containerPort": 9090}, {"containerPort": 8000, "protocol": "UDP"}]},
+        {
+            "ports": [
+                {"name": "http", "containerPort": 8000, "protocol": "TCP"},
+                {"containerPort": 9090},
+                {"containerPort": 8000, "protocol": "UDP"},
+            ]
+        },
+    ),
+    "a port of the same number merges and keeps the generated name": (
+        {"ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}]},
+        {"ports": [{"name": "web", "containerPort": 8000, "hostPort": 80}]},
+        {"ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP", "hostPort": 80}]},
+    ),
+    "a port of the same name merges before one of the same number": (
+        {"ports": [{"name": "http", "containerPort": 8000}]},
+        {"ports": [{"containerPort": 8000}, {"name": "http", "containerPort": 9000}]},
+        {"ports": [{"name": "http", "containerPort": 9000}, {"containerPort": 8000}]},
+    ),
     "mounts merge by path": (
         {"volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}]},
         {
@@ -72,3 +94,19 @@ def test_any_two_values_merge_without_mutation(generated: Any, overlay: Any) -> 
 def test_overlay_is_idempotent(generated: Any, overlay: Any) -> None:
     once = lay_over({"a": generated}, {"a": overlay})
     assert lay_over(once, {"a": overlay}) == once
+
+
+PORTS = st.lists(
+    st.fixed_dictionaries(
+        {"containerPort": st.sampled_from([8000, 9090])},
+        optional={"name": st.sampled_from(["http", "web"]), "protocol": st.just("UDP")},
+    ),
+    max_size=3,
+)
+
+
+@given(PORTS)
+def test_ports_merge_once_and_http_stays(overlay: list[dict[str, Any]]) -> None:
+    once = lay_over({"ports": [{"name": "http", "containerPort": 8000}]}, {"ports": overlay})
+    assert once["ports"][0]["name"] == "http"
+    assert lay_over(once, {"ports": overlay}) == once

@@ -181,9 +181,9 @@ class PodTemplate(Value):
     metadata: PodMetadata | None = None
     """Added to the generated metadata; labels of the selector cannot be changed."""
     spec: PodSpecOverlay | None = None
-    """Maps are merged; containers, volumes, env, ports and mounts are merged by name; other lists
-    replace the generated ones; null removes a field (client-side `kubectl apply` drops nulls: use
-    --server-side)."""
+    """Maps are merged; containers, volumes and env are merged by name, mounts by path, ports by
+    name or else by number; other lists replace the generated ones; null removes a field
+    (client-side `kubectl apply` drops nulls: use --server-side)."""
 
     def overlay(self) -> dict[str, Any]:
         """Return only what the user wrote, with explicit nulls, which remove fields."""
