@@ -84,6 +84,7 @@ def measure(measuring: MetricsReader, of: InferenceService, *pods: ObservedPod) 
 
 
 MOSEC_RUNTIME = {"profile": "mosec", "maxBatchSize": 8}
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "own"}
 FROM_PROMETHEUS = {"telemetry": {"source": "Prometheus"}}
 
 
@@ -102,6 +103,23 @@ def test_pod_is_scraped_at_its_profiles_path(runtime: dict[str, Any], url: str) 
     scraper = Scraper()
     measure(MetricsReader(scraper, Clock(), {}), service(runtime), pod("p"))
     assert scraper.asked == [url]
+
+
+@pytest.mark.parametrize(
+    ("spec", "runtime", "port"),
+    [
+        ({}, {"port": 9000}, 8000),
+        ({}, {"port": 9000, "metricsPort": 7}, 7),
+        ({"targetRef": TARGET}, {"port": 9000, "image": None}, 9000),
+    ],
+)
+def test_pod_of_an_earlier_template_is_scraped_at_its_own_port(
+    spec: dict[str, Any], runtime: dict[str, Any], port: int
+) -> None:
+    scraper = Scraper()
+    edited = service(runtime, **spec)
+    measure(MetricsReader(scraper, Clock(), {}), edited, pod("p", port=8000))
+    assert scraper.asked == [f"http://10.0.0.1:{port}/metrics"]
 
 
 def test_page_of_another_server_fails_with_the_remedy() -> None:

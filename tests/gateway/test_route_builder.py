@@ -6,11 +6,14 @@ import pytest
 
 from headroom.api.status import Status
 from headroom.controller.routing import route_builder
+from headroom.controller.routing.ready_pods import ready_pod
+from headroom.gateway import Endpoint
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from headroom.scaling.values import CostModel
 from service_world import service
 
 CANARY = {"service": "canary", "percent": 10}
+TARGET = {"spec__targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "own"}}
 
 
 def test_request_settings_reach_the_route() -> None:
@@ -49,6 +52,33 @@ def test_traffic_share_requires_a_routed_service() -> None:
 def test_route_without_request_settings_is_plain() -> None:
     one = route_builder.route(service(spec__routing={"mode": "Gateway"}), 20001, {"vision/canary"})
     assert (one.hedge, one.classes, one.tenants, one.split, one.models) == (None, (), None, (), ())
+
+
+@pytest.mark.parametrize(
+    ("declared", "target", "port"), [(8000, {}, 8000), (None, {}, 9000), (8000, TARGET, 9000)]
+)
+def test_pod_of_an_earlier_template_is_reached_at_its_own_port(
+    declared: int | None, target: dict[str, object], port: int
+) -> None:
+    """runtime.port is 9000 now; what the pods of a target declare is their owner's."""
+    named = [{"name": "metrics", "containerPort": 7000}]
+    named += [{"name": "http", "containerPort": declared}] if declared else []
+    found = ready_pod(
+        {
+            "metadata": {"uid": "p1", "name": "p1"},
+            "spec": {
+                "containers": [
+                    {"name": "proxy", "ports": [{"name": "http", "containerPort": 15000}]},
+                    {"name": "server", "ports": named},
+                ]
+            },
+            "status": {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]},
+        }
+    )
+    assert found is not None
+    runtime = {"port": 9000} if target else {"port": 9000, "image": "registry.example/server:1"}
+    edited = service(spec__runtime=runtime, spec__routing={"mode": "Gateway"}, **target)
+    assert route_builder.endpoints(edited, (found,)) == [Endpoint("10.0.0.1", port)]
 
 
 def test_busy_bound_is_twice_the_batch_times_slots() -> None:

@@ -131,6 +131,31 @@ def test_restarted_container_is_warmed_again() -> None:
     play(story)
 
 
+def test_pod_of_an_earlier_template_keeps_its_gate_and_port() -> None:
+    proxy = {"name": "proxy", "image": "proxy:1", "ports": [{"containerPort": 15000}]}
+    runtime = RUNTIME | {"podTemplate": {"spec": {"containers": [proxy]}}}
+
+    async def story(world: World) -> None:
+        create(world, runtime=runtime)
+        await world.run_for(30.0)
+        warmup = _spec_of(world)
+        sent = len(world.servers.urls), writes(world)
+        world.edit(runtime=runtime | {"port": 9000}, warmup=warmup)
+        await world.run_for(30.0)
+        assert said(world) == [("True", "Warm")]
+        assert (len(world.servers.urls), writes(world)) == sent
+        world.pods.restart(world.pods.of("resnet")[0])
+        await world.run_for(WARMUP_S + COURSE_S + 5.0)
+        assert said(world) == [("True", "Warm")]
+        assert set(world.servers.urls) == {"http://10.0.0.1:8000/inference"}
+        world.edit(runtime=runtime | {"port": 9000}, warmup=warmup, scaling={"minReplicas": 2})
+        await world.run_for(WARMUP_S + COURSE_S + 5.0)
+        assert said(world) == [("True", "Warm")] * 2
+        assert world.servers.urls[-1] == "http://10.0.0.2:9000/inference"
+
+    play(story)
+
+
 @pytest.mark.parametrize("failures", [0, 2])
 def test_pod_event_is_processed_before_the_next_tick(failures: int) -> None:
     async def story(world: World) -> None:

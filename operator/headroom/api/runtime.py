@@ -304,10 +304,9 @@ class Runtime(Value):
             return self.metrics.to_profile(self.port)
         return PROFILES[self.profile]
 
-    @property
-    def scrape_port(self) -> int:
-        """Port at which the metrics are read."""
-        return self.metrics_port or self.server.metrics_port or self.port
+    def scrape_port(self, port: int) -> int:
+        """Return the port at which the metrics of a server are read that serves at `port`."""
+        return self.metrics_port or self.server.metrics_port or port
 
     rules = (
         Rule(

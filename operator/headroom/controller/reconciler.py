@@ -38,6 +38,7 @@ from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceiling, Ceilings, template_of
 from headroom.controller.sharing.competition import Competition
 from headroom.controller.warmup import Requester, Warmer
+from headroom.controller.warmup.gate import GatedPod
 from headroom.errors import NotFound, ScrapeFailed
 from headroom.resources import accelerators
 from headroom.resources.settings import DEFAULTS, Settings
@@ -364,13 +365,13 @@ class Reconciler:
     def _period_s(self) -> float:
         return tick_period.period_s(self._tick_s, len(self._cache))
 
-    async def _on_warm(self, service: InferenceService, pod: str, address: str) -> None:
+    async def _on_warm(self, service: InferenceService, pod: GatedPod) -> None:
         """Take a pod's counters after its warm-up as the baseline: warm-up requests are no load."""
         context = self._contexts.get(service.uid)
         if context is None or context.gather.samples is None:
             return
         try:
-            await self._metrics.begin(service, pod, address, context.gather.samples)
+            await self._metrics.begin(service, pod, context.gather.samples)
         except (ScrapeFailed, TelemetryError) as error:
             name = f"{service.namespace}/{service.name}"
             _log.warning("%s: warm-up requests count as load, because %s", name, error)

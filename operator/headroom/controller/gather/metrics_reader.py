@@ -12,8 +12,10 @@ from headroom.controller.gather.page_room import PageRoom
 from headroom.controller.gather.parsing_turns import ParsingTurns
 from headroom.controller.gather.pods import ObservedPod
 from headroom.controller.ports import Clock, Prometheus, Scraper
+from headroom.controller.warmup.gate import GatedPod
 from headroom.errors import ScrapeFailed
 from headroom.profiles.fillers import without_fillers
+from headroom.resources.server_port import server_port
 from headroom.scaling.values import PodSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import TelemetryError
@@ -80,21 +82,18 @@ class MetricsReader:
             unread=tuple(one for one in read if isinstance(one, ScrapeFailure)),
         )
 
-    async def begin(
-        self, service: InferenceService, pod: str, address: str, samples: PodSamples
-    ) -> None:
-        """Take what a pod (its UID) counted before it takes requests; else all of that counts.
+    async def begin(self, service: InferenceService, pod: GatedPod, samples: PodSamples) -> None:
+        """Take what a pod counted before it takes requests; else all of that counts.
 
         Raises ScrapeFailed or TelemetryError.
         """
-        async with self._room.page(
-            service.namespace, pod, *_page_of(service, address, samples)
-        ) as page:
+        where = _page_of(service, pod.address, pod.port, samples)
+        async with self._room.page(service.namespace, pod.uid, *where) as page:
             time_s = self._clock.now_s()
             await self._turns.parse(
                 service.namespace,
                 len(page),
-                lambda: samples.begin(page, pod=pod, time_s=time_s),
+                lambda: samples.begin(page, pod=pod.uid, time_s=time_s),
             )
 
     async def _scraped(
@@ -109,7 +108,7 @@ class MetricsReader:
         if not pod.ip:
             return ScrapeFailure(pod=pod.name, why="it is ready, but its status has no podIP yet")
         try:
-            where = _page_of(service, pod.ip, samples)
+            where = _page_of(service, pod.ip, server_port(service, pod.port), samples)
             async with self._room.page(service.namespace, pod.pod.uid, *where) as page:
                 time_s = self._clock.now_s()
                 sample = await self._turns.parse(
@@ -164,11 +163,16 @@ class MetricsReader:
         return sample or ScrapeFailure(pod=pod.name, why=_SECOND_PAGE)
 
 
-def _page_of(service: InferenceService, address: str, samples: PodSamples) -> tuple[str, str]:
-    """Say where a pod's page is, and how the lines begin that are read of it."""
+def _page_of(
+    service: InferenceService, address: str, port: int, samples: PodSamples
+) -> tuple[str, str]:
+    """Say where the page is of a pod that serves at `port`, and how the lines begin that are read.
+
+    Metrics that have a port of their own are read at that of the present spec: no pod declares it.
+    """
     host = f"[{address}]" if ":" in address else address
-    profile, port = samples.profile, service.spec.runtime.scrape_port
-    return f"http://{host}:{port}{profile.metrics_path}", profile.prefix
+    profile, read_at = samples.profile, service.spec.runtime.scrape_port(port)
+    return f"http://{host}:{read_at}{profile.metrics_path}", profile.prefix
 
 
 def samples_of(service: InferenceService, known: PodSamples | None) -> PodSamples:

@@ -24,6 +24,7 @@ from headroom.api.timestamps import epoch_s
 from headroom.controller.gather.model_download import ModelDownload, download_of
 from headroom.controller.warmup import gate
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
+from headroom.resources.server_port import declared_port
 from headroom.scaling.values import Pod, PodState
 
 STUCK_REASONS = frozenset(
@@ -68,6 +69,8 @@ class ObservedPod:
     pod: Pod
     name: str
     ip: str
+    port: int | None = None
+    """That its model server declares."""
     running_s: float | None = None
     """Since when all of its containers run; None while one does not."""
     on_host_network: bool = False
@@ -115,6 +118,7 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         ),
         name=raw["metadata"]["name"],
         ip=raw.get("status", {}).get("podIP", ""),
+        port=declared_port(raw),
         running_s=_running_s(raw),
         on_host_network=bool((raw.get("spec") or {}).get("hostNetwork")),
         in_replica_set=_in_replica_set(raw),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headroom.controller.ports import Manifest
 from headroom.resources.names import SERVICE_LABEL
+from headroom.resources.server_port import declared_port
 
 _Group = tuple[str, str]
 """Namespace, and the service of the pod's label."""
@@ -21,6 +22,8 @@ class ReadyPod:
     address: str
     restarts: int
     """Of its containers: after a restart nothing listens for a moment."""
+    port: int | None = None
+    """That its model server declares."""
 
 
 @dataclass(slots=True)
@@ -100,4 +103,5 @@ def ready_pod(pod: Manifest) -> ReadyPod | None:
         name=metadata["name"],
         address=status["podIP"],
         restarts=sum(one.get("restartCount", 0) for one in status.get("containerStatuses") or ()),
+        port=declared_port(pod),
     )

@@ -13,6 +13,7 @@ from headroom.gateway import Endpoint, Route
 from headroom.gateway.activator_messages import UNKNOWN_IN_FLIGHT, Served
 from headroom.gateway.runtime import busy_per_replica, in_flight_per_replica
 from headroom.gateway.values import ClientTokens, Hedge, RemoteKeys, RequestClass, TenantLimit
+from headroom.resources.server_port import server_port
 from headroom.scaling.values import CostModel
 
 
@@ -76,7 +77,7 @@ def _tokens(jwt: Jwt | None) -> ClientTokens | None:
 
 def endpoints(service: InferenceService, pods: tuple[ReadyPod, ...]) -> list[Endpoint]:
     """Return where its warm replicas are reached."""
-    return [Endpoint(pod.address, service.spec.runtime.port) for pod in pods]
+    return [Endpoint(pod.address, server_port(service, pod.port)) for pod in pods]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

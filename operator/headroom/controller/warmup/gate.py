@@ -49,6 +49,8 @@ class GatedPod:
     name: str
     version: str
     address: str
+    port: int
+    """Of its server."""
     on_host_network: bool
     leaving: bool
     """Deleted, failed or at its end."""
@@ -96,6 +98,7 @@ def read(raw: _RawPod, port: int) -> GatedPod | None:
         name=metadata["name"],
         version=str(metadata.get("resourceVersion", "")),
         address=str(status.get("podIP") or ""),
+        port=port,
         on_host_network=bool(spec.get("hostNetwork")),
         leaving=bool(metadata.get("deletionTimestamp"))
         or status.get("phase") in ("Failed", "Succeeded"),

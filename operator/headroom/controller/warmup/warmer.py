@@ -22,6 +22,7 @@ from headroom.controller.warmup.request import Inputs, UnknownRequest, WarmupReq
 from headroom.errors import ClusterError, Conflict, NotFound, RequestFailed
 from headroom.fair_slots import FairSlots
 from headroom.resources.names import FIELD_MANAGER
+from headroom.resources.server_port import declared_port, server_port
 
 _log = logging.getLogger(__name__)
 
@@ -35,8 +36,8 @@ SEEN_AGAIN_S = 2.5
 """After a conflict the next tick, at the latest, has the current pod."""
 WRITTEN_AGAIN_S = 5.0
 """After a rejected write; for as long a tick that read before our write is ignored."""
-OnWarm = Callable[[InferenceService, str, str], Awaitable[None]]
-"""Called with a service, the UID of a pod that is warm but not ready yet, and its address."""
+OnWarm = Callable[[InferenceService, GatedPod], Awaitable[None]]
+"""Called with a service and a pod of it that is warm but not ready yet."""
 _SHOWN = 200
 _TRY_LATER = frozenset({408, 425, 429})
 
@@ -81,8 +82,11 @@ class Warmer:
         """Process the present pods of a service."""
         late_s = _loop_s() - WRITTEN_AGAIN_S
         self._opened = {uid: one for uid, one in self._opened.items() if one[1] > late_s}
-        port = service.spec.runtime.port
-        found = [pod for raw in pods if (pod := gate.read(raw, port)) is not None]
+        found = [
+            pod
+            for raw in pods
+            if (pod := gate.read(raw, server_port(service, declared_port(raw)))) is not None
+        ]
         for pod in found:
             self._see(service, pod)
         present = {pod.uid for pod in found}
@@ -148,7 +152,7 @@ class Warmer:
                 progress = Progress(begun_s=_loop_s())
             said = _said(one, request, progress)
             if said.holds and request is not None and not one.pod.is_open:
-                await self._on_warm(one.service, one.pod.uid, one.pod.address)
+                await self._on_warm(one.service, one.pod)
             written = True
             if gate.is_worth_writing(one.pod, said, progress, _loop_s(), one.told_s):
                 written = await self._write(one, said)
@@ -182,9 +186,7 @@ class Warmer:
                 _url(one, request.path), request.body, request.content_type, deadline_s
             )
         except RequestFailed as error:
-            said = (
-                f"{error}: see whether runtime.port ({one.service.spec.runtime.port}) is its port"
-            )
+            said = f"{error}: see whether runtime.port ({one.pod.port}) is its port"
             return kept, progress.failed(Fault.UNANSWERED, said, _loop_s())
         except UnknownRequest as error:
             return kept, progress.failed(Fault.REFUSED, str(error), _loop_s())
@@ -219,7 +221,7 @@ class Warmer:
             await asyncio.sleep(WRITTEN_AGAIN_S)
             return False
         one.told_s = _loop_s()
-        one.pod = gate.read(written, one.service.spec.runtime.port) or one.pod
+        one.pod = gate.read(written, one.pod.port) or one.pod
         return True
 
 
@@ -253,7 +255,7 @@ def _refused(progress: Progress, path: str, answer: Response) -> Progress:
 def _url(one: _UnderWay, path: str) -> str:
     address = one.pod.address
     host = f"[{address}]" if ":" in address else address
-    return f"http://{host}:{one.service.spec.runtime.port}{path}"
+    return f"http://{host}:{one.pod.port}{path}"
 
 
 async def _pause(one: _UnderWay, longest_s: float) -> None:

@@ -96,7 +96,7 @@ def scraped(service: Manifest) -> tuple[int, str]:
         runtime = Runtime.model_validate(service["spec"].get("runtime") or {})
     except ValidationError:
         return DEFAULT_PORT, PROFILES["headroom"].metrics_path
-    return runtime.scrape_port, runtime.server.metrics_path
+    return runtime.scrape_port(runtime.port), runtime.server.metrics_path
 
 
 def judged(status: int, body: bytes) -> tuple[Answered.How, str]:
