@@ -201,7 +201,7 @@ class Reconciler:
         self._ceilings.note(service, workload, decided.observation, desired)
         if replicas_to_write(service, gathered, desired) is not None:
             # Before the write that it explains: who finds the new replicas finds the reason.
-            await self._report(context, tick)
+            await self._report(context, tick, before_write=True)
         written = await self._act(context, tick, desired)
         if self._recording is not None:
             known = decided.observation if decided.after.gateway.fresh else gathered.observation
@@ -416,8 +416,11 @@ class Reconciler:
         for context in self._contexts.values():
             self._recorder.forgotten(context.report.namespace, context.report.name)
 
-    async def _report(self, context: ServiceContext, tick: TickResult) -> None:
-        await self._reporter.report(
+    async def _report(
+        self, context: ServiceContext, tick: TickResult, *, before_write: bool = False
+    ) -> None:
+        report = self._reporter.announce if before_write else self._reporter.report
+        await report(
             context.report,
             tick,
             context.checkpoint,

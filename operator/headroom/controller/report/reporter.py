@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from headroom.api import conditions, status
@@ -21,11 +23,15 @@ from headroom.controller.report.state import ReportState
 from headroom.controller.report.status_throttle import LastWrite, StatusKey, is_due
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.errors import ClusterError, Conflict, NotFound
+from headroom.errors import ClusterError, Conflict, NotFound, NotLeading, Unavailable
 from headroom.resources import names
 from headroom.scaling.values import Decision
 
 _log = logging.getLogger(__name__)
+
+ANNOUNCED_WITHIN_S = 3.0
+"""A status that takes longer to write is written after the replicas. A request may take 6 s, a tick
+20 s: the reads, this, and two more writes that hang."""
 
 
 class Reporter:
@@ -35,6 +41,28 @@ class Reporter:
         self._cluster = cluster
         self._cache = cache
         self._instance = instance
+
+    async def announce(
+        self,
+        state: ReportState,
+        tick: TickResult,
+        checkpoint: Callable[[], dict[str, object]],
+        now_s: float,
+        *,
+        services: int,
+    ) -> None:
+        """Report a decision before its write, as best effort: no scaling waits for a status.
+
+        A status that cannot be written fails the report that follows the write. Raises Conflict,
+        NotFound and NotLeading: the decision is not to be written.
+        """
+        try:
+            async with asyncio.timeout(ANNOUNCED_WITHIN_S):
+                await self.report(state, tick, checkpoint, now_s, services=services)
+        except (Conflict, NotFound, NotLeading):
+            raise
+        except (ClusterError, TimeoutError) as error:
+            _log.debug("%s/%s: scaled before it is said: %s", state.namespace, state.name, error)
 
     async def report(
         self,
@@ -133,7 +161,9 @@ class Reporter:
         try:
             stored = await self._cluster.apply_status(body, field_manager=names.FIELD_MANAGER)
         except Conflict:
-            self._cache.saw(await self._cluster.get(API_VERSION, KIND, state.namespace, state.name))
+            with suppress(Unavailable):  # it is a Conflict all the same
+                live = await self._cluster.get(API_VERSION, KIND, state.namespace, state.name)
+                self._cache.saw(live)
             raise
         self._cache.saw(stored)
         state.status = self._cache.kept(stored).get("status") or new  # the only copy of it
