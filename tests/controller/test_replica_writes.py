@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller_world import REPLICA_RPS, World, play
-from headroom.errors import Conflict, Forbidden
+from headroom.errors import ClusterError, Conflict, Forbidden, Unavailable
 
 
 def test_load_scales_up_and_back_to_the_minimum() -> None:
@@ -126,6 +126,42 @@ def test_forbidden_scale_write_is_reported_and_retried() -> None:
         await world.run_for(20.0)
         assert world.condition("AbleToScale")[0] == "True"
         assert world.replicas() >= 4
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (Unavailable("500: failed calling webhook"), "ScalingActive", "EvaluationFailed"),
+        (Forbidden("no patch on scale"), "AbleToScale", "ScaleFailed"),
+    ],
+    ids=["no answer", "refused"],
+)
+def test_scale_write_that_keeps_failing_is_reported_throughout(
+    error: ClusterError, kind: str, said: str
+) -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        world.cluster.fail("apply_scale", "Deployment", error, times=9999)
+        world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
+        await world.run_for(20.0)
+        follow, seen = world.cluster.before_call, set[str]()
+
+        def look(verb: str, of: str) -> None:
+            follow(verb, of)
+            seen.add(world.condition(kind)[1])
+
+        world.cluster.before_call = look
+        world.cluster.calls.clear()
+        await world.run_for(300.0)
+        assert seen == {said}
+        assert len([one for one in world.cluster.calls if one[0] == "apply_status"]) <= 15
+        world.cluster.stop_failing()
+        await world.run_for(20.0)
+        assert world.condition(kind)[0] == "True"
+        assert world.replicas() >= 6
 
     play(story)
 

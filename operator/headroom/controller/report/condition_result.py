@@ -30,6 +30,15 @@ class ConditionResult(NamedTuple):
     reason: StatusReason
     message: str
 
+    @classmethod
+    def of_stored(cls, stored: Condition) -> ConditionResult | None:
+        """Return a stored condition; None for a type or reason of another version."""
+        try:
+            kind, reason = ConditionType(stored.type), StatusReason(stored.reason)
+        except ValueError:
+            return None
+        return cls(kind, stored.status, reason, stored.message)
+
     def condition(self, generation: int) -> Condition:
         """Return the condition for this generation of the spec."""
         return Condition(

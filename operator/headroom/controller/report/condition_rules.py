@@ -7,9 +7,10 @@ it should be names the next step.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from headroom.api import InferenceService
-from headroom.api.conditions import ConditionStatus, ConditionType
+from headroom.api.conditions import Conditions, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.api.status import duration_text
 from headroom.controller.act.act_tick import Step
@@ -35,6 +36,26 @@ _Condition = tuple[ConditionStatus, StatusReason, str]
 def of_tick(tick: TickResult) -> list[ConditionResult]:
     """Return every condition as of this tick."""
     return [condition_result(kind, *find(tick)) for kind, find in _LADDERS.items()]
+
+
+def before_write(
+    found: Iterable[ConditionResult], stored: Conditions, generation: int
+) -> tuple[list[ConditionResult], frozenset[ConditionType]]:
+    """Return the conditions of a tick that has not written yet, and which of them are as stored.
+
+    Those that say how a write ended keep what they say: this one has no outcome.
+    """
+    kept = {
+        one.kind: one
+        for condition in stored
+        if (one := ConditionResult.of_stored(condition)) is not None
+        and (
+            one.kind in _OF_WRITES
+            or (one.kind is ConditionType.READY and one.reason in _WRITE_FAILED)
+            or (one.kind is ConditionType.READY and condition.observed_generation != generation)
+        )
+    }
+    return [kept.get(one.kind, one) for one in found], frozenset(kept)
 
 
 def of_invalid_spec(message: str) -> list[ConditionResult]:
@@ -415,6 +436,11 @@ _LADDERS = {
     ConditionType.REPLICAS_HEALTHY: _replicas_healthy,
     ConditionType.ROUTING_READY: _routing_ready,
 }
+
+_OF_WRITES = frozenset({ConditionType.ABLE_TO_SCALE, ConditionType.SCALING_ACTIVE})
+_WRITE_FAILED = frozenset(
+    {StatusReason.INVALID_SPEC, StatusReason.APPLY_FAILED, StatusReason.NAMESPACE_TERMINATING}
+)
 
 _EXPLAIN_ABOVE_TARGET = (
     (ConditionType.SLO_FEASIBLE, _slo_feasible, _TRUE),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
+from headroom.api.conditions import Conditions, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.controller.report.condition_result import ConditionResult
 
@@ -31,7 +31,7 @@ class Damping:
     @classmethod
     def of_stored(cls, conditions: Conditions) -> Damping:
         """Continue from the conditions in status."""
-        results = [_result(one) for one in conditions if one.type in DAMPED]
+        results = [ConditionResult.of_stored(one) for one in conditions if one.type in DAMPED]
         return cls(reported={one.kind: one for one in results if one is not None})
 
     def damped(
@@ -64,12 +64,3 @@ class Damping:
             since_s = now_s
         after_s = BETTER_AFTER_S if new.status is ConditionStatus.TRUE else WORSE_AFTER_S
         return since_s if now_s - since_s < after_s else None
-
-
-def _result(stored: Condition) -> ConditionResult | None:
-    """Return a stored condition; None for a reason of another version."""
-    try:
-        reason = StatusReason(stored.reason)
-    except ValueError:
-        return None
-    return ConditionResult(ConditionType(stored.type), stored.status, reason, stored.message)

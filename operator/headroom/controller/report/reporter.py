@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from headroom.api import conditions, status
-from headroom.api.conditions import Conditions
+from headroom.api.conditions import Conditions, ConditionType
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.status import SloStatus, Status
 from headroom.controller.act.act_tick import WriteResult
@@ -58,7 +58,9 @@ class Reporter:
         """
         try:
             async with asyncio.timeout(ANNOUNCED_WITHIN_S):
-                await self.report(state, tick, checkpoint, now_s, services=services)
+                await self.report(
+                    state, tick, checkpoint, now_s, services=services, before_write=True
+                )
         except (Conflict, NotFound, NotLeading):
             raise
         except (ClusterError, TimeoutError) as error:
@@ -72,17 +74,24 @@ class Reporter:
         now_s: float,
         *,
         services: int,
+        before_write: bool = False,
     ) -> None:
-        """Update status after a tick, and post events for what changed."""
+        """Update status after a tick, or before its write, and post events for what changed."""
         if state.damping is None:
             state.damping = Damping.of_stored(state.conditions)
         found, state.damping = state.damping.damped(condition_rules.of_tick(tick), now_s)
-        key = _key_of(tick, found)
+        written, kept = tick.written, frozenset[ConditionType]()
+        if before_write:
+            generation = tick.service.generation
+            found, kept = condition_rules.before_write(found, state.conditions, generation)
+            written = state.written or written
+        key = _key_of(tick, written, found)
         last, phase = _last(state), tick_period.jitter_phase(state.uid)
         if not is_due(key, last, now_s=now_s, services=services, phase=phase):
             return
         before = state.conditions
-        after = _upserted(before, found, tick.service.generation, now_s)
+        new_ones = (one for one in found if one.kind not in kept)
+        after = _upserted(before, new_ones, tick.service.generation, now_s)
         new = status.build(
             generation=tick.service.generation,
             current=tick.written.replicas,
@@ -103,7 +112,7 @@ class Reporter:
             checkpoint=checkpoint(),
         )
         await self._write(state, new, now_s)
-        state.key = key
+        state.key, state.written = key, written
         posted = list(events.of_conditions(before, after))
         if tick.preemption and tick.preemption != state.preemption:
             posted.insert(0, events.of_preemption(tick.preemption))
@@ -125,12 +134,14 @@ class Reporter:
     async def report_conditions(
         self, state: ReportState, found: Sequence[ConditionResult], generation: int, now_s: float
     ) -> None:
-        """Write conditions alone, if there was no decision; everything else in status is kept."""
-        key = StatusKey(urgent=(generation, *found))
-        if key == state.key:
-            return
+        """Write conditions alone, if there was no decision; everything else in status is kept.
+
+        Writes nothing where status has them already.
+        """
         before = state.conditions
         after = _upserted(before, found, generation, now_s)
+        if after == before and state.status.get("observedGeneration") == generation:
+            return
         new = state.status | {
             "observedGeneration": generation,
             "conditions": [condition.manifest() for condition in after],
@@ -139,7 +150,7 @@ class Reporter:
             await self._write(state, new, now_s)
         except Conflict:  # nothing was decided from the older object
             await self._write(state, new, now_s)
-        state.key = key
+        state.key = StatusKey(urgent=(generation, *found))
         await self._post_events(state, events.of_conditions(before, after), now_s)
 
     async def _write(self, state: ReportState, new: dict[str, Any], now_s: float) -> None:
@@ -224,14 +235,14 @@ def _last(state: ReportState) -> LastWrite | None:
     return LastWrite(key=key, written_s=state.written_s, known_s=state.known_s)
 
 
-def _key_of(tick: TickResult, found: Iterable[ConditionResult]) -> StatusKey:
+def _key_of(tick: TickResult, written: WriteResult, found: Iterable[ConditionResult]) -> StatusKey:
     """Return what decides when status is written.
 
     Messages and other measurements change at every tick and are written with the next refresh.
     """
     decision = tick.decision
     return StatusKey(
-        urgent=(tick.service.generation, tick.written, decision.replicas, decision.current),
+        urgent=(tick.service.generation, written, decision.replicas, decision.current),
         other=(
             (tick.preemption, tick.accelerators),
             (decision.direction, decision.reason),

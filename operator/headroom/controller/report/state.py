@@ -8,6 +8,7 @@ from typing import Any
 from headroom.api import conditions
 from headroom.api.conditions import Conditions, ConditionStatus, ConditionType
 from headroom.api.status import Status
+from headroom.controller.act.act_tick import WriteResult
 from headroom.controller.report.damping import Damping
 from headroom.controller.report.error_budget import ErrorBudget
 from headroom.controller.report.status_throttle import StatusKey
@@ -31,6 +32,8 @@ class ReportState:
     """None before the first decision of this process."""
     key: StatusKey | None = None
     """Of the status last written by this process; None before the first write."""
+    written: WriteResult | None = None
+    """What a tick wrote, as last reported by this process."""
     written_s: float | None = None
     """When this process last wrote the status."""
     preemption: str = ""

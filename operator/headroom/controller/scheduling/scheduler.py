@@ -66,6 +66,7 @@ class Scheduler:
 
     tick: Callable[[str], Awaitable[None]]
     on_failure: Callable[[str, Exception], Awaitable[None]]
+    """Called after each failure: it has nothing to do where it has said so before."""
     on_ticked: Ticked
     period_s: float
     name_of: Callable[[str], str] = str
@@ -195,14 +196,15 @@ class Scheduler:
     async def _after_failure(
         self, uid: str, entry: _Entry, error: Exception, begun_s: float
     ) -> float:
-        """Log it once, and return the pause until the next attempt."""
+        """Log it once, report it while it lasts, and return the pause until the next attempt."""
         if isinstance(error, Conflict | NotFound) and entry.conflicts < AT_ONCE_TIMES:
             entry.conflicts += 1
             return AT_ONCE_S
         entry.conflicts = 0
         entry.failures += 1
         complaint = f"{type(error).__name__}: {error}"
-        if complaint != entry.complaint:
+        is_new = complaint != entry.complaint
+        if is_new:
             entry.complaint = complaint
             expected = isinstance(error, ClusterError | TimeoutError)
             _log.warning(
@@ -211,7 +213,7 @@ class Scheduler:
                 complaint,
                 exc_info=None if expected else error,
             )
-            await self._try_to_report(uid, error)
+        await self._try_to_report(uid, error, logging.INFO if is_new else logging.DEBUG)
         period_s = tick_period.period_s(self.period_s, len(self._entries))
         longest_s = 2.0 * period_s + BACK_OFF_BEYOND_S
         back_off_s = min(period_s * 2.0 ** min(entry.failures - 1, 10), longest_s)
@@ -220,11 +222,10 @@ class Scheduler:
         spread = 1.0 - JITTER * self.chance.random()
         return max(back_off_s * spread - passed_s, asked_s * (2.0 - spread), AT_ONCE_S)
 
-    async def _try_to_report(self, uid: str, error: Exception) -> None:
+    async def _try_to_report(self, uid: str, error: Exception, level: int) -> None:
         try:
             async with asyncio.timeout(self.deadline_s):
                 await self.on_failure(uid, error)
         except Exception as second:  # noqa: BLE001  (the condition is best effort; the log has said it)
-            _log.info(
-                "%s: the failure could not be written to status: %s", self.name_of(uid), second
-            )
+            words = "%s: the failure could not be written to status: %s"
+            _log.log(level, words, self.name_of(uid), second)
