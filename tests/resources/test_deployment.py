@@ -129,6 +129,21 @@ def test_durations_are_passed_to_the_server_in_seconds() -> None:
     assert seen["HEADROOM_MODEL_NAME"] == "resnet50"
 
 
+@pytest.mark.parametrize(
+    ("slo", "changed"),
+    [
+        ({"latency": {"target": "250ms"}}, {"latency": {"target": "300ms"}}),
+        ({"timePerOutputToken": {"target": "30ms"}}, {"timePerOutputToken": {"target": "40ms"}}),
+    ],
+)
+def test_slo_change_is_a_rollout_only_where_warmup_follows_it(
+    slo: dict[str, Any], changed: dict[str, Any]
+) -> None:
+    assert pod(spec__slo=slo) != pod(spec__slo=changed)
+    warmup = {"maxLatency": "1s"}
+    assert pod(spec__slo=slo, spec__warmup=warmup) == pod(spec__slo=changed, spec__warmup=warmup)
+
+
 def test_classes_with_promises_are_passed_to_the_server() -> None:
     chat = {"name": "chat", "priority": 1, "deadline": "30s"}
     batch = {"name": "batch", "bestEffort": True}
