@@ -36,7 +36,7 @@ def counted(
         elapsed_s=np.array([2.0]),
         added=added,
         context_tokens=np.array([math.nan]),
-        waiting_tokens=waiting,
+        waiting_tokens=np.array([waiting]),
     )
 
 
@@ -84,6 +84,29 @@ def test_lengths_of_a_busy_service_show_a_new_mix_within_ticks() -> None:
     assert prompt_of(observed(usual, counted(100, 300_000), 6)) > 2000
     few = observed(Lengths(), counted(5, 5_000), 60)
     assert prompt_of(observed(few, counted(5, 15_000), 3)) < 1400
+
+
+def both(one: Increase, two: Increase) -> Increase:
+    return Increase(
+        pods=("one", "two"),
+        elapsed_s=np.concatenate((one.elapsed_s, two.elapsed_s)),
+        added=np.concatenate((one.added, two.added)),
+        context_tokens=np.concatenate((one.context_tokens, two.context_tokens)),
+        waiting_tokens=np.concatenate((one.waiting_tokens, two.waiting_tokens)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("computed", "waiting"), [(math.nan, 0.0), (math.nan, 20_000.0), (4_000.0, 0.0)]
+)
+def test_lengths_of_pods_of_which_some_report_no_tokens_are_those_of_the_others(
+    computed: float, waiting: float
+) -> None:
+    """Half of the computed tokens over all arrivals would be half a prompt."""
+    silent = counted(30, computed, waiting=waiting)
+    shape = observed(Lengths(), both(counted(10, 4_000, cached=6_000), silent), 60).shape
+    assert shape is not None
+    assert (shape.prompt_tokens, shape.computed_tokens) == pytest.approx((1000, 400))
 
 
 def test_lengths_of_prompts_that_only_wait_count_at_once() -> None:

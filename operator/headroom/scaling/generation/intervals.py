@@ -36,15 +36,7 @@ def warm(increase: Increase, ready_since_s: Mapping[str, float], now_s: float) -
     """Return the increase without replicas that have become ready only just now."""
     since_s = np.array([ready_since_s.get(pod, now_s) for pod in increase.pods])
     chosen = now_s - since_s >= COLD_S + increase.elapsed_s
-    if all_set(chosen):
-        return increase
-    return Increase(
-        pods=tuple(pod for pod, one in zip(increase.pods, chosen.tolist(), strict=True) if one),
-        elapsed_s=increase.elapsed_s[chosen],
-        added=increase.added[chosen][:, :FIRST_BUCKET],
-        context_tokens=increase.context_tokens[chosen],
-        waiting_tokens=increase.waiting_tokens,
-    )
+    return increase if all_set(chosen) else increase.chosen(chosen)
 
 
 def joined(every: Sequence[Increase]) -> Increase:

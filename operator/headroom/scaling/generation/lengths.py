@@ -185,17 +185,29 @@ def _sums(increase: Increase, total: Vector, grid: Grid) -> list[float]:
     """Return what an interval adds."""
     prompts, outputs, _, _ = grid.slices()
     added, counts = [0.0] * WIDTH, total[:FIRST_SUM].tolist()
-    computed = counts[Count.COMPUTED]
-    if not math.isnan(computed):
-        cached = counts[Count.CACHED]
-        added[ARRIVED] = max(0.0, counts[Count.ARRIVALS] - counts[Count.MISSED])
-        added[COMPUTED] = max(0.0, computed + increase.waiting_tokens)
-        added[CACHED] = 0.0 if math.isnan(cached) else cached
+    added[ARRIVED : CACHED + 1] = _arrivals(increase)
     added[PROMPTS : PROMPT2 + 1] = moments(grid.prompt, total[prompts], counts[Count.PROMPT_TOTAL])
     added[OUTPUTS : OUTPUT2 + 1] = moments(grid.output, total[outputs], counts[Count.OUTPUT_TOTAL])
     if not math.isnan(counts[Count.DRAFTS]) and not math.isnan(counts[Count.ACCEPTED]):
         added[DRAFTS], added[ACCEPTED] = counts[Count.DRAFTS], counts[Count.ACCEPTED]
     return added
+
+
+def _arrivals(increase: Increase) -> tuple[float, float, float]:
+    """Return what arrived, and of that the computed and the cached tokens.
+
+    Of the pods that report both: the arrivals at others would make the prompts seem shorter.
+    """
+    increase = increase.reporting(Count.COMPUTED).reporting(Count.CACHED)
+    counts = increase.total[:FIRST_SUM].tolist()
+    computed, cached = counts[Count.COMPUTED], counts[Count.CACHED]
+    if math.isnan(computed):
+        return 0.0, 0.0, 0.0
+    return (
+        max(0.0, counts[Count.ARRIVALS] - counts[Count.MISSED]),
+        max(0.0, computed + float(np.nansum(increase.waiting_tokens))),
+        0.0 if math.isnan(cached) else cached,
+    )
 
 
 def moments(

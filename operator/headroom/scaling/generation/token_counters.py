@@ -111,18 +111,42 @@ class Increase:
     """The histograms, over all pods."""
     context_tokens: Vector = field(default_factory=lambda: np.zeros(0))
     """Mean of the gauge at both ends; NaN where it is not reported."""
-    waiting_tokens: float = 0.0
-    """By how much the prompt tokens that wait have grown."""
+    waiting_tokens: Vector = field(default_factory=lambda: np.zeros(0))
+    """By how much the prompt tokens that wait have grown; NaN where it is not reported."""
 
     @cached_property
     def total(self) -> Vector:
         """The sum over pods; NaN where no pod reports a counter, and of sums of the cost."""
         total: Vector = self.added.sum(axis=0)
-        unknown = np.isnan(self.added[:, :FIRST_SUM])
-        if len(unknown) and any_set(unknown != unknown[0]):
+        if not self._alike:
+            unknown = self._unknown
             partly = np.flatnonzero(unknown.any(axis=0) & ~unknown.all(axis=0))
             total[partly] = np.nansum(self.added[:, partly], axis=0)
         return total if self.summed is None else np.concatenate((total, self.summed))
+
+    @cached_property
+    def _unknown(self) -> NDArray[np.bool_]:
+        return np.isnan(self.added[:, :FIRST_SUM])
+
+    @cached_property
+    def _alike(self) -> bool:
+        """Whether all pods report the same counters."""
+        return not (len(self.pods) and any_set(self._unknown != self._unknown[0]))
+
+    def reporting(self, count: Count) -> Increase:
+        """Return the increase of the pods that report this counter; of all if none does."""
+        known = ~self._unknown[:, count]
+        return self if self._alike or not any_set(known) else self.chosen(known)
+
+    def chosen(self, pods: NDArray[np.bool_]) -> Increase:
+        """Return the increase of these pods, without histograms."""
+        return Increase(
+            pods=tuple(pod for pod, one in zip(self.pods, pods.tolist(), strict=True) if one),
+            elapsed_s=self.elapsed_s[pods],
+            added=self.added[pods][:, :FIRST_BUCKET],
+            context_tokens=self.context_tokens[pods],
+            waiting_tokens=self.waiting_tokens[pods],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -250,7 +274,7 @@ def _increase(
         added=_added(after.scraped, before.scraped) if added is None else added,
         summed=summed,
         context_tokens=(after.contexts + before.contexts) / 2.0,
-        waiting_tokens=float(np.nansum(after.waiting - before.waiting)),
+        waiting_tokens=after.waiting - before.waiting,
     )
 
 
