@@ -57,6 +57,7 @@ class Scene:
                 services=services,
                 marks_pods=True,
                 was_ready=lambda: self.context.report.was_ready(self.service.generation),
+                was_valid=lambda: self.context.report.was_valid(self.service.generation),
             ).run()
 
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:

@@ -80,3 +80,61 @@ def test_rejected_child_is_retried_less_and_less_often() -> None:
         assert 4 <= world.cluster.calls.count(("create", "Service")) - before <= 6, "each minute"
 
     play(story)
+
+
+@pytest.mark.parametrize("error", TROUBLES, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("verb", ["dry_run", "apply"])
+def test_refused_update_of_the_deployment_stops_no_scaling(verb: str, error: ClusterError) -> None:
+    """A webhook is down, or a policy is new, and the operator has restarted."""
+
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        world.cluster.fail(verb, "Deployment", error, times=9999)
+        await world.restart_operator()
+        world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
+        await world.run_for(60.0)
+        assert world.replicas() >= 6
+        assert world.condition("Ready") == ("False", "ApplyFailed"), "the spec was in order"
+        assert str(error) in world.message("Ready")
+        assert world.condition("AbleToScale")[0] == "True"
+        assert world.condition("ScalingActive") == ("True", "Auto")
+        await world.restart_operator()
+        await world.run_for(20.0)
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+        world.cluster.stop_failing()
+        await world.run_for(65.0)
+        assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+
+
+def test_spec_whose_deployment_is_invalid_is_reported_and_what_runs_is_scaled() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        world.cluster.fail("dry_run", "Deployment", rejected("readinessProbe: invalid"), times=9999)
+        world.edit(runtime={"image": "registry.example/server:2"})
+        world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
+        await world.run_for(60.0)
+        assert world.replicas() >= 6
+        assert world.condition("Ready") == ("False", "InvalidSpec")
+        assert world.condition("AbleToScale")[0] == "True"
+
+    play(story)
+
+
+def test_refused_deployment_and_refused_scale_are_both_reported() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        for verb in ("apply", "apply_scale"):
+            world.cluster.fail(verb, "Deployment", Forbidden(f"no {verb}"), times=9999)
+        await world.restart_operator()
+        world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
+        await world.run_for(60.0)
+        assert "no apply;" in world.message("Ready")
+        assert world.condition("AbleToScale") == ("False", "ScaleFailed")
+        assert "no apply_scale" in world.message("AbleToScale")
+
+    play(story)

@@ -351,6 +351,7 @@ class Reconciler:
             services=len(self._cache),
             marks_pods=self._settings.marks_pods,
             was_ready=partial(context.report.was_ready, tick.service.generation),
+            was_valid=partial(context.report.was_valid, tick.service.generation),
         ).run()
         written = replace(written, evicted=evicted, unevicted=unevicted)
         moves = _would_scale(tick.service, tick.decision) or not _is_settled(tick.gathered, written)

@@ -3,13 +3,14 @@
 Each write is guarded. Replicas are written for the Deployment that the decision was made from (its
 resourceVersion) or not at all; children are written only if the object of that name is ours. A
 rejection by the API server becomes a value, not a crash. A failure to write a Service,
-PodDisruptionBudget or ServiceAccount is reported, and stops neither the others nor the scaling.
+PodDisruptionBudget or ServiceAccount, or to update the Deployment, is reported, and stops neither
+the others nor the scaling.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from headroom.api import InferenceService
@@ -20,7 +21,15 @@ from headroom.controller.act.victims import mark
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.scheduling import tick_period
-from headroom.errors import ClusterError, Conflict, Forbidden, NamespaceTerminating, Rejected
+from headroom.errors import (
+    ClusterError,
+    Conflict,
+    Forbidden,
+    NamespaceTerminating,
+    NotLeading,
+    Rejected,
+    Unavailable,
+)
 from headroom.resources import deployment as deployments
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 
@@ -53,7 +62,9 @@ class WriteResult:
     message: str = ""
     """Why it was rejected, as the API server says."""
     unapplied: str = ""
-    """Why a Service, PodDisruptionBudget or ServiceAccount is not as desired."""
+    """Why a child that exists, or is no Deployment, is not as desired: this stops no scaling."""
+    invalid: bool = False
+    """It is because of the spec: its Deployment was never valid."""
     unmarked: str = ""
     """Why pods that a scale-down should take first could not be marked."""
     evicted: str = ""
@@ -94,6 +105,8 @@ class Writes:
     """Whether pods are marked that a scale-down is to remove first."""
     was_ready: Callable[[], bool]
     """Whether status says that this generation of the spec was in order."""
+    was_valid: Callable[[], bool]
+    """Whether status says that this generation of the spec was accepted."""
 
     async def run(self) -> WriteResult:
         """Validate, write children, write replicas; of a targetRef only the replicas.
@@ -102,42 +115,30 @@ class Writes:
         answer.
         """
         if self.service.spec.target_ref is not None:
-            return await self._scale_target()
-        current, deployment = self.gathered.observation.current, self.gathered.deployment
-        step = Step.VALIDATE
+            return await self._scale(self.gathered.deployment, self._nothing_written())
+        deployment, step = self.gathered.deployment, Step.VALIDATE
         try:
-            if deployment is not None:  # a dry run against another owner's would blame our spec
-                step = Step.CHILDREN
-                check_owner(deployment, self.service)
-                step = Step.VALIDATE
-                if self._may_wait():
-                    return WriteResult(replicas=current)
-            await self._validate()
-            step = Step.CHILDREN
-            unapplied = await self._write_other_children()
             if deployment is None:
-                return await self._create_deployment(unapplied)
-            deployment = await self._apply_deployment(deployment)
-            if _generation(deployment) != _generation(self.gathered.deployment):
-                raise Conflict("the Deployment's spec is not the one that was decided on")
-            step = Step.SCALE
-            changed = replicas_to_write(self.service, self.gathered, self.replicas)
-            unmarked = await self._mark(current if changed is None else changed)
-            if changed is None:
-                return WriteResult(replicas=current, unapplied=unapplied)
-            await self.cluster.apply_scale(deployment, changed, field_manager=SCALER_FIELD_MANAGER)
-            return WriteResult(
-                replicas=changed, scaled=True, unapplied=unapplied, unmarked=unmarked
-            )
+                await self._validate()
+                step = Step.CHILDREN
+                return await self._create_deployment(await self._write_other_children())
+            step = Step.CHILDREN
+            check_owner(deployment, self.service)
+            if self._may_wait():
+                return self._nothing_written()
+            return await self._scale(*await self._update(deployment))
         except Rejected as error:
-            return WriteResult(replicas=current, refused=step, message=str(error))
+            return replace(self._nothing_written(), refused=step, message=str(error))
         except Forbidden as error:  # says nothing about the spec
-            return WriteResult(
-                replicas=current,
-                refused=Step.SCALE if step is Step.SCALE else Step.CHILDREN,
+            return replace(
+                self._nothing_written(),
+                refused=Step.CHILDREN,
                 message=str(error),
                 namespace_ends=isinstance(error, NamespaceTerminating),
             )
+
+    def _nothing_written(self) -> WriteResult:
+        return WriteResult(replicas=self.gathered.observation.current)
 
     def _may_wait(self) -> bool:
         """Whether children that this process has not read yet can wait: there are many services.
@@ -153,18 +154,39 @@ class Writes:
             state.children_due_s = self.now_s + delay_s
         return self.now_s < state.children_due_s
 
-    async def _scale_target(self) -> WriteResult:
-        """Write the replicas of another owner's workload, and nothing else of it."""
-        current, target = self.gathered.observation.current, self.gathered.deployment
-        changed = replicas_to_write(self.service, self.gathered, self.replicas)
-        unmarked = await self._mark(current if changed is None else changed)
-        if target is None or changed is None:
-            return WriteResult(replicas=current)
+    async def _update(self, live: Manifest) -> tuple[Manifest, WriteResult]:
+        """Write what drifted; return the Deployment as it is then, and what is not as desired.
+
+        A Deployment that is refused stays as it was read: what runs is scaled all the same. No
+        child follows a spec whose Deployment is not valid.
+        """
+        result, validated = self._nothing_written(), False
         try:
-            await self.cluster.apply_scale(target, changed, field_manager=SCALER_FIELD_MANAGER)
+            await self._validate()
+            validated = True
+            result = replace(result, unapplied=await self._write_other_children())
+            applied = await self._apply_deployment(live)
+        except (Rejected, Forbidden, Unavailable) as error:
+            if isinstance(error, NamespaceTerminating | NotLeading) or _asks_to_wait(error):
+                raise
+            invalid = isinstance(error, Rejected) and not validated and not self.was_valid()
+            unapplied = "; ".join(filter(None, (result.unapplied, str(error))))
+            return live, replace(result, unapplied=unapplied, invalid=invalid)
+        if _generation(applied) != _generation(live):
+            raise Conflict("the Deployment's spec is not the one that was decided on")
+        return applied, result
+
+    async def _scale(self, workload: Manifest | None, result: WriteResult) -> WriteResult:
+        """Write the replicas of the workload as it was read; return it with the earlier result."""
+        changed = replicas_to_write(self.service, self.gathered, self.replicas)
+        unmarked = await self._mark(result.replicas if changed is None else changed)
+        if workload is None or changed is None:
+            return result
+        try:
+            await self.cluster.apply_scale(workload, changed, field_manager=SCALER_FIELD_MANAGER)
         except (Rejected, Forbidden) as error:
-            return WriteResult(replicas=current, refused=Step.SCALE, message=str(error))
-        return WriteResult(replicas=changed, scaled=True, unmarked=unmarked)
+            return replace(result, refused=Step.SCALE, message=str(error))
+        return replace(result, replicas=changed, scaled=True, unmarked=unmarked)
 
     async def _mark(self, replicas: int) -> str:
         if not self.marks_pods:
@@ -229,6 +251,10 @@ class Writes:
         if live["metadata"].get("deletionTimestamp"):
             return live
         return await self.state.writer.apply(self.cluster, self.service, self.children[-1], live)
+
+
+def _asks_to_wait(error: ClusterError) -> bool:
+    return isinstance(error, Unavailable) and error.retry_after_s > 0.0
 
 
 def _again_after_s(refused_for_s: float, slower: float = 1.0) -> float:

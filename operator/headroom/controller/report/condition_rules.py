@@ -99,7 +99,8 @@ def _ready(tick: TickResult) -> _Condition:
     if tick.written.refused is Step.CHILDREN:
         return _FALSE, StatusReason.APPLY_FAILED, tick.written.message
     if tick.written.unapplied:
-        return _FALSE, StatusReason.APPLY_FAILED, tick.written.unapplied
+        reason = StatusReason.INVALID_SPEC if tick.written.invalid else StatusReason.APPLY_FAILED
+        return _FALSE, reason, tick.written.unapplied
     if tick.is_at_zero:
         return _TRUE, StatusReason.SCALED_TO_ZERO, _AT_ZERO
     ready = f"{counts.ready} of {tick.written.replicas} replicas are ready"

@@ -7,6 +7,7 @@ from typing import Any
 
 from headroom.api import conditions
 from headroom.api.conditions import Conditions, ConditionStatus, ConditionType
+from headroom.api.reasons import StatusReason
 from headroom.api.status import Status
 from headroom.controller.act.act_tick import WriteResult
 from headroom.controller.report.damping import Damping
@@ -47,6 +48,16 @@ class ReportState:
     def conditions(self) -> Conditions:
         """The conditions in status, or Unknown ones before the first write."""
         return conditions.read(self.status) or conditions.pending(self.generation, self.known_s)
+
+    def was_valid(self, generation: int) -> bool:
+        """Whether status says that the API server accepted this generation of the spec."""
+        return any(
+            one.type == ConditionType.READY
+            and one.observed_generation == generation
+            and one.status is not ConditionStatus.UNKNOWN
+            and one.reason != StatusReason.INVALID_SPEC
+            for one in self.conditions
+        )
 
     def was_ready(self, generation: int) -> bool:
         """Whether status says that this generation of the spec was in order."""
