@@ -109,6 +109,25 @@ def test_lengths_of_pods_of_which_some_report_no_tokens_are_those_of_the_others(
     assert (shape.prompt_tokens, shape.computed_tokens) == pytest.approx((1000, 400))
 
 
+@pytest.mark.parametrize("steps", [math.nan, 1000.0])
+@pytest.mark.parametrize("drafts", [math.nan, 0.0])
+def test_steps_without_drafts_end_the_effect_of_speculation(steps: float, drafts: float) -> None:
+    """1010 tokens of 10 requests: in 500 steps that accept one, then in 1000 without drafts."""
+
+    def counting(steps: float, drafts: float, accepted: float) -> Increase:
+        one = counted(10, 10_000)
+        one.added[0, [Count.GENERATED, Count.STEPS]] = 1010.0, steps
+        one.added[0, [Count.DRAFTS, Count.ACCEPTED]] = drafts, accepted
+        return one
+
+    speculating = observed(Lengths(), counting(steps / 2, 500.0, 500.0), 100)
+    assert speculating.shape is not None
+    assert speculating.shape.accepted_per_step == pytest.approx(2.0)
+    after = observed(speculating, counting(steps, drafts, drafts), 1800)
+    assert after.shape is not None
+    assert after.shape.accepted_per_step < 1.02
+
+
 def test_lengths_of_prompts_that_only_wait_count_at_once() -> None:
     usual = observed(Lengths(), counted(10, 10_000), 60)
     queued = observed(usual, counted(10, 0.0, waiting=50_000), 30)

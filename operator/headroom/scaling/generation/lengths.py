@@ -188,9 +188,24 @@ def _sums(increase: Increase, total: Vector, grid: Grid) -> list[float]:
     added[ARRIVED : CACHED + 1] = _arrivals(increase)
     added[PROMPTS : PROMPT2 + 1] = moments(grid.prompt, total[prompts], counts[Count.PROMPT_TOTAL])
     added[OUTPUTS : OUTPUT2 + 1] = moments(grid.output, total[outputs], counts[Count.OUTPUT_TOTAL])
-    if not math.isnan(counts[Count.DRAFTS]) and not math.isnan(counts[Count.ACCEPTED]):
-        added[DRAFTS], added[ACCEPTED] = counts[Count.DRAFTS], counts[Count.ACCEPTED]
+    added[DRAFTS : ACCEPTED + 1] = _steps(counts)
     return added
+
+
+def _steps(counts: Sequence[float]) -> tuple[float, float]:
+    """Return the steps of sequences, and the drafted tokens that these accepted.
+
+    Steps without a draft accept none: servers stop to draft, and report no drafts once they have
+    restarted without. Where steps are not reported, each gives one token and those it accepts; the
+    first token of a request comes with its prompt.
+    """
+    drafts, accepted = counts[Count.DRAFTS], counts[Count.ACCEPTED]
+    if math.isnan(drafts) or math.isnan(accepted):
+        drafts = accepted = 0.0
+    steps = counts[Count.STEPS]
+    if math.isnan(steps):
+        steps = counts[Count.GENERATED] - counts[Count.ARRIVALS] - accepted
+    return (drafts if math.isnan(steps) else max(drafts, steps)), accepted
 
 
 def _arrivals(increase: Increase) -> tuple[float, float, float]:
