@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from cluster_world import Manifest
 from controller_world import REPLICA_RPS, World, play
 from headroom.controller.sharing.competition import seen
+from headroom.errors import ClusterError, Rejected, Unavailable
 from headroom.scaling import Decision, Direction, LimitApplied, Observation, Pod, PodState, Reason
 from service_world import service
 
@@ -120,6 +122,57 @@ def test_recommend_mode_and_other_placements_yield_nothing() -> None:
         assert len(world.pods.ready("other")) == len(world.pods.ready("advised")) == 1
 
     play(story)
+
+
+@pytest.mark.parametrize(
+    "error", [None, Rejected("denied"), Unavailable("webhook is down")], ids=["HPA", "422", "500"]
+)
+def test_service_whose_replicas_cannot_be_written_yields_nothing(
+    error: ClusterError | None,
+) -> None:
+    """The next one by priority yields: `mid`, which has load for 4 replicas as `low` has."""
+
+    async def story(world: World) -> None:
+        _compete(world, pool=12)
+        scaling = {"scaleDown": {"stabilizationWindow": "40s"}, "priority": 5}
+        world.create("mid", scaling=scaling)
+        _load(world, mid=3.5)
+        await world.run_for(150.0)
+        before = _standing(world)["low"]
+        _let_nobody_scale(world, "low", error)
+        await world.run_for(70.0)
+        _load(world, high=6.5)
+        await world.run_for(150.0)
+        assert _standing(world)["low"] == before
+        assert _standing(world)["high"] >= 7
+        assert len(world.pods.ready("mid")) == 12 - before - _standing(world)["high"]
+        assert world.condition("ScalingLimited", "mid") == ("True", "YieldedToPriority")
+        assert world.condition("ScalingLimited", "low")[1] != "YieldedToPriority"
+
+    play(story)
+
+
+def _let_nobody_scale(world: World, name: str, error: ClusterError | None) -> None:
+    """Have the API server refuse its replicas, or an autoscaler of its own write them."""
+    if error is None:
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        world.cluster.put(
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"scaleTargetRef": target},
+            }
+        )
+        return
+    write = world.cluster.apply_scale
+
+    async def refuse(deployment: Manifest, replicas: int, *, field_manager: str) -> Manifest:
+        if deployment["metadata"]["name"] == name:
+            raise error
+        return await write(deployment, replicas, field_manager=field_manager)
+
+    world.cluster.apply_scale = refuse  # type: ignore[method-assign]
 
 
 def test_restart_during_a_shortage_returns_nothing() -> None:

@@ -10,9 +10,9 @@ from headroom.scaling.accelerator_allocation import Demand
 
 
 def seen(name: str, desired: int, allocated: int, **more: int) -> Seen:
-    extra = {key: more.pop(key) for key in ("leaving", "refused") if key in more}
+    leaving, refused = more.pop("leaving", 0), more.pop("refused", 0)
     demand = Demand(name=name, desired=desired, allocated=allocated, **more)
-    return Seen(title=name, demand=demand, **extra)
+    return Seen(title=name, demand=demand, leaving=leaving, refused=refused)
 
 
 def short(refused: int = 2, allocated: int = 2) -> Seen:

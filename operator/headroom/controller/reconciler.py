@@ -180,12 +180,15 @@ class Reconciler:
         if failure is not None:
             self._on_failure(service, failure)
         self._show(context, inputs, decided, gathered)
+        writable = not blocked and context.act.can_scale(now_s)
         tick = TickResult(
             service=service,
             gathered=gathered,
             decision=decision,
             written=WriteResult(replicas=gathered.observation.current),
-            preemption=self._competition.note(service, workload, decided.observation, decision),
+            preemption=self._competition.note(
+                service, workload, decided.observation, decision, writable=writable
+            ),
             ceiling=ceiling,
             conflicts=conflicts,
             route=inputs.route,

@@ -184,8 +184,12 @@ class Writes:
             return result
         try:
             await self.cluster.apply_scale(workload, changed, field_manager=SCALER_FIELD_MANAGER)
-        except (Rejected, Forbidden) as error:
+        except (Rejected, Forbidden, Unavailable) as error:
+            self.state.scale_failed_s = self.now_s
+            if isinstance(error, Unavailable):
+                raise
             return replace(result, refused=Step.SCALE, message=str(error))
+        self.state.scale_failed_s = None
         return replace(result, replicas=changed, scaled=True, unmarked=unmarked)
 
     async def _mark(self, replicas: int) -> str:

@@ -8,6 +8,9 @@ from headroom.controller.act.child_writer import ChildWriter
 from headroom.controller.ports import Manifest
 from headroom.errors import ClusterError
 
+SCALED_AGAIN_AFTER_S = 300.0
+"""For so long after a write of replicas failed, the service is not counted on to yield any."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
@@ -51,9 +54,16 @@ class ActState:
     checked: ChildrenCheck | None = None
     children_due_s: float | None = None
     """Until when a new process may leave children that an earlier one found in order."""
+    scale_failed_s: float | None = None
+    """When the last write of replicas failed; None if it was accepted."""
     evicts_again_s: float = 0.0
     """Before, no pod is evicted: it was forbidden."""
     eviction_refused: str = ""
     """Why, as the API server says."""
     marks_again_s: float = 0.0
     """Before, no pod is marked: it was forbidden."""
+
+    def can_scale(self, now_s: float) -> bool:
+        """Whether replicas are expected to be accepted; after a while it is tried again."""
+        failed_s = self.scale_failed_s
+        return failed_s is None or not 0.0 <= now_s - failed_s < SCALED_AGAIN_AFTER_S

@@ -42,9 +42,12 @@ class Competition:
         deployment: Mapping[str, Any],
         observation: Observation,
         decision: Decision,
+        *,
+        writable: bool = True,
     ) -> str:
         """Observe a tick; return which services yield to this one, empty if none does.
 
+        One whose replicas are not `writable` keeps what it has, and nothing is withheld from it.
         `deployment` is the manifest that its replicas follow; one whose kind has its pod template
         elsewhere takes no part.
         """
@@ -65,7 +68,8 @@ class Competition:
             pool = self._pools.setdefault(key, Pool())
             resource = key[0]
             pool.note(
-                seen(service, observation, decision, resource, held[resource]), decision.time_s
+                seen(service, observation, decision, resource, held[resource], writable=writable),
+                decision.time_s,
             )
             yielding.append(pool.preempted_by(service.uid))
         return ", ".join(dict.fromkeys(one for one in yielding if one))
@@ -87,6 +91,8 @@ def seen(
     decision: Decision,
     resource: str,
     count: int,
+    *,
+    writable: bool = True,
 ) -> Seen:
     """Return what the others see of a service: what it holds, lacks and wants of a resource.
 
@@ -95,17 +101,22 @@ def seen(
     """
     placed = [pod for pod in observation.pods if pod.scheduled_s is not None]
     leaving = sum(pod.state is PodState.TERMINATING for pod in placed)
+    allocated = len(placed) - leaving
+    desired, floor = decision.alone, decision.floor_replicas
+    if not writable:  # whatever it would need: others find it as it stands
+        desired, floor = max(observation.current, allocated), max(floor, allocated)
     return Seen(
         title=f"{service.namespace}/{service.name}",
         demand=Demand(
             name=service.uid,
             priority=service.spec.scaling.priority,
-            desired=decision.alone,
-            allocated=len(placed) - leaving,
-            floor=decision.floor_replicas,
+            desired=desired,
+            allocated=allocated,
+            floor=floor,
             accelerators=count,
         ),
         leaving=leaving,
+        writable=writable,
         refused=sum(_lacks(pod, resource) for pod in observation.pods),
     )
 

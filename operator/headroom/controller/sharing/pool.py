@@ -165,7 +165,7 @@ class Pool:
         winner = shortage.winner
         self._allocations = {}
         for uid, member in self._members.items():
-            if member.priority >= winner.priority:
+            if member.priority >= winner.priority or not member.seen.writable:
                 continue
             desired = member.seen.demand.desired
             if shares[uid] < desired:

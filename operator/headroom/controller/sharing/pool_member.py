@@ -25,6 +25,8 @@ class Seen:
     """Replicas that are on their way out and still hold their accelerators."""
     refused: int = 0
     """Replicas that the scheduler refuses for want of accelerators."""
+    writable: bool = True
+    """Whether its replicas can be changed: else it yields nothing."""
 
     @property
     def held(self) -> int:
