@@ -62,6 +62,9 @@ def test_rate_history_bridges_a_short_gap_and_restarts_after_a_long_one() -> Non
     assert bridged.measured_rps[-4:].tolist() == [120.0, 130.0, 140.0, 150.0]
     assert bridged.times_s[-4:] == pytest.approx([600.25, 610.5, 620.75, 631.0])
     assert len(known.add(590.0 + 300.0, 100.0)) == 60 + 30
+    for history_, at_s in ((known, 631.0), (bridged, 641.0)):  # the gap itself proves nothing
+        found = history_.stable_rate(at_s, 150.0)
+        assert found.error_rps == pytest.approx(error_rps(150.0, 30.0))
     assert len(known.add(590.0 + 301.0, 100.0)) == 1
 
 
