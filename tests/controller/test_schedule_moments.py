@@ -137,7 +137,7 @@ def test_failures_back_off_by_periods() -> None:
     bounds_s = [2.0, 4.0, *[6.0] * 20]
     for gap_s, bound_s in zip(watched.gaps_s(), bounds_s, strict=False):
         assert 0.949 * bound_s <= gap_s <= bound_s
-    assert watched.reported == ["x"]
+    assert len(watched.reported) == len(watched.gaps_s()) + 1, "as long as it lasts"
 
 
 @pytest.mark.parametrize("error", [Conflict("modified"), NotFound("gone")])
@@ -165,9 +165,9 @@ def test_success_resets_failures(caplog: pytest.LogCaptureFixture) -> None:
     gaps_s = watched.gaps_s()
     assert all(1.8 <= gap_s <= 2.0 for gap_s in gaps_s[0::3])
     assert all(3.8 <= gap_s <= 4.0 for gap_s in gaps_s[1::3])
-    failed = len(watched.reported)
-    assert failed == caplog.text.count("tick failed: ValueError: x") >= 3
-    assert caplog.text.count("Traceback") == failed
+    logged = caplog.text.count("tick failed: ValueError: x")
+    assert caplog.text.count("Traceback") == logged >= 3
+    assert 2 * logged - 1 <= len(watched.reported) <= 2 * logged, "two in a row are logged once"
 
 
 def test_expected_failure_is_logged_without_traceback(caplog: pytest.LogCaptureFixture) -> None:

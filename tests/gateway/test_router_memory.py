@@ -14,7 +14,7 @@ from virtual_time import VirtualTimeLoop
 def parsed() -> set[str]:
     """Return the names of the services that anything still holds."""
     gc.collect()
-    held = (one for one in gc.get_objects() if isinstance(one, InferenceService))
+    held = (one for one in gc.get_objects() if type(one) is InferenceService)
     return {one.name for one in held if one.name.startswith("brief-")}
 
 
