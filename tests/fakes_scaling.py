@@ -18,6 +18,7 @@ from headroom.scaling import (
     decide,
 )
 from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.windows.sliding_windows import Windows
 
 BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, math.inf)
 COST = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=4)
@@ -169,3 +170,20 @@ class Service:
         for _ in range(int(seconds / self.tick_s) - 1):
             decision = self.tick()
         return decision
+
+
+def watch(
+    scrapes: dict[float, dict[str, float]], pods: dict[str, Pod] | None = None
+) -> tuple[Windows, Observation]:
+    """Feed arrivals counters by time and pod; return the windows and the last observation."""
+    windows, observation = Windows(), Observation(now_s=0.0, current=1)
+    for now_s, counters in scrapes.items():
+        known = pods or {uid: ready_pod(uid, created_s=-100.0) for uid in counters}
+        observation = Observation(
+            now_s=now_s,
+            current=1,
+            pods=tuple(pod for pod in known.values() if pod.created_s <= now_s),
+            samples=tuple(sample(uid, now_s, value) for uid, value in counters.items()),
+        )
+        windows = windows.absorb(observation)
+    return windows, observation

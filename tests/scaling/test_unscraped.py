@@ -6,31 +6,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from fakes_scaling import ready_pod, sample
-from headroom.scaling.values import Freshness, Observation, Pod, Policy, Signals
+from fakes_scaling import ready_pod, sample, watch
+from headroom.scaling.values import Freshness, Observation, Policy, Signals
 from headroom.scaling.windows.signals import read_signals
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.unscraped import arrivals_extrapolated
 
 POLICY = Policy(latency_target_s=1.0, max_replicas=20)
 TICK_S = 2.0
-
-
-def watch(
-    scrapes: dict[float, dict[str, float]], pods: dict[str, Pod] | None = None
-) -> tuple[Windows, Observation]:
-    """Feed arrivals counters by time and pod; return the windows and the last observation."""
-    windows, observation = Windows(), Observation(now_s=0.0, current=1)
-    for now_s, counters in scrapes.items():
-        known = pods or {uid: ready_pod(uid, created_s=-100.0) for uid in counters}
-        observation = Observation(
-            now_s=now_s,
-            current=1,
-            pods=tuple(pod for pod in known.values() if pod.created_s <= now_s),
-            samples=tuple(sample(uid, now_s, value) for uid, value in counters.items()),
-        )
-        windows = windows.absorb(observation)
-    return windows, observation
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes_scaling import ready_pod, sample
+from fakes_scaling import ready_pod, sample, watch
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values import (
     Observation,
@@ -21,23 +21,6 @@ from headroom.scaling.values import (
 from headroom.scaling.windows.counter_series import HORIZON_S
 from headroom.scaling.windows.histogram import attainment, percentile, rebinned
 from headroom.scaling.windows.sliding_windows import BatchStats, Windows
-
-
-def watch(
-    scrapes: dict[float, dict[str, float]], pods: dict[str, Pod] | None = None
-) -> tuple[Windows, Observation]:
-    """Feed arrivals counters by time and pod; return the windows and the last observation."""
-    windows, observation = Windows(), Observation(now_s=0.0, current=1)
-    for now_s, counters in scrapes.items():
-        known = pods or {uid: ready_pod(uid, created_s=-100.0) for uid in counters}
-        observation = Observation(
-            now_s=now_s,
-            current=1,
-            pods=tuple(pod for pod in known.values() if pod.created_s <= now_s),
-            samples=tuple(sample(uid, now_s, value) for uid, value in counters.items()),
-        )
-        windows = windows.absorb(observation)
-    return windows, observation
 
 
 @pytest.mark.parametrize(
