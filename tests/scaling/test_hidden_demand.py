@@ -250,6 +250,42 @@ def test_requests_balanced_one_by_one_look_like_very_many_connections() -> None:
     assert learned.number >= 400
 
 
+FEW_CONNECTIONS = np.array([400.0, 200.0])
+
+
+@pytest.mark.parametrize(
+    ("arrived", "pinned"),
+    [
+        pytest.param([600.0, 0.0], True, id="a new replica stays idle"),
+        pytest.param([550.0, 50.0], True, id="it gets a sixth of an even share"),
+        pytest.param([400.0, 200.0], False, id="it gets two thirds: clients connect again"),
+        pytest.param([12.0, 6.0], True, id="18 requests tell nothing"),
+    ],
+)
+def test_connections_are_pinned_unless_new_replicas_get_requests(
+    arrived: list[float], pinned: bool
+) -> None:
+    learned = Connections().watching(["old"])
+    for window in range(20):  # uneven loads of equal replicas: few connections
+        learned = learned.observe(30.0 * window, FEW_CONNECTIONS)
+    assert learned.pinned
+    learned = learned.watching(["old", "new"])
+    shares = np.array([learned.expected["old"], learned.expected["new"]])
+    assert learned.observe(600.0, np.array(arrived), shares).pinned is pinned
+
+
+def test_kept_connections_are_noticed_again_at_the_next_replica() -> None:
+    learned = Connections().watching(["old"]).watching(["old", "second"])
+    for window in range(20):
+        learned = learned.observe(30.0 * window, FEW_CONNECTIONS, np.array([1.0, 0.0]))
+    assert learned.expected == {"old": 0.5, "second": 0.5}
+    assert not learned.pinned
+    learned = learned.watching(["old", "second", "third"])
+    shares = np.array([learned.expected[uid] for uid in ("old", "second", "third")])
+    learned = learned.observe(600.0, np.array([300.0, 290.0, 10.0]), shares)
+    assert learned.pinned
+
+
 def test_window_without_requests_teaches_nothing_about_connections() -> None:
     before = Connections()
     assert before.observe(0.0, np.zeros(4)).number == before.number

@@ -87,7 +87,8 @@ def _carrying(policy: Policy, tail: ServingModel, rates: Rates, target_s: float)
 def _kept(policy: Policy, state: State, decision: Decision) -> tuple[int, ...]:
     """Return the levels that the holds keep."""
     now_s, usual_s = decision.time_s, hold_s(policy, state)
-    high, pinned = state.needed_high, policy.routing is Routing.STICKY
+    high = state.needed_high
+    pinned = policy.routing is Routing.STICKY and state.connections.pinned
     usual = high.since(now_s - usual_s) or 0
     connections = high.since(now_s - max(usual_s, REBALANCED_HOLD_S)) if pinned else usual
     flapped = [

@@ -11,7 +11,8 @@ Requests that are balanced one by one look like very many connections. So a serv
 assumption, and a few windows of evidence replace it.
 Replicas that became ready later have none of the connections that are kept, until another replica
 ends: then its connections are spread over all. So each replica has an expected share of them, and
-the variance is that around it.
+the variance is that around it. Where new replicas get requests nevertheless, clients open new
+connections by themselves: then all shares are even again.
 Worked: 4 replicas with 400, 250, 300, 250 of 1200 requests: mean 300, variance 5000, 1 / C =
 4700 / 360 000: some 77 connections.
 """
@@ -32,6 +33,13 @@ EVERY_S = 30.0
 HALF_LIFE_S = 900.0
 _PRIOR_WEIGHT = 2.0
 MOST = 1000
+FEW = 100
+"""Fewer equally busy connections than this make the load of the replicas visibly uneven."""
+_FOLLOWED, _KEPT = 0.5, 0.25
+"""Shares of the requests that new replicas lack if all connections are kept: above the first the
+load has followed them, below the second it has not."""
+_TOLD_APART = 20.0
+"""Least requests that new replicas lack if all connections are kept: fewer are chance."""
 _STEP = math.log(1.1)
 
 
@@ -44,6 +52,13 @@ class Connections:
     last_s: float | None = None
     expected: Mapping[str, float] = field(default_factory=dict)
     """Share of the connections that each ready replica has on average, if all are kept."""
+    follow: bool = False
+    """Whether new replicas have last got requests although no replica had ended."""
+
+    @property
+    def pinned(self) -> bool:
+        """Whether an added replica stays idle: few connections, which stay where they are."""
+        return self.number < FEW and not self.follow
 
     @property
     def number(self) -> int:
@@ -88,12 +103,37 @@ class Connections:
                 return replace(self, last_s=now_s)
         known = mean / (mean + replicas)
         weight = (replicas - 1) * known * known
+        record = self if shares is None else self._told(_followed(arrived, shares))
         return replace(
-            self,
+            record,
             weight=fade * self.weight + weight,
             inverse_sum=fade * self.inverse_sum + weight * min(1.0, inverse),
             last_s=now_s,
         )
+
+    def _told(self, followed: float | None) -> Connections:
+        """Return the record after a window that tells whether the load follows new replicas."""
+        if followed is None or _KEPT <= followed <= _FOLLOWED:
+            return self
+        if followed < _KEPT:
+            return replace(self, follow=False)
+        even = {uid: 1.0 / len(self.expected) for uid in self.expected}
+        return replace(self, follow=True, expected=even)
+
+
+def _followed(arrived: NDArray[np.float64], shares: NDArray[np.float64]) -> float | None:
+    """Return how much of what replicas below an even share lack they got; None: too little to tell.
+
+    Worked: the second of two replicas is new, so of 100 requests it lacks 50; it got 40, so 0.8.
+    """
+    total, known = float(arrived.sum()), float(shares.sum())
+    if known <= 0.0:
+        return None
+    kept = total * shares / known
+    lacking = total / len(shares) - kept
+    few = lacking > 0.0
+    lacked = float(lacking[few].sum())
+    return float((arrived - kept)[few].sum()) / lacked if lacked >= _TOLD_APART else None
 
 
 def _inverse(arrived: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
