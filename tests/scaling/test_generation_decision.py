@@ -18,13 +18,16 @@ from headroom.scaling.token_values import (
     Target,
     TokenTargets,
 )
-from headroom.scaling.values import Routing
+from headroom.scaling.values import PodSample, Routing
 
 LIMITS = EngineLimits(kv_tokens=350_000, sequences=256, iteration_tokens=8192)
 TARGETS = TokenTargets(
     first_token=Target(percentile=0.95, seconds=2.0),
     output_token=Target(percentile=0.95, seconds=0.06),
 )
+
+
+UNTIMED = ("engine_seconds", "sequence_steps", "sequence_seconds", "iterations")
 
 
 @dataclass
@@ -214,12 +217,51 @@ def test_decision_without_engine_times_learns_from_the_time_between_tokens() -> 
 
 def test_decision_without_any_time_of_the_engine_says_so_and_falls_back() -> None:
     found = loop(LLAMA_8B, varied_lengths(1000, 300), lambda t: 6.0, 2)
-    found.see = without("engine_seconds", "sequence_steps", "sequence_seconds", "iterations")
+    found.see = without(*UNTIMED)
     decision = found.run(120.0, act=False)
     assert decision.generation is not None
     assert decision.generation.capacity_rps is None
     assert not decision.generation.identification.known
     assert any("time per iteration" in one for one in decision.generation.identification.missing)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "known"),
+    [
+        pytest.param((), True, id="the cost of an iteration follows from the pages"),
+        pytest.param(UNTIMED, False, id="it never does: sized by the batches"),
+    ],
+)
+def test_requests_of_a_new_service_are_batches_only_where_iterations_are_not_timed(
+    lacking: tuple[str, ...], known: bool
+) -> None:
+    found = loop(LLAMA_8B, varied_lengths(800, 300), lambda t: 4.0, 1)
+    hidden = without(*lacking)
+    found.see = lambda observation: with_batches(hidden(observation))
+    found.run(100.0)
+    last = found.decisions[-1].generation
+    assert last is not None
+    assert last.identification.known is known
+    assert (max(decision.replicas for decision in found.decisions) <= 2) is known
+
+
+def test_queue_adds_replicas_while_the_cost_of_an_iteration_is_awaited() -> None:
+    found = loop(LLAMA_8B, varied_lengths(8000, 500), lambda t: 30.0, 1)
+    found.see = with_batches
+    found.run(30.0)
+    assert found.decisions[-1].generation is not None
+    assert not found.decisions[-1].generation.identification.known
+    assert 1 < found.decisions[-1].replicas <= 9
+
+
+def test_counters_of_iterations_that_stand_still_are_not_awaited_for_ever() -> None:
+    found = loop(LLAMA_8B, varied_lengths(800, 300), lambda t: 4.0, 1)
+    found.see = lambda observation: with_batches(standing(observation))
+    found.run(170.0)
+    assert found.decisions[-1].replicas == 1
+    found.run(240.0)
+    assert found.decisions[-1].replicas > 2
+    assert found.state.generation.inputs is None
 
 
 def test_decision_after_a_restart_knows_the_capacity_at_once() -> None:
@@ -238,6 +280,29 @@ def test_what_an_older_version_learned_of_tokens_is_left_out_and_the_rest_is_kep
     assert found.generation.inputs is None
     assert found.generation.ledger.iterations == 0.0
     assert found.cold_starts.seconds == (42.0,)
+
+
+def with_batches(observation: Observation) -> Observation:
+    """Return the view with each ended request as a batch of 4 s, as Little's law gives alone."""
+
+    def seen(one: PodSample) -> PodSample:
+        ended = one.latency.counts[-1]
+        return replace(one, batches=ended, batch_items=ended, batch_seconds=4 * ended, max_batch=64)
+
+    return replace(observation, samples=tuple(map(seen, observation.samples)))
+
+
+def standing(observation: Observation) -> Observation:
+    """Return the view of servers whose counters of iterations do not count."""
+
+    def seen(one: PodSample) -> PodSample:
+        page = one.generation
+        if page is None:
+            return one
+        page = replace(page, iterations=0.0, engine_seconds=0.0, sequence_seconds=0.0)
+        return replace(one, generation=page)
+
+    return replace(observation, samples=tuple(map(seen, observation.samples)))
 
 
 def without(*fields: str) -> Callable[[Observation], Observation]:

@@ -89,6 +89,8 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     if generation is not None and generation.fleet is not None:
         tail, taken = generation.fleet, generation.fleet.saturation
         target_s = policy.latency_target_s
+    elif generation is not None and generation.awaits_cost:
+        batches = tail = taken = None
     state, demand = evidence.estimate_demand(policy, state, judged, taken, serving, ready, now_s)
     risked = learning.with_drain_time(evidence.with_risk(policy, state), state)
     state, expected = learning.forecast_arrivals(
@@ -117,7 +119,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     results = rebalancing.with_surge(
         policy, state, replacing.with_surge(policy, state, rules, left_out)
     )
-    if routing is not policy.routing:
+    if routing is not policy.routing and batches is not None:
         batches = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
     disturbed = replacing.is_disturbed(state, now_s)
     disturbed = disturbed or rebalancing.is_disturbed(policy, state, now_s)
@@ -151,7 +153,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         desired=results.desired,
         known=results.known,
         now_s=now_s,
-        pinned=policy.routing is Routing.STICKY and connections < PINNED_CONNECTIONS,
+        pinned=policy.routing is Routing.STICKY and state.connections.pinned,
         no_effect=generation is None and _ends_growth(policy, state.obstacles.obstacle),
         contradicted=bool(state.contradictions.found),
     )
@@ -192,8 +194,6 @@ def _ends_growth(policy: Policy, obstacle: Obstacle | None) -> bool:
 
 
 _CHANGES_KEPT = 64
-PINNED_CONNECTIONS = 100
-"""Fewer equally busy connections than this make the load of the replicas visibly uneven."""
 
 
 def _limit(limit_input: LimitInput) -> tuple[int, tuple[LimitApplied, ...]]:

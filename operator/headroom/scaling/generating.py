@@ -1,8 +1,9 @@
 """Connects generation with the decision: what is learned at a tick, and the model that serves.
 
 A service with promises on tokens is sized by the same rules as any other; only the serving model
-and the measured misses differ. While the cost of an iteration is not known the service is sized by
-its batches, and the capacity factor of the token SLO acts, as without this module.
+and the measured misses differ. Where the pages do not tell the cost of an iteration, the service is
+sized by its batches, and the capacity factor of the token SLO acts, as without this module. Where
+they will tell it soon, nothing is known until then: only queues add replicas.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Generating:
     number of replicas prevents."""
     fleet: GeneratingFleet | None = None
     """None while the cost of an iteration is not known."""
+    awaits_cost: bool = False
+    """Whether it will be known soon. Until then nothing is known of what a replica carries."""
     measured: Mapping[Binding, Measured] = field(default_factory=dict)
     classes: ClassState = field(default_factory=ClassState)
 
@@ -127,6 +130,7 @@ def observe(
         signals=shown,
         judged=judged,
         fleet=fleet,
+        awaits_cost=learned.awaits_cost(observation.samples, now_s),
         measured=measured,
         outcomes=outcomes,
         classes=classes,

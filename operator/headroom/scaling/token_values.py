@@ -180,6 +180,15 @@ class GenerationSample:
     output_token: LatencyCounts | None = None
     """Time per output token after the first, one value per request."""
 
+    @property
+    def times_iterations(self) -> bool:
+        """Whether the time of an iteration follows from what the server counts.
+
+        From exact sums, or two of: iterations, seconds of the engine, times between tokens.
+        """
+        counted = (self.iterations, self.engine_seconds, self.sequence_seconds)
+        return self.cost_sums is not None or counted.count(None) <= 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identification:

@@ -20,7 +20,7 @@ from headroom.scaling.generation.lengths import WIDTH, Lengths
 from headroom.scaling.generation.promises import Measured, PromiseWindow, nearest_s
 from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
 from headroom.scaling.generation.sums import ITERATIONS, SUMS, total
-from headroom.scaling.generation.token_counters import Increase, TokenCounters
+from headroom.scaling.generation.token_counters import Count, Increase, TokenCounters
 from headroom.scaling.generation.work import work_of
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.token_values import (
@@ -47,6 +47,9 @@ TEACH_S = 10.0
 """Between two estimates of the cost, which what happens within seconds does not change."""
 FACTOR_S = 300.0
 FULL_WEIGHT_REQUESTS = 200.0
+AWAITED_S = 180.0
+"""From the first token: the cost of an iteration is known by then, or its counters are no use.
+Worked: a replica counts as cold for 30 s, then 200 iterations of 100 ms take 20 s."""
 SMALLEST, LARGEST = 0.6, 4.0
 LEAST_FIT_ITERATIONS = 200.0
 """Fewer iterations are no cost, unless one is stated."""
@@ -108,6 +111,8 @@ class GenerationState:
     """When it last did."""
     searched_s: float | None = None
     """When mixtures of experts were last considered."""
+    generating_since_s: float | None = None
+    """When the first tokens were seen."""
     source: str = ""
     late_alone: float = 0.0
     """First tokens that are expected late whatever the replicas, and were not yet."""
@@ -126,8 +131,12 @@ class GenerationState:
         window = self.window.observe(increase, counters.grid, now_s)
         untaught = (*self.untaught, (now_s, increase)) if increase.pods else self.untaught
         due = self.fitted_s is None or now_s - self.fitted_s >= FIT_S
+        since_s = self.generating_since_s
+        if since_s is None and bool((increase.added[:, Count.GENERATED] > 0.0).any()):
+            since_s = now_s
         state = replace(
             self,
+            generating_since_s=since_s,
             counters=counters,
             lengths=lengths,
             window=window,
@@ -141,6 +150,19 @@ class GenerationState:
         if self.inputs is None or now_s - taught_s >= TEACH_S:
             state = state._taught(ready_since_s, now_s, prior)
         return state._with_inputs(prior)
+
+    def awaits_cost(self, samples: Sequence[PodSample], now_s: float) -> bool:
+        """Whether the cost of an iteration is unknown but will soon follow from these pages.
+
+        Until then a request of some seconds among others says nothing of what a replica carries:
+        read as a batch, it would need a replica of its own.
+        """
+        if self.inputs is not None:
+            return False
+        if self.generating_since_s is not None and now_s - self.generating_since_s > AWAITED_S:
+            return False
+        pages = [one.generation for one in samples if one.generation is not None]
+        return any(page.times_iterations for page in pages)
 
     def _taught(
         self, ready_since_s: Mapping[str, float], now_s: float, prior: IterationCost | None
