@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import pytest
 
@@ -262,6 +263,24 @@ def test_counters_of_iterations_that_stand_still_are_not_awaited_for_ever() -> N
     found.run(240.0)
     assert found.decisions[-1].replicas > 2
     assert found.state.generation.inputs is None
+
+
+def test_removals_go_no_further_at_once_than_twice_what_replicas_were_seen_to_carry() -> None:
+    unusual = IterationCost(  # a tenth of an iteration per sequence, where a GPU needs a hundredth
+        fixed_s=0.03, prompt_token_s=2e-5, sequence_s=0.003, context_token_s=0.0
+    )
+    found = loop(unusual, fixed_lengths(800, 100), lambda t: 4.0, 10)
+    found.targets = TokenTargets(output_token=Target(percentile=0.95, seconds=0.12))
+    found.run(900.0)
+    replicas = [decision.replicas for decision in found.decisions]
+    falls = [(one, other) for one, other in pairwise(replicas) if other < one]
+    assert falls[0] == (10, 5)
+    assert replicas[-1] == min(replicas) == 3
+    said = "what it carries beyond twice as many is not known yet"
+    assert any(said in decision.message for decision in found.decisions)
+    engines = (*found.plant.engines, *found.plant.draining)
+    values = [value for engine in engines for value in engine.token.values]
+    assert sum(value > 0.12 for value in values) <= 0.05 * len(values)
 
 
 def test_decision_after_a_restart_knows_the_capacity_at_once() -> None:

@@ -119,6 +119,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     results = rebalancing.with_surge(
         policy, state, replacing.with_surge(policy, state, rules, left_out)
     )
+    results = generating.until_seen(generation, state, results)
     if routing is not policy.routing and batches is not None:
         batches = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
     disturbed = replacing.is_disturbed(state, now_s)
@@ -152,6 +153,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         counts=counts,
         desired=results.desired,
         known=results.known,
+        kept_because=results.kept_because,
         now_s=now_s,
         pinned=policy.routing is Routing.STICKY and state.connections.pinned,
         no_effect=generation is None and _ends_growth(policy, state.obstacles.obstacle),

@@ -119,7 +119,8 @@ def observe(
             max(1, observation.current),
         )
         if rate_rps.fresh and rate_rps.value and ready:
-            learned = learned.seen(rate_rps.value / ready / fleet.capacity.most_rps)
+            load, in_flight = rate_rps.value / ready / fleet.capacity.most_rps, signals.in_flight
+            learned = learned.seen(load, (in_flight.value or 0.0) / ready)
         if policy.capacity_factor != 1.0:
             policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, own.capacity.infeasible)
@@ -270,6 +271,21 @@ def correct(
         now_s - state.last_s,
     )
     return replace(state, generation=learned)
+
+
+def until_seen(generating: Generating | None, state: State, results: RuleResults) -> RuleResults:
+    """Return what the rules need, with removals that only go as far as the cost is known."""
+    if generating is None or generating.fleet is None:
+        return results
+    least = state.generation.least_replicas(generating.signals.in_flight.value or 0.0)
+    if least <= results.needed:
+        return results
+    return replace(
+        results,
+        needed=least,
+        kept_because=f"a replica has carried at most {state.generation.highest_in_flight:.2g} "
+        "requests at once, and what it carries beyond twice as many is not known yet",
+    )
 
 
 def _without(targets: TokenTargets, infeasible: Collection[Binding]) -> TokenTargets:

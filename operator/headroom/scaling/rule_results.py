@@ -31,6 +31,8 @@ class RuleResults:
     """Replicas that carry the present arrivals, without any forecast."""
     carries: int = 0
     """Replicas that carry the rate of the stable window, without bursts, forecast and margin."""
+    kept_because: str = ""
+    """Why `needed` is more than the rules recommend, if not by the usual margin of a removal."""
 
     @property
     def strongest(self) -> Recommendation | None:

@@ -83,6 +83,8 @@ class LimitInput:
     known: bool
     """Whether the cost of a request is known: without it no number is known to be too high."""
     now_s: float
+    kept_because: str = ""
+    """Why a removal leaves more than desired, if not by the usual margin."""
     pinned: bool = False
     """Whether connections stay with their replicas: one that is added again would stay idle."""
     no_effect: bool = False
@@ -182,7 +184,8 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
     if held > lowest:
         margin = limit_input.desired.replicas < held <= _needed_now(limit_input)
         reason = Reason.SCALE_DOWN_MARGIN if margin else Reason.SCALE_DOWN_STABILIZED
-        applied = (LimitApplied(limit=reason, before=lowest, after=held),)
+        why = limit_input.kept_because if margin else ""
+        applied = (LimitApplied(limit=reason, before=lowest, after=held, detail=why),)
     if policy.scale_down_rate is None or held == current:
         return held, applied
     start = _replicas_at(limit_input, policy.scale_down_rate.period_s)
