@@ -184,7 +184,7 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
     if held > lowest:
         margin = limit_input.desired.replicas < held <= _needed_now(limit_input)
         reason = Reason.SCALE_DOWN_MARGIN if margin else Reason.SCALE_DOWN_STABILIZED
-        why = limit_input.kept_because if margin else ""
+        why = limit_input.kept_because
         applied = (LimitApplied(limit=reason, before=lowest, after=held, detail=why),)
     if policy.scale_down_rate is None or held == current:
         return held, applied
