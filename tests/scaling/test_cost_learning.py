@@ -104,6 +104,14 @@ def test_weak_prior_loses_weight_as_larger_batches_are_observed() -> None:
     assert errors[2] < 0.02
 
 
+@pytest.mark.parametrize("largest", [32, 256, 512])
+def test_doubt_about_far_larger_batches_fades_like_that_about_near_ones(largest: int) -> None:
+    true = CostModel(fixed_s=2.7, per_item_s=0.03, max_batch=largest)
+    claim, sizes = Claim(max_batch=largest), (7, 9, 11)
+    learner = taught(CostLearner(), claim, steady(true, 60, sizes=sizes))
+    assert fitted(learner, claim).batch_s(largest) <= 2.0 * true.batch_s(largest)
+
+
 def test_cost_ignores_a_hang() -> None:
     learner = taught(CostLearner(), SILENT, steady(TRUE, 50))
     expected = fitted(learner)

@@ -36,7 +36,7 @@ class Loop:
     """A plant that decide() scales."""
 
     plant: GeneratingPlant
-    targets: TokenTargets = TARGETS
+    targets: TokenTargets | None = TARGETS
     latency_target_s: float = 60.0
     see: Callable[[Observation], Observation] = lambda observation: observation
     state: State = field(default_factory=State.initial)
@@ -62,6 +62,7 @@ class Loop:
         """Share of first tokens after the promise."""
         engines = (*self.plant.engines, *self.plant.draining)
         values = [value for engine in engines for value in engine.first.values]
+        assert self.targets is not None
         target = self.targets.first_token
         assert target is not None
         return sum(value > target.seconds for value in values) / len(values)
@@ -85,6 +86,7 @@ def true_capacity(found: Loop, cost: IterationCost) -> float:
     """The capacity with the cost of the plant in place of the learned one, all else equal."""
     inputs = found.state.generation.inputs
     assert inputs is not None
+    assert found.targets is not None
     true = replace(inputs, cost=cost)
     fleet = fleet_of(true, found.targets, Routing.LEAST_IN_FLIGHT, 60.0)
     return fleet.capacity_rps(60.0, len(found.plant.engines))
@@ -283,6 +285,27 @@ def test_removals_go_no_further_at_once_than_twice_what_replicas_were_seen_to_ca
     assert sum(value > 0.12 for value in values) <= 0.05 * len(values)
 
 
+def test_promise_for_whole_answers_alone_is_sized_by_tokens_if_iterations_are_timed() -> None:
+    found = loop(LLAMA_8B, varied_lengths(1000, 300), lambda t: 6.0, 2)
+    found.targets, found.latency_target_s, found.see = None, 40.0, with_batches
+    decision = found.run(400.0)
+    assert decision.generation is not None
+    assert decision.generation.identification.known
+    assert decision.generation.latency is not None
+    assert decision.generation.latency.target == Target(percentile=0.95, seconds=40.0)
+    assert max(one.replicas for one in found.decisions) == 2
+    assert decision.replicas == 1
+
+
+def test_server_that_counts_tokens_and_generates_none_is_sized_by_its_batches() -> None:
+    found = loop(LLAMA_8B, varied_lengths(1000, 2), lambda t: 6.0, 2)
+    found.targets, found.latency_target_s = None, 40.0
+    found.see = lambda observation: with_batches(embedding(observation))
+    decision = found.run(60.0)
+    assert decision.generation is None
+    assert decision.utilization is not None
+
+
 def test_decision_after_a_restart_knows_the_capacity_at_once() -> None:
     found = loop(QWEN_32B, varied_lengths(3000, 500), lambda t: 4.0, 3)
     before = found.run(400.0, act=False)
@@ -307,6 +330,18 @@ def with_batches(observation: Observation) -> Observation:
     def seen(one: PodSample) -> PodSample:
         ended = one.latency.counts[-1]
         return replace(one, batches=ended, batch_items=ended, batch_seconds=4 * ended, max_batch=64)
+
+    return replace(observation, samples=tuple(map(seen, observation.samples)))
+
+
+def embedding(observation: Observation) -> Observation:
+    """Return the view of a server that counts iterations and prompts, and generates nothing."""
+
+    def seen(one: PodSample) -> PodSample:
+        page = one.generation
+        assert page is not None
+        page = replace(page, generated_tokens=0.0, sequence_steps=0.0, output_lengths=None)
+        return replace(one, generation=page)
 
     return replace(observation, samples=tuple(map(seen, observation.samples)))
 

@@ -34,6 +34,7 @@ from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.state import State
 from headroom.scaling.token_values import (
     Binding,
+    Target,
     TokenTargets,
 )
 from headroom.scaling.tuning import HOUR_S
@@ -87,10 +88,14 @@ class Generating:
 def observe(
     policy: Policy, state: State, observation: Observation, signals: Signals, routing: Routing
 ) -> tuple[State, Generating | None]:
-    """Take in the pages of this tick; None for a service without promises on tokens."""
-    targets = policy.token_targets
-    if targets is None or not _generates(observation, state):
+    """Take in the pages of this tick; None for a service that is sized by its batches alone.
+
+    One without promises on tokens, of which iterations are no measure either while their cost is
+    unknown, or where nothing generates, as on a server of embeddings.
+    """
+    if not _generates(observation, state):
         return state, None
+    targets = policy.token_targets or _of_latency(policy)
     now_s = observation.now_s
     ready_since_s = {
         pod.uid: pod.created_s if pod.ready_s is None else pod.ready_s
@@ -101,6 +106,11 @@ def observe(
     learned = state.generation.observe(
         observation.samples, ready_since_s, now_s, elapsed_s, policy.token_cost
     )
+    awaits_cost = learned.awaits_cost(observation.samples, now_s)
+    if policy.token_targets is None:
+        if learned.inputs is None and not awaits_cost:
+            return replace(state, generation=learned), None
+        policy = replace(policy, token_targets=targets)
     rate_rps, ready = signals.arrival_rps, len(ready_since_s)
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
     missed = state.windows.missed(watched_s)
@@ -131,7 +141,7 @@ def observe(
         signals=shown,
         judged=judged,
         fleet=fleet,
-        awaits_cost=learned.awaits_cost(observation.samples, now_s),
+        awaits_cost=awaits_cost,
         measured=measured,
         outcomes=outcomes,
         classes=classes,
@@ -298,6 +308,12 @@ def _without(targets: TokenTargets, infeasible: Collection[Binding]) -> TokenTar
         output_token=None if token in infeasible else targets.output_token,
         latency=None if Binding.LATENCY in infeasible else targets.latency,
     )
+
+
+def _of_latency(policy: Policy) -> TokenTargets:
+    """Return the promise of a service that promises only the whole answer."""
+    target = Target(percentile=policy.latency_percentile, seconds=policy.latency_target_s)
+    return TokenTargets(latency=target)
 
 
 def _generates(observation: Observation, state: State) -> bool:

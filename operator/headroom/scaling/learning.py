@@ -114,11 +114,10 @@ def _observed(
         for uid in _ready(observation)
         if uid in sampled and not contradictions.has_no_known_share(uid)
     ]
-    shares = None
-    if policy.rebalances:  # else new replicas stay idle, and must look like an uneven load
-        shares = np.array([connections.expected.get(uid, 0.0) for uid in known])
+    shares = np.array([connections.expected.get(uid, 0.0) for uid in known])
     arrived = windows.arrivals_by_replica(known, EVERY_S)
-    return connections.observe(observation.now_s, arrived, shares)
+    # without evictions new replicas stay idle, and must look like an uneven load
+    return connections.observe(observation.now_s, arrived, shares, spread=policy.rebalances)
 
 
 def standing_queue(policy: Policy, state: State, now_s: float) -> int | None:

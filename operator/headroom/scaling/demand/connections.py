@@ -84,12 +84,17 @@ class Connections:
         return replace(self, expected={uid: share + lost for uid, share in known.items()})
 
     def observe(
-        self, now_s: float, arrived: NDArray[np.float64], shares: NDArray[np.float64] | None = None
+        self,
+        now_s: float,
+        arrived: NDArray[np.float64],
+        shares: NDArray[np.float64] | None = None,
+        *,
+        spread: bool = True,
     ) -> Connections:
         """Return the record with the requests of each replica in the last window, [replicas].
 
-        `shares` are those expected of kept connections: what explains the requests better counts,
-        they or even shares.
+        `shares` are those expected of kept connections. Where these are `spread` by evictions, what
+        explains the requests better counts, they or even shares; else even shares.
         """
         replicas = len(arrived)
         mean = float(arrived.mean()) if replicas else 0.0
@@ -97,7 +102,7 @@ class Connections:
         if replicas < 2 or mean <= 0.0:
             return replace(self, last_s=now_s)
         inverse = (float(arrived.var(ddof=1)) - mean) / (mean * mean * replicas)
-        if shares is not None:
+        if shares is not None and spread:
             inverse = min(inverse, _inverse(arrived, shares))
             if inverse == -math.inf:  # a single replica had any choice: that says nothing
                 return replace(self, last_s=now_s)

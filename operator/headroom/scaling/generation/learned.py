@@ -162,7 +162,7 @@ class GenerationState:
         """
         if self.inputs is not None:
             return False
-        if self.generating_since_s is not None and now_s - self.generating_since_s > AWAITED_S:
+        if self.generating_since_s is None or now_s - self.generating_since_s > AWAITED_S:
             return False
         pages = [one.generation for one in samples if one.generation is not None]
         return any(page.times_iterations for page in pages)
