@@ -28,6 +28,8 @@ TARGETS = TokenTargets(
 )
 
 
+UNUSUAL = IterationCost(fixed_s=0.03, prompt_token_s=2e-5, sequence_s=0.003, context_token_s=0.0)
+"""A tenth of an iteration per sequence, where a GPU needs a hundredth: the engine of the demo."""
 UNTIMED = ("engine_seconds", "sequence_steps", "sequence_seconds", "iterations")
 
 
@@ -268,10 +270,7 @@ def test_counters_of_iterations_that_stand_still_are_not_awaited_for_ever() -> N
 
 
 def test_removals_go_no_further_at_once_than_twice_what_replicas_were_seen_to_carry() -> None:
-    unusual = IterationCost(  # a tenth of an iteration per sequence, where a GPU needs a hundredth
-        fixed_s=0.03, prompt_token_s=2e-5, sequence_s=0.003, context_token_s=0.0
-    )
-    found = loop(unusual, fixed_lengths(800, 100), lambda t: 4.0, 10)
+    found = loop(UNUSUAL, fixed_lengths(800, 100), lambda t: 4.0, 10)
     found.targets = TokenTargets(output_token=Target(percentile=0.95, seconds=0.12))
     found.run(900.0)
     replicas = [decision.replicas for decision in found.decisions]

@@ -17,10 +17,16 @@ EVERY = 50
 """Iterations between two pages."""
 
 
-def learned(cost: tuple[float, float, float], iterations: int, noise: float, seed: int) -> Ledger:
-    """Return what pages with exact sums teach of t = a + b P + d D, with 2 to 25 sequences."""
+def learned(
+    cost: tuple[float, float, float],
+    iterations: int,
+    noise: float,
+    seed: int,
+    more: float = 23.0,
+) -> Ledger:
+    """Return what pages with exact sums teach of t = a + b P + d D, 2 to 2 + more sequences."""
     random = np.random.default_rng(seed)
-    sequences = np.clip(np.cumsum(random.normal(0.0, 1.0, iterations)) % 46.0 - 23.0, -23.0, 23.0)
+    sequences = np.cumsum(random.normal(0.0, 1.0, iterations)) % (2.0 * more) - more
     sequences = np.round(2.0 + np.abs(sequences))
     prompts = np.where(random.random(iterations) < 0.08, PROMPT, 0.0)
     features = np.column_stack(
@@ -65,6 +71,21 @@ def test_a_minute_of_load_teaches_the_work_of_a_request(
         hidden_s = 0.03 * noise / 0.1 * fixed_s * STEPS / 13.0
         expected_s = PROMPT * prompt_s + STEPS * sequence_s
         assert work_s == pytest.approx(expected_s, rel=0.06, abs=hidden_s)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("more", [6.0, 10.0])
+@pytest.mark.parametrize(("iterations", "within"), [(500, 0.75), (1600, 0.25)])
+def test_a_narrow_load_on_an_unusual_engine_is_no_mixture_of_experts(
+    iterations: int, within: float, more: float, noise: float
+) -> None:
+    for seed in range(3):
+        estimate = learned((0.030, 2e-5, 3e-3), iterations, noise, seed, more).fit(Ratios())
+        assert estimate is not None
+        assert estimate.share == 0.0
+        found = estimate.cost(Ratios())
+        sequence_s = found.sequence_s + found.context_token_s * CONTEXT
+        assert sequence_s == pytest.approx(3e-3, rel=within)
 
 
 COST = IterationCost(fixed_s=0.0057, prompt_token_s=1.7e-5, sequence_s=5e-5, context_token_s=1e-8)

@@ -42,6 +42,8 @@ def most_in_flight(fleet: GeneratingFleet, replicas: int) -> int:
     if tokens is not None:
         most = min(most, most_in_memory(replica.work, FULL_SHARE * tokens, SELDOM_FULL))
     for binding in _TOKENS - fleet.capacity.infeasible:
+        if fleet.capacity.by_length(binding):  # a few would be as late: by their own lengths
+            continue
         most = min(most, _most_in_time(replica, binding, most, replicas))
     return max(LEAST_IN_FLIGHT, most)
 

@@ -95,7 +95,7 @@ class Capacity:
         """Return the highest rate within the bounds by bisection: every use grows with the rate."""
         low, high = 0.0, self.full_rps
         most = [(one, ratio if one in self.replica.promised else 1.0) for one in bounds]
-        idle_rps = {one: LEAST_LOAD * self.full_rps for one in bounds if self._by_length(one)}
+        idle_rps = {one: LEAST_LOAD * self.full_rps for one in bounds if self.by_length(one)}
         for _ in range(STEPS):
             middle = (low + high) / 2.0
             within = all(
@@ -107,8 +107,8 @@ class Capacity:
                 break
         return low
 
-    def _by_length(self, binding: Binding) -> bool:
-        """Whether most of what a promise allows is the time of the prompt itself."""
+    def by_length(self, binding: Binding) -> bool:
+        """Whether most of what a promise allows is the time of the request alone."""
         target = self.replica.promised.get(binding)
         if target is None or binding is Binding.TIME_PER_OUTPUT_TOKEN:
             return False

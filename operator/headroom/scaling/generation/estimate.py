@@ -14,6 +14,7 @@ weigh. Experts are taken if they explain times and usual ratios far better than 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,8 +35,11 @@ EVIDENCE, KEPT = 12.0, 6.0
 to be given up. Six dense engines with four mixes of lengths: at most 6; mixtures whose experts are
 not all read: at least 50, and 3 to 22 where no contexts are reported. To miss them costs 20 % of
 the capacity, to see what is not there 6 %."""
-LEAST_INTERVALS = 60.0
-"""Fewer may lie on a bent line by chance."""
+FAR_OFF = 4.0
+"""Times its usual ratio at which a measured part may be a minimum of its own."""
+LEAST_INTERVALS, LEAST_ITERATIONS = 60.0, 1000.0
+"""Fewer may lie on a bent line by chance. Exact sums count each iteration as an interval, but what
+is read of experts is known of their mean only."""
 FIXED, PROMPT, SEQUENCE, CONTEXT = range(TERMS)
 
 
@@ -119,19 +123,19 @@ def estimate(
     shares = [before] if before > 0.0 else []
     if stated:
         shares = [experts.nearest(ratios.expert_share)]
-    elif search and line.intervals >= LEAST_INTERVALS:
+    elif search and line.intervals >= LEAST_INTERVALS and line.iterations >= LEAST_ITERATIONS:
         shares = [*experts.SHARES]
     mixtures = [sums.squares(total, share) for share in shares]
     measured = [non_negative(one.inner, one.products) for one in (line, *mixtures)]
     scale_s = _prompt_token_s(line, float(measured[0][PROMPT]), ratios)
     noise_s = _noise_s(line, min(map(_left_s, (line, *mixtures), measured)))
     found = [
-        _best(one, ratios, share, scale_s, noise_s)
-        for one, share in zip(mixtures, shares, strict=True)
+        _best(one, ratios, share, scale_s, noise_s, parts)
+        for one, share, parts in zip(mixtures, shares, measured[1:], strict=True)
     ]
     if found and (stated or not search):
         return found[0]
-    without = _best(line, ratios, 0.0, scale_s, noise_s)
+    without = _best(line, ratios, 0.0, scale_s, noise_s, measured[0])
     bar = without.deviations - (KEPT if before > 0.0 else EVIDENCE)
     bent = [one for one in found if one.parts[TERMS] > 0.0]
     best = min(bent, key=lambda one: one.deviations, default=without)
@@ -166,14 +170,38 @@ def _prompt_token_s(line: Squares, measured_s: float, ratios: Ratios) -> float:
 
 
 def _best(
-    squares: Squares, ratios: Ratios, share: float, scale_s: float, noise_s: float
+    squares: Squares,
+    ratios: Ratios,
+    share: float,
+    scale_s: float,
+    noise_s: float,
+    measured: Vector,
 ) -> Estimate:
-    """Return the least squares of times and ratios, with no part below zero."""
+    """Return the least squares of times and ratios, with no part below zero.
+
+    What is far from its usual ratio weighs by the logarithm, so that there can be two minima: one
+    near the usual ratios, one near what was `measured` alone. The deeper one counts.
+    """
     known = [*ratios.known]
     if share > 0.0 and ratios.experts_per_prompt > 0.0:
         stated = ratios.experts_per_prompt
         known.append((TERMS, stated, STATED_ERROR * stated))
-    parts = None
+    usual = _minimum(squares, known, share, scale_s, noise_s, None)
+    if all(measured[term] <= FAR_OFF * ratio * scale_s for term, ratio, _ in known):
+        return usual
+    other = _minimum(squares, known, share, scale_s, noise_s, measured)
+    return min(usual, other, key=lambda one: one.deviations)
+
+
+def _minimum(
+    squares: Squares,
+    known: Sequence[tuple[int, float, float]],
+    share: float,
+    scale_s: float,
+    noise_s: float,
+    parts: Vector | None,
+) -> Estimate:
+    """Return the minimum that is reached from these parts; None: from the usual ratios."""
     for _ in range(_ROUNDS):
         rows = np.zeros((len(known), len(squares.products)))
         for row, (term, ratio, error) in zip(rows, known, strict=True):

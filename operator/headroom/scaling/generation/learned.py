@@ -190,7 +190,7 @@ class GenerationState:
             cost, ledger = estimate.cost(ratios), replace(ledger, share=estimate.share)
         return replace(self, ledger=ledger, source=source, cost=cost, untaught=(), taught_s=now_s)
 
-    def seen(self, load: float, in_flight: float) -> GenerationState:
+    def seen(self, load: float, in_flight: float = 0.0) -> GenerationState:
         """Return the state after a replica got this share of the rate that it takes at most.
 
         `in_flight` are the requests in flight per replica then.
