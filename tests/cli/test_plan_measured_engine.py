@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from headroom.adapters.metrics_page import page_url
 from headroom.cli.commands.plan.measured_engine import Clock, MeasuredEngine, measured_engine
+from headroom.cli.commands.plan.replica_cost import GivenReplica, ReplicaCost, replica_cost
 from headroom.errors import Unmeasurable
 from headroom.planner.errors import ImpossiblePlan
+from headroom.scaling.token_values import EngineLimits
 
 FIXED_S, PROMPT_S, SEQUENCE_S = 0.03, 0.00002, 0.003
 PROMPT, ANSWER = 800, 100
@@ -19,8 +22,8 @@ PROMPT, ANSWER = 800, 100
 class Replica:
     """Pages of a server whose batches grow and shrink, at a clock of its own."""
 
-    def __init__(self, *, silent: bool = False) -> None:
-        self.now_s, self.silent = 0.0, silent
+    def __init__(self, *, silent: bool = False, quiet: bool = False) -> None:
+        self.now_s, self.silent, self.quiet = 0.0, silent, quiet
         self.iterations = self.busy_s = self.prompts = self.generated = 0.0
         self.xx = [[0.0] * 5 for _ in range(5)]
         self.xy = [0.0] * 5
@@ -31,13 +34,13 @@ class Replica:
         step = 0
         while True:
             step += 1
-            yield 8 + round(6 * math.sin(step / 40))
+            yield 1 if self.quiet else 8 + round(6 * math.sin(step / 40))
 
     def sleep(self, seconds: float) -> None:
         over_s = self.now_s + seconds
         while self.now_s < over_s:
             batch = next(self._batches)
-            prompt = PROMPT if int(self.iterations) % 12 == 0 else 0
+            prompt = PROMPT if int(self.iterations) % (ANSWER if self.quiet else 12) == 0 else 0
             row = (1.0, float(prompt), float(batch), 900.0 * batch, prompt * prompt / 2)
             took_s = FIXED_S + PROMPT_S * prompt + SEQUENCE_S * batch
             for left in range(5):
@@ -113,6 +116,48 @@ def test_the_cost_is_that_of_the_replica() -> None:
     assert with_prompt_s - at_work_s == pytest.approx(PROMPT_S * PROMPT, rel=0.2)
     assert (found.limits.sequences, found.limits.iteration_tokens) == (64, 1024)
     assert found.source == "sums over iterations"
+
+
+def test_an_engine_that_is_always_busy_is_not_at_its_load() -> None:
+    """One sequence keeps an engine busy: what counts is arrivals over what it takes at most."""
+    found = watched(Replica(quiet=True))
+    assert isinstance(found, MeasuredEngine)
+    assert any(one.startswith("cost at load: at most") for one in found.unknown)
+    assert not any(one.startswith("cost at load") for one in watched_busy().unknown)
+
+
+def watched_busy() -> MeasuredEngine:
+    found = watched(Replica())
+    assert isinstance(found, MeasuredEngine)
+    return found
+
+
+@pytest.mark.parametrize(("planned_rps", "warns"), [(1.0, False), (2.0, True)])
+def test_a_plan_beyond_the_rate_that_was_seen_says_so(planned_rps: float, warns: bool) -> None:
+    given = GivenReplica(
+        on=None,
+        measure="http://replica:8000",
+        iteration_ms=None,
+        prompt_token_ms=None,
+        sequence_ms=None,
+        context_token_ms=None,
+        kv_tokens=None,
+        max_sequences=32,
+        iteration_tokens=None,
+        gpus=None,
+    )
+    engine = replace(watched_busy(), seen_rps=1.0)
+    found = replica_cost(given, engine)
+    assert (found.limits.sequences, found.limits.iteration_tokens) == (32, 1024)
+    unknown = found.planned(planned_rps).unknown
+    assert any("1/s was seen" in one for one in unknown) == warns
+
+
+def test_experts_of_a_measured_mixture_are_shown() -> None:
+    cost = replace(watched_busy().cost, experts_s=0.044, expert_share=0.25)
+    shown = ReplicaCost(cost=cost, limits=EngineLimits(), gpus=1, source="as given")
+    assert "44 ms for the experts of a mixture, of which a token uses 25 %" in shown.lines()[0]
+    assert (shown.report()["expertsSeconds"], shown.report()["expertShare"]) == (0.044, 0.25)
 
 
 def test_a_server_that_does_not_show_its_cost_says_what_is_missing() -> None:

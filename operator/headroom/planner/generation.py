@@ -11,55 +11,19 @@ import math
 from dataclasses import dataclass, replace
 
 from headroom.planner.ceiling import rounded_up
-from headroom.planner.errors import ImpossiblePlan, positive, require
-from headroom.scaling.generation.capacity import Capacity
+from headroom.planner.errors import ImpossiblePlan, positive
+from headroom.planner.generating_service import GeneratingService, check_service
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.occupancy import occupancy_of
-from headroom.scaling.generation.replica import MEMORY_PERCENTILE, GeneratingReplica
-from headroom.scaling.generation.work import DEFAULT_ITERATION_TOKENS, work_of
-from headroom.scaling.token_values import (
-    Binding,
-    EngineLimits,
-    IterationCost,
-    RequestShape,
-    Target,
-    TokenTargets,
-)
-from headroom.scaling.values import Routing
+from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, GeneratingReplica
+from headroom.scaling.generation.work import DEFAULT_ITERATION_TOKENS
+from headroom.scaling.token_values import Binding, TokenTargets
 
 SECONDS_PER_HOUR = 3600.0
 HOURS_PER_DAY = 24.0
 MILLION = 1e6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeneratingService:
-    """What is planned: requests, one replica, promises."""
-
-    shape: RequestShape
-    cost: IterationCost
-    limits: EngineLimits
-    targets: TokenTargets
-    ceiling: float = 0.8
-    """Of the engine's time."""
-    gpus: int = 1
-    """Of one replica."""
-    price_per_hour: float = 0.0
-    """Of one GPU; 0: not given."""
-    routing: Routing = Routing.LEAST_IN_FLIGHT
-
-    def fleet(self) -> GeneratingFleet:
-        """Return the model of its replicas."""
-        output = max(1.0, self.shape.output_tokens)
-        variation = max(0.0, self.shape.output_tokens_squared / (output * output) - 1.0)
-        replica = GeneratingReplica(
-            work=work_of(self.cost, self.shape),
-            limits=self.limits,
-            targets=self.targets,
-            routing=self.routing,
-            output_cv=math.sqrt(variation),
-        )
-        return GeneratingFleet(capacity=Capacity(replica=replica), target_s=1.0)
+ROUNDING = 0.01
+"""Of a promise: capacities are found to within 0.05 %, and percentiles are steep there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +38,16 @@ class GenerationPlan:
     """Within each bound alone, the lowest first."""
     infeasible: tuple[tuple[Binding, float], ...]
     """Promises that an idle replica breaks, with the lowest time that it keeps."""
-    sequences_p95: float
-    """That decode at once at one replica."""
+    missed: tuple[tuple[Binding, float, int], ...]
+    """Other promises that the replicas are expected to break, because most of what is promised is
+    the time of the prompt itself: the expected time, and the replicas that would keep it."""
+    sequences: float
+    """That decode at once at one replica, at `MEMORY_PERCENTILE`."""
     memory_share: float | None
+    """Of the KV tokens, at `MEMORY_PERCENTILE`."""
     engine_share: float
     first_token_s: float
-    """The promised percentile, or the 95th, at the planned load."""
+    """The promised percentile, or the service's, at the planned load."""
     output_token_s: float
     gpu_hours_per_day: float
     price_per_million_tokens: float | None
@@ -87,27 +55,22 @@ class GenerationPlan:
 
 
 def plan_generation(service: GeneratingService, arrival_rps: float) -> GenerationPlan:
-    """Return the fewest replicas that keep every promise that one replica can keep.
+    """Return the replicas that the decision would have at this rate.
 
+    Promises that an idle replica breaks are left out; `missed` has those that it nearly breaks.
     Raises ImpossiblePlan for numbers that no service can have.
     """
     positive("the arrival rate", arrival_rps, "Give requests per second")
-    check_shape(service.shape)
-    require(
-        0 < service.ceiling < 1,
-        "the ceiling must be above 0 and below 1",
-        service.ceiling,
-        "Try 0.8",
-    )
+    check_service(service)
     fleet = service.fleet()
     usable_rps = service.ceiling * fleet.capacity.full_rps
     by_bounds = fleet.replicas_for(arrival_rps, fleet.target_s, 1.0)
     if by_bounds is None:
         raise ImpossiblePlan(
-            "the memory must hold a request with its neighbours; "
-            f"got {service.limits.kv_tokens} KV tokens for contexts of "
-            f"{fleet.capacity.replica.work.context_tokens:.0f}. "
-            "Use more GPUs per replica, or a quantized cache."
+            "the memory must hold a request with its neighbours, also a long one; "
+            f"got {service.limits.kv_tokens:.0f} KV tokens for contexts of "
+            f"{fleet.capacity.replica.work.context_tokens:.0f} tokens on average. "
+            "Use more GPUs per replica or a quantized cache, or bound the lengths."
         )
     replicas = max(1, by_bounds, rounded_up(arrival_rps / usable_rps))
     bounds = {**fleet.capacity.by_bound(replicas), Binding.UTILIZATION: usable_rps}
@@ -130,24 +93,17 @@ def plan_generation(service: GeneratingService, arrival_rps: float) -> Generatio
             for one in Binding
             if one in fleet.capacity.infeasible
         ),
-        sequences_p95=math.inf
+        missed=_missed(fleet, arrival_rps, replicas),
+        sequences=math.inf
         if occupancy is None
         else occupancy.sequences(MEMORY_PERCENTILE, replica.pooled(replicas)),
         memory_share=fleet.memory_share(arrival_rps, replicas),
         engine_share=per_replica_rps / fleet.capacity.full_rps,
         first_token_s=_expected(
-            replica,
-            Binding.TIME_TO_FIRST_TOKEN,
-            service.targets.first_token,
-            per_replica_rps,
-            replicas,
+            service, Binding.TIME_TO_FIRST_TOKEN, replica, per_replica_rps, replicas
         ),
         output_token_s=_expected(
-            replica,
-            Binding.TIME_PER_OUTPUT_TOKEN,
-            service.targets.output_token,
-            per_replica_rps,
-            replicas,
+            service, Binding.TIME_PER_OUTPUT_TOKEN, replica, per_replica_rps, replicas
         ),
         gpu_hours_per_day=hours,
         price_per_million_tokens=price,
@@ -155,31 +111,44 @@ def plan_generation(service: GeneratingService, arrival_rps: float) -> Generatio
 
 
 def _expected(
-    replica: GeneratingReplica,
+    service: GeneratingService,
     binding: Binding,
-    target: Target | None,
+    replica: GeneratingReplica,
     arrival_rps: float,
     replicas: int,
 ) -> float:
-    percentile = MEMORY_PERCENTILE if target is None else target.percentile
+    target = replica.promised.get(binding)
+    percentile = service.percentile if target is None else target.percentile
     return replica.percentile_s(binding, percentile, arrival_rps, replicas)
 
 
-def check_shape(shape: RequestShape) -> None:
-    """Raise ImpossiblePlan unless the lengths are those of requests."""
-    positive("the prompt length", shape.prompt_tokens, "Give its mean in tokens")
-    require(
-        shape.output_tokens >= 1,
-        "the answer must have at least 1 token",
-        shape.output_tokens,
-        "Give it",
-    )
-    require(
-        0 <= shape.computed_tokens <= shape.prompt_tokens,
-        "the computed part of a prompt must be at most its length",
-        shape.computed_tokens,
-        "Give the share found in the prefix cache from 0 to below 1",
-    )
+def _missed(
+    fleet: GeneratingFleet, arrival_rps: float, replicas: int
+) -> tuple[tuple[Binding, float, int], ...]:
+    """Return the promises that so many replicas are expected to break, and how many would not.
+
+    The decision adds none for what is late by its own length, and learns the rest from misses; a
+    plan has none to learn from. Worked: Llama 70B, 5/s of 8000 tokens, p95 within 2.3 s, of which a
+    prompt takes 2.17 s alone: 9 replicas, and 6 % of the requests late in a simulation.
+    """
+    replica, found = fleet.capacity.replica, []
+
+    def kept(binding: Binding, number: int) -> bool:
+        return replica.use(binding, arrival_rps / number, number) <= 1.0 + ROUNDING
+
+    for binding, target in replica.promised.items():
+        if binding in fleet.capacity.infeasible or kept(binding, replicas):
+            continue
+        low, high = replicas, 2 * replicas
+        while not kept(binding, high) and arrival_rps / high > IDLE_RPS:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if kept(binding, middle) else (middle, high)
+        per_replica_rps = arrival_rps / replicas
+        expected_s = replica.percentile_s(binding, target.percentile, per_replica_rps, replicas)
+        found.append((binding, expected_s, high))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,23 +76,37 @@ def generation(
         typer.Option(help="Milliseconds per prompt token.", rich_help_panel=COST),
     ] = None,
     sequence_ms: Annotated[
-        float,
-        typer.Option(help="Milliseconds per decoding sequence.", rich_help_panel=COST),
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            help="Milliseconds per decoding sequence; default: the usual share of a prompt token.",
+            rich_help_panel=COST,
+        ),
+    ] = None,
     context_token_ms: Annotated[
-        float,
-        typer.Option(help="Milliseconds per token of context.", rich_help_panel=COST),
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            help="Milliseconds per token of context; default: the usual share of a prompt token.",
+            rich_help_panel=COST,
+        ),
+    ] = None,
     kv_tokens: Annotated[
         float | None,
         typer.Option(help="Tokens that the KV memory holds.", rich_help_panel=COST),
     ] = None,
     max_sequences: Annotated[
-        int | None, typer.Option(help="Sequences at once, at most.", rich_help_panel=COST)
-    ] = 256,
+        int | None,
+        typer.Option(
+            help="Sequences at once, at most; default: those of the server, else 256.",
+            rich_help_panel=COST,
+        ),
+    ] = None,
     iteration_tokens: Annotated[
-        int | None, typer.Option(help="Tokens of an iteration, at most.", rich_help_panel=COST)
-    ] = 8192,
+        int | None,
+        typer.Option(
+            help="Tokens of an iteration, at most; default: those of the server, else 8192.",
+            rich_help_panel=COST,
+        ),
+    ] = None,
     gpus: Annotated[
         int | None, typer.Option(help="GPUs per replica.", rich_help_panel=COST)
     ] = None,
@@ -115,6 +129,7 @@ def generation(
 ) -> None:
     """Plan replicas, cost and server settings for a generating model; name the limiting bound."""
     from headroom.cli.commands.plan.generation import Asked, planned_generation
+    from headroom.cli.commands.plan.replica_cost import GivenReplica
 
     with exit_on_invalid_input():
         asked = Asked(
@@ -125,19 +140,21 @@ def generation(
             output_cv=answer_cv,
             cached=cached,
             accepted=accepted,
-            on=on,
-            measure=measure,
+            replica=GivenReplica(
+                on=on,
+                measure=measure,
+                iteration_ms=iteration_ms,
+                prompt_token_ms=prompt_token_ms,
+                sequence_ms=sequence_ms,
+                context_token_ms=context_token_ms,
+                kv_tokens=kv_tokens,
+                max_sequences=max_sequences,
+                iteration_tokens=iteration_tokens,
+                gpus=gpus,
+            ),
             profile=profile,
             model=model,
             watch=watch,
-            iteration_ms=iteration_ms,
-            prompt_token_ms=prompt_token_ms,
-            sequence_ms=sequence_ms,
-            context_token_ms=context_token_ms,
-            kv_tokens=kv_tokens,
-            max_sequences=max_sequences,
-            iteration_tokens=iteration_tokens,
-            gpus=gpus,
             gpu_price=gpu_price,
             first_token=first_token,
             output_token=output_token,

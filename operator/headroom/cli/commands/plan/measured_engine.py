@@ -11,7 +11,10 @@ from headroom.errors import Unmeasurable
 from headroom.planner.errors import require
 from headroom.profiles import PROFILES
 from headroom.scaling.generation.learned import GenerationState
+from headroom.scaling.generation.rates import Rates
+from headroom.scaling.generation.work import work_of
 from headroom.scaling.token_values import EngineLimits, IterationCost
+from headroom.scaling.values import PodSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples
@@ -30,6 +33,8 @@ class MeasuredEngine:
     limits: EngineLimits
     source: str
     unknown: tuple[str, ...]
+    seen_rps: float
+    """Requests that arrived per second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ def measured_engine(
     samples = PodSamples(server, model, None if server.max_batch else Batch(largest=1))
     address, state = page_url(url, server.metrics_path), GenerationState()
     began_s = before_s = clock.now_s()
-    busy_s: tuple[float, float] | None = None
+    first = latest = None
     while (now_s := clock.now_s()) - began_s <= seconds:
         try:
             sample = samples.take(read(address), pod=url, time_s=now_s)
@@ -76,16 +81,34 @@ def measured_engine(
         if sample is not None:
             ready = {url: began_s + READY_SINCE_S}
             state = state.observe((sample,), ready, now_s, now_s - before_s, None)
-            engine_s = sample.generation.engine_seconds if sample.generation else None
-            if engine_s is not None and busy_s is not None and now_s > busy_s[0]:
-                state = state.seen((engine_s - busy_s[1]) / (now_s - busy_s[0]))
-            busy_s = None if engine_s is None else (now_s, engine_s)
+            first, latest = first or sample, sample
+            state = _loaded(state, _arrival_rps(first, latest))
         before_s = now_s
         clock.sleep(EVERY_S)
-    return _result(state, url)
+    return _result(state, url, _arrival_rps(first, latest))
 
 
-def _result(state: GenerationState, url: str) -> MeasuredEngine:
+def _arrival_rps(first: PodSample | None, latest: PodSample | None) -> float:
+    """Return the mean rate; 0 while too little was watched to tell it."""
+    elapsed_s = 0.0 if first is None or latest is None else latest.time_s - first.time_s
+    if first is None or latest is None or elapsed_s < SHORTEST_S / 2:
+        return 0.0
+    return (latest.arrivals - first.arrivals) / elapsed_s
+
+
+def _loaded(state: GenerationState, arrival_rps: float) -> GenerationState:
+    """Return the state after the load that was seen: arrivals over what the replica takes at most.
+
+    The share of time with an iteration in progress is no load: one sequence keeps an engine busy.
+    """
+    inputs = state.inputs
+    if inputs is None:
+        return state
+    rates = Rates(work=work_of(inputs.cost, inputs.shape), limits=inputs.limits)
+    return state.seen(arrival_rps / rates.most_rps)
+
+
+def _result(state: GenerationState, url: str, seen_rps: float) -> MeasuredEngine:
     found = state.identification(None)
     if state.inputs is None:
         raise Unmeasurable(
@@ -97,4 +120,5 @@ def _result(state: GenerationState, url: str) -> MeasuredEngine:
         limits=state.inputs.limits,
         source=found.source,
         unknown=found.missing,
+        seen_rps=seen_rps,
     )

@@ -46,9 +46,16 @@ def ms(seconds: float) -> str:
     """Format a latency; `unbounded` where the queue grows without bound."""
     if math.isinf(seconds):
         return "unbounded"
+    if seconds >= 999.5:
+        return f"{seconds:.0f} s"
     if seconds >= 9.995:
         return f"{seconds:.3g} s"
     return f"{1000 * seconds:.0f} ms" if seconds >= 0.0995 else f"{1000 * seconds:.3g} ms"
+
+
+def rate(rps: float) -> str:
+    """Format requests per second."""
+    return f"{rps:.0f}/s" if rps >= 999.5 else f"{rps:.3g}/s"
 
 
 def span(seconds: float) -> str:
