@@ -158,6 +158,7 @@ def test_gateways_and_sources_are_as_the_values_say(helm: Helm) -> None:
         ({"gateway": {"workers": 0}}, "'/gateway/workers': minimum"),
         ({"gateway": {"image": {"name": "x"}}}, "'/gateway/image': additional properties 'name'"),
         ({"prometheus": {"sources": {"main": 9090}}}, "'/prometheus/sources/main': got number"),
+        ({"prometheus": {"sources": {"main": "p:9090"}}}, "'/prometheus/sources/main': 'p:9090'"),
         ({"affinity": {"nodes": {}}}, "'/affinity': additional properties 'nodes'"),
         ({"monitoring": {"podMonitor": {"interval": "fast"}}}, "'/monitoring/podMonitor/interval'"),
         (

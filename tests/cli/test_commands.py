@@ -18,7 +18,9 @@ from typer.testing import CliRunner, Result
 from headroom.api.crd import custom_resource_definition
 from headroom.cli.app import app
 from headroom.cli.commands.explain import explained
+from headroom.cli.commands.get import table
 from headroom.cli.main import SIMULATOR
+from headroom.console.summary import summarize
 
 SAMPLE = Path(__file__).parents[2] / "deploy" / "samples" / "demo.yaml"
 OURS = "apiVersion: headroom.dev/v1alpha1\nkind: InferenceService\n"
@@ -219,6 +221,38 @@ def test_explain_of_counted_demand_adds_no_line() -> None:
     assert words(SERVICE | {"status": STATUS | {"demand": counted}}) == words(
         SERVICE | {"status": STATUS}
     )
+
+
+TOKENS: dict[str, Any] = {
+    "timeToFirstToken": {"percentile": 95, "target": "2s"},
+    "timePerOutputToken": {"percentile": 95, "target": "20ms"},
+}
+GENERATING = {"sizedBy": "Model", "binding": "TimePerOutputToken", "capacityPerReplica": 17.8}
+EXPECTED = [
+    {"replicas": 1, "latency": "unbounded", "utilization": 1.3},
+    {"replicas": 2, "latency": "11s", "utilization": 0.65},
+    {"replicas": 3, "latency": "8.8s", "utilization": 0.43},
+]
+
+
+def test_explain_of_promises_on_tokens_shows_the_share_of_one_and_no_time_of_none() -> None:
+    """11 s are half of the 22 s that stand for both promises: no request takes them."""
+    decision = STATUS["decision"] | {"counterfactuals": EXPECTED}
+    status = STATUS | {"decision": decision, "generation": GENERATING}
+    service = SERVICE | {"spec": {"slo": TOKENS}}
+    text = words(service | {"status": status})
+    assert "of the tightest promise" in text
+    assert [share in text for share in ("unbounded", "50%", "40%", "11s")] == [True] * 3 + [False]
+    by_measurement = {"sizedBy": "Measurement"}
+    assert "11s" in words(service | {"status": status | {"generation": by_measurement}})
+
+
+def test_get_wide_shows_both_promises_on_tokens() -> None:
+    measured = STATUS["signals"] | {"timeToFirstToken": "300ms"}
+    service = SERVICE | {"spec": {"slo": TOKENS}, "status": STATUS | {"signals": measured}}
+    text = table([summarize(service)], wide=True, namespaced=False)
+    assert "300ms (p95, target 2s)" in text
+    assert "unknown (p95, target 20ms)" in text
 
 
 def test_explain_without_decision_says_so() -> None:

@@ -8,7 +8,10 @@ import pytest
 
 from generating_plant import GeneratingPlant, varied_lengths
 from generating_plants import LLAMA_8B
+from headroom.console.pages import formatting
+from headroom.console.pages.decision import decision_section
 from headroom.console.pages.what_if_form import Asked, section
+from headroom.console.summary import summarize
 from headroom.console.what_if import Changes, answer, neighbours, parsed
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Policy, State, decide
@@ -74,6 +77,17 @@ def test_the_form_asks_for_promises_and_names_the_difference(generating: Evaluat
     text = str(section(generating, Asked(output_token="15ms"), action="/s"))
     assert 'name="first_token"' in text
     assert "your values: output token 15ms" in text
+
+
+def test_decision_shows_the_share_of_a_promise_and_no_time_of_none(
+    generating: Evaluation,
+) -> None:
+    row = summarize({"metadata": {"name": "chat", "namespace": "llm"}, "spec": {}})
+    text = str(decision_section(row, generating))
+    assert "Of the tightest promise" in text
+    expected_s = generating.decision.counterfactuals[1].latency_s
+    assert formatting.percent(expected_s / POLICY.latency_target_s) in text
+    assert formatting.seconds(expected_s) not in text
 
 
 def test_a_promise_that_is_not_there_cannot_be_changed(last: Evaluation) -> None:

@@ -43,7 +43,8 @@ class CounterfactualStatus(Value):
     replicas: Count
     """Number of ready replicas."""
     latency: Word
-    """Latency at the SLO percentile, or `unbounded`."""
+    """Latency at the SLO percentile, or `unbounded`. Where status.generation.sizedBy is Model it
+    stands for all promises and is the time of no request; `headroom explain` shows its share."""
     utilization: float | None = None
     """Arrival rate divided by full-batch throughput."""
 

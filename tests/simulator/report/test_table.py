@@ -59,6 +59,7 @@ def test_terminal_table_on_narrow_terminal_drops_whole_columns(width: int) -> No
     assert "4.10 ±1.27" in row
     left_out = any("No room for operations" in line for line in lines)
     assert left_out == (width < 120)
+    assert any("--out." in line for line in lines) == left_out, "an option of the command"
     assert ("80 ms" in row) == (width > 60)  # p95 is among the last to go
 
 

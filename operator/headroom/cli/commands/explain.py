@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,7 +99,7 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
         parts += [_decision(decision), Text(_signals(service, status))]
         parts += [Text(line) for line in _promise(status)]
         if decision.counterfactuals:
-            parts += [Text(), _counterfactuals(decision)]
+            parts += [Text(), _counterfactuals(decision, _promised_s(service, status))]
         if decision.recommendations:
             rows = [(one.rule, str(one.replicas), one.detail) for one in decision.recommendations]
             heads = ("rule", "replicas", "because")
@@ -184,13 +185,41 @@ def _promise(status: Status) -> Iterator[str]:
         yield slo.sentence[0].upper() + slo.sentence[1:]
 
 
-def _counterfactuals(decision: DecisionStatus) -> Table:
+def _promised_s(service: Mapping[str, Any], status: Status) -> float | None:
+    """Return the time that stands for all promises of a service sized by a model of its engine.
+
+    None for other services, whose expected latency is that of a request.
+    """
+    from headroom.api.spec import ServiceLevel
+
+    if status.generation is None or status.generation.sized_by != "Model":
+        return None
+    try:
+        return ServiceLevel.model_validate(service["spec"]["slo"]).whole_answer.seconds
+    except ValueError:  # admitted by another version's schema
+        return None
+
+
+def _counterfactuals(decision: DecisionStatus, promised_s: float | None) -> Table:
+    from headroom.api.status import seconds_of
+
     chosen = [row.replicas == decision.replicas for row in decision.counterfactuals]
+
+    def expected(latency: str) -> str:
+        taken_s = None if promised_s is None else seconds_of(latency)
+        if promised_s is None or taken_s is None or math.isinf(taken_s):
+            return latency
+        return f"{taken_s / promised_s:.0%}"
+
     rows = [
-        (f"{row.replicas}{' *' if mark else '  '}", row.latency, _share(row.utilization))
+        (f"{row.replicas}{' *' if mark else '  '}", expected(row.latency), _share(row.utilization))
         for row, mark in zip(decision.counterfactuals, chosen, strict=True)
     ]
-    heads = ("replicas", "latency", "utilization")
+    heads = (
+        "replicas",
+        "latency" if promised_s is None else "of the tightest promise",
+        "utilization",
+    )
     return _table("What the model expects", heads, rows, numbers=(0, 1, 2), bold=chosen)
 
 

@@ -166,6 +166,8 @@ _COLUMNS: list[tuple[str, str, Any]] = [
 _WIDE: list[tuple[str, str, Any]] = [
     ("ARRIVALS/S", ">", lambda row: _number(row.arrivals_rps)),
     ("PERCENTILE", ">", lambda row: UNKNOWN if row.percentile is None else f"p{row.percentile}"),
+    ("TTFT", "<", lambda row: row.first_token or UNKNOWN),
+    ("TPOT", "<", lambda row: row.output_token or UNKNOWN),
     ("CEILING", ">", lambda row: _share(row.ceiling)),
     ("MIN", ">", lambda row: UNKNOWN if row.min_replicas is None else str(row.min_replicas)),
     ("MAX", ">", lambda row: UNKNOWN if row.max_replicas is None else str(row.max_replicas)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from headroom.charts.markup import Markup, joined, tag
@@ -52,6 +53,7 @@ def _counterfactuals(decision: Decision, last: Evaluation) -> Markup | None:
     if not decision.counterfactuals:
         return None
     count = last.accelerators_per_replica
+    by_promises = decision.generation is not None and decision.generation.identification.known
     rows = []
     for one in decision.counterfactuals:
         chosen = one.replicas == decision.replicas
@@ -61,7 +63,7 @@ def _counterfactuals(decision: Decision, last: Evaluation) -> Markup | None:
             tag(
                 "tr",
                 tag("th", str(one.replicas), " (decided)" if chosen else None, scope="row"),
-                _judged(fmt.seconds(one.latency_s), late),
+                _judged(_expected_latency(one.latency_s, last, by_promises), late),
                 _judged(fmt.percent(one.utilization), over),
                 tag(
                     "td",
@@ -72,7 +74,8 @@ def _counterfactuals(decision: Decision, last: Evaluation) -> Markup | None:
             )
         )
     percentile = f"p{100 * last.policy.latency_percentile:g}"
-    heads = ("Replicas", percentile, "Utilization", "Accelerators")
+    expected = "Of the tightest promise" if by_promises else percentile
+    heads = ("Replicas", expected, "Utilization", "Accelerators")
     return tag(
         "section",
         tag("h2", "One replica more or fewer"),
@@ -80,6 +83,13 @@ def _counterfactuals(decision: Decision, last: Evaluation) -> Markup | None:
         tag("p", _expected(decision.correction), class_="note"),
         class_="card",
     )
+
+
+def _expected_latency(latency_s: float, last: Evaluation, by_promises: bool) -> str:
+    """Return a latency, or where it stands for several promises the largest share of one."""
+    if by_promises and math.isfinite(latency_s):
+        return fmt.percent(latency_s / last.policy.latency_target_s)
+    return fmt.seconds(latency_s)
 
 
 def _expected(correction: float) -> str:

@@ -86,7 +86,7 @@ class _Fitting:
         yield table
         if count:
             names = ", ".join(name.replace("-\n", "").replace("\n", " ") for name in spared[:count])
-            yield Text(f"No room for {names}: widen the terminal, or see --html.", style="dim")
+            yield Text(f"No room for {names}: widen the terminal, or see --out.", style="dim")
 
 
 def _columns(rows: Sequence[Summary]) -> tuple[tuple[str, _Cell], ...]:
