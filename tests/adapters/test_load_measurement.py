@@ -151,7 +151,11 @@ async def test_server_that_refuses_a_single_request_is_not_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "said"), [(None, "pass --model NAME"), ("other", "must answer with 200; got 404")]
+    ("model", "said"),
+    [
+        (None, "pass --model NAME"),
+        ("other", "must answer with 200; got 404.*plan generation --measure"),
+    ],
 )
 async def test_unknown_model_is_an_error(model: str | None, said: str) -> None:
     async with server(right) as url, LiveServer(url, model, timeout_s=1.0) as live:

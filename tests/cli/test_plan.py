@@ -76,6 +76,13 @@ def report(line: str) -> Any:
             ["1.54x", "2.70x", "slowest stage: model (70 %)"],
         ),
         ("kv-cache --layers 32 --width 4096", ["0.5 MiB per token", "2 GiB for 4096 tokens"]),
+        (  # Qwen3 32B: heads of 128, while 5120 / 64 is 80; 262 kB per token
+            (
+                "kv-cache --layers 64 --width 5120 --heads 64 --kv-heads 8 --head-dim 128 "
+                "--memory 134.1 --weights 61"
+            ),
+            ["0.25 MiB per token", "299417 tokens fit", "--kv-tokens 299417", "73 sequences"],
+        ),
         (
             (
                 "feasibility --rate 100 --peak-rate 300 --cold-start 180s --target 1s "
@@ -160,6 +167,11 @@ def test_plan_for_200_per_second_chooses_batch_and_no_wait() -> None:
             "kv-cache --layers 1 --width 1 --memory 8 --weights 9",
             "the weights must be smaller than the memory of 8 GiB",
         ),
+        (
+            "kv-cache --layers 32 --width 4096 --tokens 200000 --memory 80 --weights 16",
+            "the memory must hold a sequence of 200000 tokens besides the weights; got room for",
+        ),
+        ("kv-cache --layers 1 --width 8 --head-dim 8", "--heads, whose width --head-dim is, must"),
     ],
 )
 def test_plan_of_invalid_input_exits_with_2(line: str, says: str) -> None:

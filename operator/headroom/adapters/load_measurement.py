@@ -191,7 +191,8 @@ class LiveServer(HttpSession):
                 if response.status != 200:
                     raise Unmeasurable(
                         f"{url} must answer with 200; got {response.status}: check --model, or "
-                        "wait until the model is loaded"
+                        "wait until the model is loaded. A server that generates text is measured "
+                        "by `headroom plan generation --measure`"
                     )
                 told = await read_start(response, MAX_METADATA_BYTES, MAX_METADATA_BYTES)
                 metadata = json.loads(told)

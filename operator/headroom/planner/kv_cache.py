@@ -46,8 +46,8 @@ class Transformer:
         require(tokens >= 1, "a sequence must have at least 1 token", tokens, "Give its length")
         return tokens * self.bytes_per_token
 
-    def sequences(self, tokens: int, memory_bytes: float, weights_bytes: float = 0.0) -> int:
-        """Return how many sequences of this length fit besides the weights: the slots of a replica.
+    def tokens(self, memory_bytes: float, weights_bytes: float = 0.0) -> int:
+        """Return how many tokens fit besides the weights.
 
         Raises ImpossiblePlan where the weights alone do not fit.
         """
@@ -58,4 +58,19 @@ class Transformer:
             f"{weights_bytes / 2**30:.3g} GiB",
             "Use a larger accelerator, several of them, or fewer bits per value",
         )
-        return int((memory_bytes - weights_bytes) / self.cache_bytes(tokens))
+        return int((memory_bytes - weights_bytes) / self.bytes_per_token)
+
+    def sequences(self, tokens: int, memory_bytes: float, weights_bytes: float = 0.0) -> int:
+        """Return how many sequences of this length fit besides the weights: the slots of a replica.
+
+        Raises ImpossiblePlan where not even one does.
+        """
+        require(tokens >= 1, "a sequence must have at least 1 token", tokens, "Give its length")
+        fitting = self.tokens(memory_bytes, weights_bytes)
+        require(
+            fitting >= tokens,
+            f"the memory must hold a sequence of {tokens} tokens besides the weights",
+            f"room for {fitting} tokens",
+            "Use more memory, fewer bits per value, or shorter sequences",
+        )
+        return fitting // tokens

@@ -133,7 +133,13 @@ def kv_cache(
     ] = 2.0,
     heads: Annotated[int | None, typer.Option(help="Attention heads.")] = None,
     kv_heads: Annotated[int | None, typer.Option(help="Key-value heads, if fewer.")] = None,
-    memory: Annotated[float | None, typer.Option(help="GiB of the accelerator.")] = None,
+    head_dim: Annotated[
+        int | None,
+        typer.Option(help="Width of a head, where config.json has head_dim; default: width/heads."),
+    ] = None,
+    memory: Annotated[
+        float | None, typer.Option(help="GiB that the server may use; vLLM takes 0.9 of the GPU's.")
+    ] = None,
     weights: Annotated[float, typer.Option(help="GiB of the weights.")] = 0.0,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -144,6 +150,10 @@ def kv_cache(
     with exit_on_invalid_input():
         if (heads is None) != (kv_heads is None):
             missing("--heads" if heads is None else "--kv-heads", "32")
+        if head_dim is not None:
+            if heads is None:
+                missing("--heads, whose width --head-dim is,", "32")
+            width = heads * head_dim
         shared = 1.0 if heads is None or kv_heads is None else kv_heads / max(1, heads)
         sized = kv_cache_table(layers, width, tokens, value_bytes, shared, memory, weights)
         show(*sized, output)

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headroom.cli.commands.plan.output import finite, ms
+from headroom.cli.commands.plan.output import counted, finite, ms
 from headroom.planner.errors import require
 from headroom.planner.fan_out import percentile_of_all, percentile_of_each
 from headroom.planner.kv_cache import Transformer
@@ -121,8 +121,13 @@ def kv_cache_table(
     ]
     if memory_gib is not None:
         fits = model.sequences(tokens, memory_gib * GIB, weights_gib * GIB)
-        report["sequences"] = fits
-        lines.append(f"{fits} sequences fit besides {weights_gib:g} GiB of weights: --slots {fits}")
+        room = model.tokens(memory_gib * GIB, weights_gib * GIB)
+        report |= {"tokens": room, "sequences": fits}
+        lines.append(
+            f"{room} tokens fit besides {weights_gib:g} GiB of weights (plan generation "
+            f"--kv-tokens {room}), as {counted(fits, 'sequence')} at once (plan rate --slots "
+            f"{fits})"
+        )
     return report, Group(*map(Text, lines))
 
 
