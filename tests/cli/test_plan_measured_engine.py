@@ -172,6 +172,7 @@ def test_a_server_that_does_not_show_its_cost_says_what_is_missing() -> None:
     [
         (lambda: watched(Replica(), 5.0), ImpossiblePlan, "--watch must be between 20s and 1h"),
         (lambda: watched(Replica(), profile="triton"), ImpossiblePlan, "--profile must be one of"),
+        (lambda: watched(Replica(), profile="llamacpp"), ImpossiblePlan, "headroom, sglang, vllm"),
         (lambda: watched(Replica(), profile="vllm"), Unmeasurable, "Set --profile to the server"),
         (lambda: page_url("replica:8000", "/metrics"), Unmeasurable, "the URL must be"),
     ],

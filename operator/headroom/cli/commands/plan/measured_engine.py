@@ -10,6 +10,7 @@ from headroom.adapters.metrics_page import metrics_page, page_url
 from headroom.errors import Unmeasurable
 from headroom.planner.errors import require
 from headroom.profiles import PROFILES
+from headroom.profiles.generation import GenerationMetrics
 from headroom.scaling.generation.learned import GenerationState
 from headroom.scaling.generation.rates import Rates
 from headroom.scaling.generation.work import work_of
@@ -61,12 +62,12 @@ def measured_engine(
         f"{seconds:g} s",
         "Give 1m",
     )
-    known = {name for name, one in PROFILES.items() if one.generation is not None}
+    known = sorted(name for name, one in PROFILES.items() if _shows_cost(one.generation))
     require(
         profile in known,
-        f"--profile must be one of {', '.join(sorted(known))}",
+        f"--profile must be one of {', '.join(known)}, whose metrics show what an iteration costs",
         profile,
-        "Name the server at the URL",
+        "For another server give the cost: --iteration-ms, --prompt-token-ms",
     )
     server = PROFILES[profile]
     samples = PodSamples(server, model, None if server.max_batch else Batch(largest=1))
@@ -86,6 +87,18 @@ def measured_engine(
         before_s = now_s
         clock.sleep(EVERY_S)
     return _result(state, url, _arrival_rps(first, latest))
+
+
+def _shows_cost(metrics: GenerationMetrics | None) -> bool:
+    """Whether the cost of an iteration can be learned, however long a server is watched."""
+    return metrics is not None and all(
+        (
+            metrics.iterations,
+            metrics.computed_prompt_tokens,
+            metrics.prompt_lengths,
+            metrics.output_lengths,
+        )
+    )
 
 
 def _arrival_rps(first: PodSample | None, latest: PodSample | None) -> float:
