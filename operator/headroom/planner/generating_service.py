@@ -34,7 +34,8 @@ class GeneratingService:
     """Of one replica."""
     price_per_hour: float = 0.0
     """Of one GPU; 0: not given."""
-    routing: Routing = Routing.LEAST_IN_FLIGHT
+    routing: Routing = Routing.RANDOM
+    """Of a Service; one that sees requests in flight keeps their number level."""
     percentile: float = 0.95
     """Of the expected times that have no target."""
 

@@ -20,6 +20,7 @@ from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import MEMORY_PERCENTILE
 from headroom.scaling.generation.work import work_of
 from headroom.scaling.token_values import Binding
+from headroom.scaling.values import Routing
 
 SPECULATION_ACCEPTED = 1.8
 """Tokens per step with a small draft model or prompt lookup on usual text; measure your own."""
@@ -59,6 +60,7 @@ Change = tuple[GeneratingService, Setting]
 def recommend(service: GeneratingService, arrival_rps: float) -> Advice:
     """Return the settings for this load."""
     given = plan_generation(service, arrival_rps)
+    routing = _routing(service, given, arrival_rps)
     service = replace(service, limits=replace(service.limits, sequences=None))
     plans, changed = [plan_generation(service, arrival_rps)], []
     for change in (_cache, _speculation, _chunk):
@@ -67,6 +69,7 @@ def recommend(service: GeneratingService, arrival_rps: float) -> Advice:
         changed.append(setting)
     service, plan = _with_seats(service, plans, arrival_rps)
     settings = (
+        routing,
         _sequences(given, plans, service.limits.sequences or 0),
         *changed,
         _memory(plan),
@@ -161,14 +164,15 @@ def _chunk(service: GeneratingService, plan: GenerationPlan, arrival_rps: float)
         reason = "no promise on the time per token binds it: large chunks compute prompts soonest"
         return service, setting(usual, reason, none)
     decode_s, token_s = _iteration(service, plan, arrival_rps)
-    room_s = token.seconds * max(1.0, service.shape.accepted_per_step) - decode_s
+    promised_s = token.seconds * max(1.0, service.shape.accepted_per_step)
+    room_s = promised_s - decode_s
     chunk = int(min(LARGEST_CHUNK, max(SMALLEST_CHUNK, room_s / token_s)))
     chunk = 2 ** int(math.log2(chunk))
     changed = replace(service, limits=replace(service.limits, iteration_tokens=chunk))
     within = plan_generation(changed, arrival_rps)
     took = (
         f"a full iteration of {chunk} takes {1000 * (decode_s + chunk * token_s):.0f} ms, "
-        f"the promise is {1000 * token.seconds:.0f} ms per token"
+        f"the promise is {1000 * promised_s:.0f} ms per iteration"
     )
     if within.replicas > plan.replicas or _breaks(plan, within):
         return service, setting(usual, f"{took}; but: {_effect(plan, within)}", none)
@@ -199,6 +203,24 @@ def _memory(plan: GenerationPlan) -> Setting:
         + "; above 95 % sequences are preempted and computed again",
         effect="none on the replicas",
     )
+
+
+def _routing(service: GeneratingService, plan: GenerationPlan, arrival_rps: float) -> Setting:
+    """Return what a gateway is worth. Worked: 10/s of 4000 + 1000 tokens at nine pairs of H100.
+
+    Simulated, requests to a random replica keep 3 s to the first token for 93 % of them, requests
+    to the one with the fewest in flight for 99.6 %.
+    """
+    name, reason = "routing", "replicas with as many requests in flight each share their variation"
+    if service.routing.sees_load:
+        value = "to the fewest requests in flight (routing.mode: Gateway)"
+        return Setting(name=name, value=value, reason=reason, effect="none on the replicas")
+    level = plan_generation(replace(service, routing=Routing.LEAST_IN_FLIGHT), arrival_rps)
+    effect = _effect(plan, level)
+    if _better(plan, level):
+        effect = f"with routing.mode Gateway: {effect}"
+    value = "without regard to requests in flight (routing.mode: Service)"
+    return Setting(name=name, value=value, reason=reason, effect=effect)
 
 
 def _pools(service: GeneratingService, plan: GenerationPlan, arrival_rps: float) -> Setting:

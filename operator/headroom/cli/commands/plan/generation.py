@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from headroom.cli.commands.plan.arguments import ratio, seconds
+from headroom.cli.commands.plan.arguments import ratio, routing_of, seconds
 from headroom.cli.commands.plan.measured_engine import measured_engine
 from headroom.cli.commands.plan.output import counted, finite, ms, rate
 from headroom.cli.commands.plan.replica_cost import (
@@ -56,6 +56,7 @@ class Asked:
     whole_answer: str | None
     percentile: float
     max_utilization: float
+    routing: str
 
 
 UNMEASURED = ReplicaCost(
@@ -120,6 +121,7 @@ def service_of(asked: Asked, replica: ReplicaCost) -> GeneratingService:
         gpus=replica.gpus,
         price_per_hour=asked.gpu_price,
         percentile=percentile,
+        routing=routing_of(asked.routing),
     )
 
 

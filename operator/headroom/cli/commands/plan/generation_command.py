@@ -9,7 +9,14 @@ from typing import Annotated
 import typer
 
 from headroom.cli.cluster_options import Output, OutputOption
-from headroom.cli.commands.plan.options import COST, SLO, MaxUtilization, Percentile, Rate
+from headroom.cli.commands.plan.options import (
+    COST,
+    SLO,
+    MaxUtilization,
+    Percentile,
+    Rate,
+    RoutingOption,
+)
 from headroom.cli.commands.plan.output import exit_on_invalid_input, show
 
 REQUESTS = "Requests"
@@ -110,6 +117,7 @@ def generation(
     gpus: Annotated[
         int | None, typer.Option(help="GPUs per replica.", rich_help_panel=COST)
     ] = None,
+    routing: RoutingOption = "random",
     gpu_price: Annotated[
         float, typer.Option(help="Price of a GPU-hour.", rich_help_panel=COST)
     ] = 0.0,
@@ -161,5 +169,6 @@ def generation(
             whole_answer=whole_answer,
             percentile=percentile,
             max_utilization=max_utilization,
+            routing=routing,
         )
         show(*planned_generation(asked), output)
