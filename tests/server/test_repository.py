@@ -256,6 +256,17 @@ def test_check_reports_each_mistake_with_a_next_step(
     assert str(tmp_path) not in line
 
 
+@pytest.mark.parametrize("under", ["", "chat-8b"])
+def test_check_of_a_language_model_says_how_it_is_served(tmp_path: Path, under: str) -> None:
+    where = tmp_path / under
+    where.mkdir(exist_ok=True)
+    for name in ("config.json", "tokenizer.json"):
+        (where / name).write_text("{}")
+    (finding,) = check(tmp_path, trusted=False)
+    assert finding.sound
+    assert str(finding).startswith(f"ok     {where}: a language model, served by generating text")
+
+
 @pytest.mark.parametrize(
     ("kind", "data", "line"),
     [

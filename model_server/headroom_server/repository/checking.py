@@ -16,6 +16,7 @@ from headroom_server.engine import LoadError
 from headroom_server.repository import folder, safetensors_header, samples
 from headroom_server.repository.description import Description
 from headroom_server.repository.formats import DESCRIPTION, untrusted, untrusted_class
+from headroom_server.repository.huggingface import model_folder
 from headroom_server.repository.layouts import LAYOUTS, Layout, layout
 from headroom_server.repository.programs import check_archive
 from headroom_server.repository.signatures import agreed
@@ -43,6 +44,9 @@ class Finding:
 
 def check(root: Path, *, trusted: bool) -> list[Finding]:
     """Return a finding per version of each model, at least one."""
+    if (generating := model_folder(root)) is not None:
+        summary = "a language model, served by generating text; it is checked when it is loaded"
+        return [Finding(str(generating), (), summary)]
     try:
         repository = folder.scan(root, "model")
     except LoadError as error:
