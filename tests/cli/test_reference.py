@@ -89,3 +89,11 @@ def test_every_option_and_metric_has_help() -> None:
     unsaid = [line for line in text.splitlines() if line.startswith(("| `-", "| `headroom_"))]
     assert unsaid
     assert [line for line in unsaid if line.endswith("|  |")] == []
+
+
+def test_examples_of_a_command_have_a_line_each() -> None:
+    text = page(typer.main.get_group(app), OperatorMetrics().page().decode())
+    section = text.split("### `headroom plan`\n")[1].split("###")[0]
+    examples = [line for line in section.splitlines() if line.startswith("    headroom plan ")]
+    assert len(examples) == section.count("headroom plan ")
+    assert any(one.split()[2] == "generation" for one in examples)

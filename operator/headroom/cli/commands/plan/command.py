@@ -49,6 +49,7 @@ app = typer.Typer(
 
 A replica that batches takes --batch-overhead + --per-item-time x size, up to --max-batch.
 A replica that runs requests concurrently has --slots of --service-time each.
+A model that generates text is planned from the lengths of prompts and answers, by `generation`.
 Rates are per second; times are written 6ms, 2s or 3m.
 
 headroom plan rate 400 --batch-overhead 6ms --per-item-time 4ms --max-batch 8

@@ -106,12 +106,21 @@ def _commands(group: TyperGroup, path: str) -> Iterator[str]:
     for name, command in sorted(group.commands.items()):
         if command.hidden:
             continue
-        words = " ".join((command.help or "").split())
-        yield f"### `{path} {name}`\n\n{words}"
+        yield f"### `{path} {name}`\n\n{_help(command.help or '')}"
         if isinstance(command, TyperGroup):
             yield from _commands(command, f"{path} {name}")
         elif rows := [_parameter(one) for one in command.params if isinstance(one, _Parameter)]:
             yield _table(("option", "default", "meaning"), rows)
+
+
+def _help(text: str) -> str:
+    """Return a help text: its sentences, and its examples one per line."""
+    paragraphs = [" ".join(one.split()) for one in text.split("\n\n")]
+    examples = [one for one in paragraphs if one.startswith("headroom ")]
+    words = " ".join(one for one in paragraphs if one not in examples)
+    return "\n\n".join(
+        [words, *(["\n".join(f"    {one}" for one in examples)] if examples else [])]
+    )
 
 
 def _parameter(parameter: _Parameter) -> tuple[str, str, str]:
