@@ -119,6 +119,19 @@ def test_no_rate_is_planned_at_which_a_full_replica_never_recovers(replicas: int
     assert found.rps(1.0, replicas) < found.saturated_rps
 
 
+@pytest.mark.parametrize("kv_tokens", [3000, 5000, 20_000, 450_000])
+@pytest.mark.parametrize("variation", [0.0, 0.6, 1.4])
+def test_memory_that_one_long_context_fills_does_not_ask_for_ever_more_replicas(
+    kv_tokens: int, variation: float
+) -> None:
+    loose = TokenTargets(output_token=Target(percentile=0.95, seconds=1.0))
+    shape = requests(2000, 200, prompt_cv=variation, output_cv=variation)
+    limits = replace(LLAMA_8B_H100, kv_tokens=kv_tokens)
+    found = capacity(LLAMA_8B, shape, limits, loose, Routing.RANDOM)
+    alone_s = 200 * LLAMA_8B.fixed_s
+    assert found.rps(1.0, 1) > 0.04 / alone_s  # 4 % of the time one sequence runs
+
+
 @pytest.mark.parametrize(
     ("binding", "limits", "targets"),
     [

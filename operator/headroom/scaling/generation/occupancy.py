@@ -142,6 +142,14 @@ def occupancy_of(work: Work, arrival_rps: float) -> Occupancy | None:
     return Occupancy(work=work, arrival_rps=arrival_rps, fixed_s=fixed_s, mean=mean, growth=growth)
 
 
+def longest_tokens(work: Work, percentile: float) -> float:
+    """Return this percentile of the tokens of one context, with the cumulants of a gamma."""
+    deviation = math.sqrt(work.context_variance)
+    return work.context_tokens + _above(
+        deviation, 2.0 * deviation / work.context_tokens, percentile
+    )
+
+
 def _above(deviation: float, skew: float, percentile: float) -> float:
     z = _deviations(percentile)
     return deviation * (z + skew * (z * z - 1.0) / 6.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from headroom.scaling.generation.first_token import first_token_s
-from headroom.scaling.generation.occupancy import Occupancy, occupancy_of
+from headroom.scaling.generation.occupancy import Occupancy, longest_tokens, occupancy_of
 from headroom.scaling.generation.output_token import output_token_s
 from headroom.scaling.generation.rates import SATURATED_SHARE, Rates
 from headroom.scaling.generation.seats import seat_wait_s
@@ -72,7 +72,7 @@ class GeneratingReplica:
             return math.inf
         if binding is Binding.MEMORY and self.limits.kv_tokens is not None:
             used = self.memory_tokens(occupancy, replicas)
-            used /= self.memory_share * self.limits.kv_tokens
+            used /= max(self.memory_share * self.limits.kv_tokens, self._longest_tokens)
             return max(used, arrival_rps / (SATURATED_SHARE * self.rates.memory_rps))
         if binding is Binding.SEATS and self.limits.sequences is not None:
             first = self.targets.first_token or self.targets.latency
@@ -86,6 +86,15 @@ class GeneratingReplica:
         """Return the tokens in memory, at `MEMORY_PERCENTILE`; at any rate one has to fit."""
         used = occupancy.memory_tokens(MEMORY_PERCENTILE, self.pooled(replicas))
         return max(used, self.work.context_tokens)
+
+    @cached_property
+    def _longest_tokens(self) -> float:
+        """`MEMORY_PERCENTILE` of one context.
+
+        Where it fills the memory alone more replicas do not help, and without this there would be
+        no rate for which they are enough.
+        """
+        return longest_tokens(self.work, MEMORY_PERCENTILE)
 
     @cached_property
     def rates(self) -> Rates:
