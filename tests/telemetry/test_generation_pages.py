@@ -6,9 +6,11 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from headroom.profiles import PROFILES
+from headroom.scaling.generation.token_counters import TokenCounters
 from headroom.scaling.token_values import EngineLimits, GenerationSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import InvalidMetric
@@ -82,13 +84,29 @@ def test_vllm_page_without_kv_size_label_takes_blocks_times_block_size() -> None
     assert generation("vllm", text).limits.kv_tokens is None
 
 
+def of_two_engines(text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    other = [one.replace('engine="0"', 'engine="1"') for one in lines if 'engine="0"' in one]
+    return "".join([*lines, *other])
+
+
 def test_vllm_page_of_two_engines_adds_memory_and_averages_its_use() -> None:
-    text = text_of("vllm")
-    body = "\n".join(line for line in text.splitlines() if not line.startswith("#")) + "\n"
-    tokens = generation("vllm", text + body.replace('engine="0"', 'engine="1"'))
+    tokens = generation("vllm", of_two_engines(text_of("vllm")))
     assert tokens.limits.kv_tokens == 12800
     assert tokens.kv_used_share == pytest.approx(196 / 199)
     assert tokens.generated_tokens == 2 * 5929
+
+
+def test_engine_that_a_server_drops_takes_nothing_from_its_counters() -> None:
+    """Else the other's tokens would be those of this tick, and the dropped one's of its return."""
+    alone, reader = text_of("vllm"), PodSamples(PROFILES["vllm"], None, BATCH)
+    counters, found = TokenCounters(), []
+    for number, text in enumerate([of_two_engines(alone), alone, of_two_engines(alone)]):
+        sample = reader.take(text, pod="u", time_s=2.0 * number)
+        assert sample is not None
+        counters, increase = counters.advance([sample])
+        found.append(float(np.nansum(increase.total)))
+    assert found == [0.0, 0.0, 0.0]
 
 
 def test_dynamo_worker_counts_tokens_by_their_times() -> None:

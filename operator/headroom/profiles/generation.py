@@ -87,17 +87,23 @@ class GenerationMetrics:
         """All quantities by field name."""
         return {name: getattr(self, name) for name in GENERATION_QUANTITIES}
 
-    def metric_names(self) -> Iterator[str]:
-        """Yield the names of all metrics that are read."""
-        for quantity in self.quantities.values():
-            yield from (metric.name for metric in quantity)
+    def counter_names(self) -> Iterator[str]:
+        """Yield the names of all counters."""
+        for name in (*COUNTED, "idle_seconds"):
+            yield from (metric.name for metric in getattr(self, name))
         for one in (self.prompt_lengths, self.output_lengths):
             if one is not None:
                 yield from (f"{one.name}_bucket", f"{one.name}_sum")
-        if self.kv_info is not None:
-            yield self.kv_info.metric
         if self.cost is not None:
             yield from (self.cost.xx, self.cost.xy)
+
+    def metric_names(self) -> Iterator[str]:
+        """Yield the names of all metrics that are read."""
+        yield from self.counter_names()
+        for quantity in self.quantities.values():
+            yield from (metric.name for metric in quantity)
+        if self.kv_info is not None:
+            yield self.kv_info.metric
 
 
 COUNTED = (

@@ -125,10 +125,11 @@ class Profile:
 
     @property
     def counter_names(self) -> frozenset[str]:
-        """The names of all counters of requests and of their time."""
+        """The names of all counters."""
         counters = [one for name, one in self.quantities.items() if name not in GAUGES]
         names = {metric.name for quantity in counters for metric in quantity}
-        return frozenset(names | {f"{one.name}_bucket" for one in self.histograms.values()})
+        names |= {f"{one.name}_bucket" for one in self.histograms.values()}
+        return frozenset(names | set(self.generation.counter_names() if self.generation else ()))
 
     @property
     def metric_names(self) -> frozenset[str]:
