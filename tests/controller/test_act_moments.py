@@ -150,12 +150,20 @@ def test_replicas_are_written_only_if_changed_and_owned() -> None:
     ("status", "replicas", "waits"),
     [
         ({"observedGeneration": 3, "conditions": [READY]}, 2, True),
-        ({"observedGeneration": 2, "conditions": [READY]}, 2, False),
+        ({"observedGeneration": 2, "conditions": [READY | {"observedGeneration": 2}]}, 2, False),
+        ({"observedGeneration": 3, "conditions": [READY | {"observedGeneration": 2}]}, 2, False),
         ({"observedGeneration": 3, "conditions": [READY | {"status": "False"}]}, 2, False),
         ({"observedGeneration": 3, "conditions": [READY | {"type": "AbleToScale"}]}, 2, False),
         ({"observedGeneration": 3, "conditions": [READY]}, 5, False),
     ],
-    ids=["all in order", "another spec", "not ready", "another condition", "it is to be scaled"],
+    ids=[
+        "all in order",
+        "another spec",
+        "this spec was announced and not written",
+        "not ready",
+        "another condition",
+        "it is to be scaled",
+    ],
 )
 def test_new_process_with_many_services_delays_children_in_order(
     status: Manifest, replicas: int, waits: bool

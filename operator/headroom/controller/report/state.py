@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headroom.api import conditions
-from headroom.api.conditions import Conditions, ConditionStatus, ConditionType
+from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
-from headroom.api.status import Status
 from headroom.controller.act.act_tick import WriteResult
 from headroom.controller.report.damping import Damping
 from headroom.controller.report.error_budget import ErrorBudget
@@ -51,19 +50,17 @@ class ReportState:
 
     def was_valid(self, generation: int) -> bool:
         """Whether status says that the API server accepted this generation of the spec."""
-        return any(
-            one.type == ConditionType.READY
-            and one.observed_generation == generation
-            and one.status is not ConditionStatus.UNKNOWN
-            and one.reason != StatusReason.INVALID_SPEC
-            for one in self.conditions
-        )
+        one = self._ready(generation)
+        if one is None or one.status is ConditionStatus.UNKNOWN:
+            return False
+        return one.reason != StatusReason.INVALID_SPEC
 
     def was_ready(self, generation: int) -> bool:
         """Whether status says that this generation of the spec was in order."""
-        before = Status.read(self.status)
-        ready = any(
-            one.type == ConditionType.READY and one.status is ConditionStatus.TRUE
-            for one in before.conditions
-        )
-        return ready and before.observed_generation == generation
+        one = self._ready(generation)
+        return one is not None and one.status is ConditionStatus.TRUE
+
+    def _ready(self, generation: int) -> Condition | None:
+        """Return Ready of this generation: before a write it is still that of the one before."""
+        found = (one for one in self.conditions if one.type == ConditionType.READY)
+        return next((one for one in found if one.observed_generation == generation), None)
