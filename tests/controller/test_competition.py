@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -124,11 +124,53 @@ def test_recommend_mode_and_other_placements_yield_nothing() -> None:
     play(story)
 
 
+def _autoscaled(world: World) -> None:
+    """Something else writes the replicas of `low`."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "low"}
+    world.cluster.put(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "low", "namespace": "default"},
+            "spec": {"scaleTargetRef": target},
+        }
+    )
+
+
+def _refused(error: ClusterError) -> Callable[[World], None]:
+    """The API server refuses the replicas of `low`."""
+
+    def follow(world: World) -> None:
+        write = world.cluster.apply_scale
+
+        async def refuse(deployment: Manifest, replicas: int, *, field_manager: str) -> Manifest:
+            if deployment["metadata"]["name"] == "low":
+                raise error
+            return await write(deployment, replicas, field_manager=field_manager)
+
+        world.cluster.apply_scale = refuse  # type: ignore[method-assign]
+
+    return follow
+
+
+def _orphaned(world: World) -> None:
+    """The Deployment of `low` has no owner: the service was deleted without it, and is back."""
+    deployment = world.cluster.find("Deployment", "low")
+    assert deployment is not None
+    world.cluster.update(deployment, lambda one: one["metadata"].update(ownerReferences=[]))
+
+
 @pytest.mark.parametrize(
-    "error", [None, Rejected("denied"), Unavailable("webhook is down")], ids=["HPA", "422", "500"]
+    "let_nobody_scale",
+    [
+        pytest.param(_autoscaled, id="HPA"),
+        pytest.param(_refused(Rejected("denied")), id="422"),
+        pytest.param(_refused(Unavailable("webhook is down")), id="500"),
+        pytest.param(_orphaned, id="not ours"),
+    ],
 )
 def test_service_whose_replicas_cannot_be_written_yields_nothing(
-    error: ClusterError | None,
+    let_nobody_scale: Callable[[World], None],
 ) -> None:
     """The next one by priority yields: `mid`, which has load for 4 replicas as `low` has."""
 
@@ -139,7 +181,7 @@ def test_service_whose_replicas_cannot_be_written_yields_nothing(
         _load(world, mid=3.5)
         await world.run_for(150.0)
         before = _standing(world)["low"]
-        _let_nobody_scale(world, "low", error)
+        let_nobody_scale(world)
         await world.run_for(70.0)
         _load(world, high=6.5)
         await world.run_for(150.0)
@@ -150,29 +192,6 @@ def test_service_whose_replicas_cannot_be_written_yields_nothing(
         assert world.condition("ScalingLimited", "low")[1] != "YieldedToPriority"
 
     play(story)
-
-
-def _let_nobody_scale(world: World, name: str, error: ClusterError | None) -> None:
-    """Have the API server refuse its replicas, or an autoscaler of its own write them."""
-    if error is None:
-        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-        world.cluster.put(
-            {
-                "apiVersion": "autoscaling/v2",
-                "kind": "HorizontalPodAutoscaler",
-                "metadata": {"name": name, "namespace": "default"},
-                "spec": {"scaleTargetRef": target},
-            }
-        )
-        return
-    write = world.cluster.apply_scale
-
-    async def refuse(deployment: Manifest, replicas: int, *, field_manager: str) -> Manifest:
-        if deployment["metadata"]["name"] == name:
-            raise error
-        return await write(deployment, replicas, field_manager=field_manager)
-
-    world.cluster.apply_scale = refuse  # type: ignore[method-assign]
 
 
 def test_restart_during_a_shortage_returns_nothing() -> None:

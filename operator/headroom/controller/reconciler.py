@@ -11,7 +11,12 @@ from functools import partial
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.timestamps import epoch_s
-from headroom.controller.act.act_tick import WriteResult, Writes, replicas_to_write
+from headroom.controller.act.act_tick import (
+    WriteResult,
+    Writes,
+    may_scale,
+    replicas_to_write,
+)
 from headroom.controller.act.eviction import evict, objection, rebalancing_objection
 from headroom.controller.decide import obstacles
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult
@@ -180,7 +185,8 @@ class Reconciler:
         if failure is not None:
             self._on_failure(service, failure)
         self._show(context, inputs, decided, gathered)
-        writable = not blocked and context.act.can_scale(now_s)
+        ours = gathered.deployment is None or may_scale(service, gathered)
+        writable = ours and not blocked and context.act.can_scale(now_s)
         tick = TickResult(
             service=service,
             gathered=gathered,

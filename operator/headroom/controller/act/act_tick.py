@@ -75,16 +75,20 @@ class WriteResult:
     """It was rejected because the namespace is being deleted."""
 
 
-def replicas_to_write(service: InferenceService, gathered: Gathered, replicas: int) -> int | None:
-    """Return what to write to /scale, or None: nothing changes, or nothing may."""
+def may_scale(service: InferenceService, gathered: Gathered) -> bool:
+    """Whether there is a workload whose replicas are ours to write."""
     deployment = gathered.deployment
     if deployment is None or deployment["metadata"].get("deletionTimestamp"):
-        return None
+        return False
     if service.spec.scaling.mode == "Recommend":
-        return None
-    if service.spec.target_ref is None and not is_controlled_by(deployment, service.uid):
-        return None
-    return replicas if replicas != gathered.observation.current else None
+        return False
+    return service.spec.target_ref is not None or is_controlled_by(deployment, service.uid)
+
+
+def replicas_to_write(service: InferenceService, gathered: Gathered, replicas: int) -> int | None:
+    """Return what to write to /scale, or None: nothing changes, or nothing may."""
+    changed = replicas != gathered.observation.current
+    return replicas if changed and may_scale(service, gathered) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
