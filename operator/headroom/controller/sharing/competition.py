@@ -74,6 +74,11 @@ class Competition:
             yielding.append(pool.preempted_by(service.uid))
         return ", ".join(dict.fromkeys(one for one in yielding if one))
 
+    def restart(self) -> None:
+        """Forget all pools, as a restart of the operator does: the clock went back."""
+        self._pools.clear()
+        self._keys_of.clear()
+
     def forget(self, uid: str) -> None:
         """Remove a service that is deleted, or takes no part any more."""
         self._leave(uid, self._keys_of.pop(uid, frozenset()))
