@@ -72,6 +72,28 @@ def test_load_that_does_not_rise_has_no_trend(load: Load, seconds: float) -> Non
     assert sum(rising(watched(load, seconds, seed=seed)) is not None for seed in range(20)) <= 1
 
 
+def trends_after_gap(load: Load, gap_s: float, seed: int) -> list[bool]:
+    """Whether the load seems to rise, at each step of two minutes after a gap in the metrics."""
+    seen, known, found = watched(load, 1920.0 + gap_s, seed=seed), RateHistory(), []
+    for time_s, rate_rps in zip(seen.times_s.tolist(), seen.measured_rps.tolist(), strict=True):
+        if not 1800.0 < time_s < 1800.0 + gap_s:
+            known = known.add(time_s, rate_rps)
+            found.append(rising(known) is not None)
+    return found[-12:]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("gap_s", [60.0, 120.0, 240.0, 300.0])
+def test_gap_in_the_metrics_makes_no_rise_and_hides_none(gap_s: float, seed: int) -> None:
+    """A straight line bridges the gap: it would be the steadiest of all rises."""
+
+    def jump(now_s: float) -> float:
+        return 50.0 if now_s < 1800.0 + gap_s / 2 else 100.0
+
+    assert not any(trends_after_gap(jump, gap_s, seed))
+    assert sum(trends_after_gap(doubling(300.0, from_s=1600.0), gap_s, seed)) >= 9
+
+
 def wandering(cv: float, memory_s: float, seed: int) -> Load:
     """A rate whose logarithm wanders around its mean (an autoregressive process)."""
     rng, kept = np.random.default_rng(seed), math.exp(-STEP_S / memory_s)

@@ -54,8 +54,9 @@ class RateHistory:
     times_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     measured_rps: Vector = field(default_factory=no_rates)
     stable_rps: Vector = field(default_factory=no_rates)
-    observed_since_s: float = -math.inf
-    """The end of the last gap: what bridges it says nothing about chance."""
+    gap_s: tuple[float, float] = (-math.inf, -math.inf)
+    """The last instant before the last gap, and the first after it: what bridges it is no evidence.
+    """
 
     def __len__(self) -> int:
         """Number of instants."""
@@ -75,7 +76,7 @@ class RateHistory:
             times_s=np.append(kept.times_s[first:], now_s),
             measured_rps=np.append(kept.measured_rps[first:], np.float32(rate_rps)),
             stable_rps=np.append(kept.stable_rps[first:], np.float32(stable.rate_rps)),
-            observed_since_s=kept.observed_since_s,
+            gap_s=kept.gap_s,
         )
 
     def _bridged(self, now_s: float, rate_rps: float) -> RateHistory:
@@ -92,7 +93,7 @@ class RateHistory:
             ),
             measured_rps=np.append(self.measured_rps, rates),
             stable_rps=np.append(self.stable_rps, rates),
-            observed_since_s=now_s if now_s - last_s > WINDOW_S else self.observed_since_s,
+            gap_s=(last_s, now_s) if now_s - last_s > WINDOW_S else self.gap_s,
         )
 
     @classmethod
@@ -118,7 +119,7 @@ class RateHistory:
         window_s = 2 * WINDOW_S
         while window_s <= LONGEST_WINDOW_S:
             oldest_s = now_s - window_s + WINDOW_S
-            if max(self.times_s[0], self.observed_since_s) > oldest_s + STEP_S:
+            if max(self.times_s[0], self.gap_s[1]) > oldest_s + STEP_S:
                 break
             rates = self.measured_rps[self.times_s.searchsorted(oldest_s - 1) :]
             mean_rps = (float(rates.sum()) + rate_rps) / (len(rates) + 1)

@@ -7,9 +7,10 @@ Poisson noise, by their scatter around the fit, and by how much the growth of ea
 Worked: 16/s that double in 10 minutes grow by 0.00116 of themselves per second; the error of 20
 windows of 480 requests is 0.00006, of five 0.0005.
 
-A load that jumps is not rising: one step must explain the counts worse than the rise does. The
-growth is shrunk by what noise alone would show (James and Stein 1961), so that it begins at zero
-where it becomes significant, and it is extended no further ahead than it has been observed.
+A load that jumps is not rising: one step must explain the counts worse than the rise does. What
+bridges a gap in the metrics explains nothing and is left out, since the load may have jumped in it.
+The growth is shrunk by what noise alone would show (James and Stein 1961), so that it begins at
+zero where it becomes significant, and it is extended no further ahead than it has been observed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.flags import Flags
 from headroom.scaling.forecast.rate_history import WINDOW_S, RateHistory
 
 Counts = NDArray[np.float64]
@@ -71,17 +73,22 @@ class _Fit:
 
 def rising(history: RateHistory) -> Trend | None:
     """Return the rise at the end of the history; None if there is no significant one."""
-    counts = _window_counts(history)
+    counts, seen = _window_counts(history)
     if len(counts) < SPANS[0] or not counts[-SPANS[0] :].all():
         return None
+    ages_s = WINDOW_S * np.arange(1.0 - len(counts), 1.0)
     low, high, score = -math.inf, math.inf, DEVIATIONS
     fit, windows, usual_per_s = None, 0, math.inf
     for span in SPANS:
         if span > len(counts) or not counts[-span:].all():
             break
-        longer = _fit(counts[-span:])
-        scatter = math.sqrt(max(1.0, longer.misfit / (span - 2)))
         usual_per_s = _usual_error_per_s(counts, span, usual_per_s / 2)
+        known = seen[-span:]
+        number = np.count_nonzero(known)
+        if number < SPANS[0]:
+            continue
+        longer = _fit(ages_s[-span:][known], counts[-span:][known])
+        scatter = math.sqrt(max(1.0, longer.misfit / (number - 2)))
         error_per_s = max(scatter * longer.error_per_s, usual_per_s)
         growth_per_s, error = longer.growth_per_s, AGREEING * error_per_s
         low, high = max(low, growth_per_s - error), min(high, growth_per_s + error)
@@ -89,7 +96,7 @@ def rising(history: RateHistory) -> Trend | None:
             break
         if growth_per_s > score * error_per_s:
             fit, windows, score = longer, span, growth_per_s / error_per_s
-    if fit is None or _misfit_of_a_step(counts[-windows:]) <= fit.misfit:
+    if fit is None or _misfit_of_a_step(counts[-windows:][seen[-windows:]]) <= fit.misfit:
         return None
     return Trend(
         time_s=float(history.times_s[-1]) - WINDOW_S / 2,
@@ -100,15 +107,19 @@ def rising(history: RateHistory) -> Trend | None:
     )
 
 
-def _window_counts(history: RateHistory) -> Counts:
-    """Return the requests of the windows that end now and follow one another, oldest first."""
+def _window_counts(history: RateHistory) -> tuple[Counts, Flags]:
+    """Return the requests of the windows that end now and follow one another, oldest first.
+
+    And which of them were seen: a line bridges the last gap, whatever the load did in it.
+    """
     times_s = history.times_s
     if not len(times_s):
-        return np.empty(0)
+        return np.empty(0), np.empty(0, dtype=bool)
     windows = int((times_s[-1] - times_s[0]) / WINDOW_S) + 1
     ends_s = times_s[-1] - WINDOW_S * np.arange(windows - 1, -1, -1)
     counts: Counts = np.interp(ends_s, times_s, history.measured_rps) * WINDOW_S
-    return counts
+    gap_begun_s, gap_ended_s = history.gap_s
+    return counts, (ends_s <= gap_begun_s) | (ends_s >= gap_ended_s)
 
 
 def _usual_error_per_s(counts: Counts, span: int, otherwise: float) -> float:
@@ -128,9 +139,8 @@ def _usual_error_per_s(counts: Counts, span: int, otherwise: float) -> float:
     return float(np.median(differences)) / (MEDIAN * math.sqrt(2.0))
 
 
-def _fit(counts: Counts) -> _Fit:
+def _fit(ages_s: Counts, counts: Counts) -> _Fit:
     """Return the better of the two curves."""
-    ages_s = WINDOW_S * np.arange(1 - len(counts), 1.0)
     fits = [_exponential(ages_s, counts), _linear(ages_s, counts)]
     return min(fits, key=lambda fit: fit.misfit)
 
