@@ -65,6 +65,8 @@ def test_rate_history_bridges_a_short_gap_and_restarts_after_a_long_one() -> Non
     for history_, at_s in ((known, 631.0), (bridged, 641.0)):  # the gap itself proves nothing
         found = history_.stable_rate(at_s, 150.0)
         assert found.error_rps == pytest.approx(error_rps(150.0, 30.0))
+    later = [bridged.rate_after(580.0, after_s) for after_s in (10.0, 30.0, 51.0)]
+    assert later == [110.0, None, 150.0]
     assert len(known.add(590.0 + 301.0, 100.0)) == 1
 
 

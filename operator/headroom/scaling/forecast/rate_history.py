@@ -139,6 +139,8 @@ class RateHistory:
         index = int(self.times_s.searchsorted(time_s + after_s))
         if index == len(self) or time_s < self.times_s[0] - STEP_S:
             return None
+        if self.gap_s[0] < self.times_s[index] < self.gap_s[1]:
+            return None
         return float(self.measured_rps[index])
 
 
