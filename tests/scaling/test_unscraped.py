@@ -105,3 +105,22 @@ def test_load_of_silent_replicas_never_falls_with_that_of_the_others() -> None:
         windows = windows.absorb(observation)
         now_s += TICK_S
     assert read_signals(POLICY, windows, observation, None).arrival_rps.value == pytest.approx(10.0)
+
+
+def test_silent_replicas_count_from_the_first_rate_of_a_new_process_on() -> None:
+    """Each scrape is older than its tick by some milliseconds, the first ones by the fewest."""
+    pods, windows = tuple(ready_pod(uid, created_s=-1000.0) for uid in "abcdef"), Windows()
+    found = []
+    for tick in range(21):
+        now_s = TICK_S * tick
+        then_s = now_s - (0.02 if tick else 0.005)
+        observation = Observation(
+            now_s=now_s,
+            current=6,
+            pods=pods,
+            samples=tuple(sample(uid, then_s, 20 * (60 + then_s)) for uid in "abc"),
+        )
+        windows = windows.absorb(observation)
+        found.append(read_signals(POLICY, windows, observation, None).arrival_rps.value)
+    known = [value for value in found if value is not None]
+    assert known == pytest.approx([120.0] * 15, rel=0.01)

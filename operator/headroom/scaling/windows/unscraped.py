@@ -35,23 +35,24 @@ def beyond_last_windows(
     """Return the requests that silent ready pods took beyond their last windows, at least.
 
     Each is taken for one of the ready pods that are scraped: their median, which a hot one does not
-    move. 0 if none has been scraped throughout the window.
+    move. 0 if none has been scraped throughout the window, or since the first tick: then a scrape
+    is some milliseconds older than its tick, and the window may begin before it.
     """
-    scraped = windows.sampled_throughout(window_s, now_s, stale_after_s)
-    seen = windows.arrivals_by_replica(
-        [pod.uid for pod in ready if pod.uid in scraped], window_s
-    ).tolist()
+    columns, ends_s, first_s = windows.series.columns, windows.ends_s, windows.since_s or 0.0
+    throughout = windows.series.times_s[0] <= np.maximum(ends_s - window_s, first_s)
+    scraped = (throughout & (ends_s >= now_s - stale_after_s)).tolist()
+    known = [columns[pod.uid] for pod in ready if pod.uid in columns]
+    seen = windows.arrived(window_s)[[column for column in known if scraped[column]]].tolist()
     if not seen:
         return 0.0
-    usual, columns = median_low(seen), windows.series.columns
-    arrived = _extrapolated(windows, window_s, now_s)
+    usual, arrived = median_low(seen), _extrapolated(windows, window_s, now_s)
     beyond = 0.0
     for pod in ready:
         column = columns.get(pod.uid)
         if column is None:
             silent_s, own = now_s - serving_since_s(pod), 0.0
         else:
-            silent_s, own = now_s - windows.ends_s[column], float(arrived[column])
+            silent_s, own = now_s - ends_s[column], float(arrived[column])
         if silent_s > stale_after_s:
             beyond += max(0.0, usual - own)
     return beyond
