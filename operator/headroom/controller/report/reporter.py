@@ -92,44 +92,9 @@ class Reporter:
         before = state.conditions
         new_ones = (one for one in found if one.kind not in kept)
         after = _upserted(before, new_ones, tick.service.generation, now_s)
-        new = status.build(
-            generation=tick.service.generation,
-            current=tick.written.replicas,
-            selector=tick.gathered.selector,
-            conditions=after,
-            counts=tick.decision.counts,
-            decision=tick.decision,
-            gateway=(
-                status.gateway_status(tick.gateway.signals, tick.gateway.missed_rps)
-                if tick.gateway.watched
-                else None
-            ),
-            tokens={one.name: one.value_s for one in tick.tokens if not one.class_name},
-            classes=tick.classes,
-            generated=tick.generated,
-            slo=_slo(state.budget, tick.service.spec.slo.objective, tick.decision),
-            estimated_misses_per_cold_start=tick.misses_per_cold_start,
-            checkpoint=checkpoint(),
-        )
-        await self._write(state, new, now_s)
+        await self._write(state, _built(state, tick, after, checkpoint()), now_s)
         state.key, state.written = key, written
-        posted = list(events.of_conditions(before, after))
-        if tick.preemption and tick.preemption != state.preemption:
-            posted.insert(0, events.of_preemption(tick.preemption))
-        state.preemption = tick.preemption
-        if tick.accelerators and tick.accelerators != state.accelerators:
-            posted.insert(0, events.of_accelerators(tick.accelerators))
-        state.accelerators = tick.accelerators
-        if tick.written.scaled:
-            posted.insert(
-                0,
-                events.of_scaling(tick.decision, tick.written.replicas, tick.service.spec.replicas),
-            )
-        if tick.written.evicted:
-            posted.insert(0, events.of_replacement(tick.written.evicted, tick.decision))
-        if tick.written.created:
-            posted.insert(0, events.of_creation(tick.written.replicas))
-        await self._post_events(state, posted, now_s)
+        await self._post_events(state, _news(state, tick, before, after), now_s)
 
     async def report_conditions(
         self, state: ReportState, found: Sequence[ConditionResult], generation: int, now_s: float
@@ -200,6 +165,50 @@ class Reporter:
                 await self._cluster.create(body, field_manager=names.FIELD_MANAGER)
             except ClusterError as error:
                 _log.warning("%s: event %s was not posted: %s", service, event.reason, error)
+
+
+def _built(
+    state: ReportState, tick: TickResult, found: Conditions, checkpoint: dict[str, object]
+) -> dict[str, Any]:
+    """Return the status after a tick."""
+    gateway = tick.gateway
+    return status.build(
+        generation=tick.service.generation,
+        current=tick.written.replicas,
+        selector=tick.gathered.selector,
+        conditions=found,
+        counts=tick.decision.counts,
+        decision=tick.decision,
+        gateway=(
+            status.gateway_status(gateway.signals, gateway.missed_rps) if gateway.watched else None
+        ),
+        tokens={one.name: one.value_s for one in tick.tokens if not one.class_name},
+        classes=tick.classes,
+        generated=tick.generated,
+        slo=_slo(state.budget, tick.service.spec.slo.objective, tick.decision),
+        estimated_misses_per_cold_start=tick.misses_per_cold_start,
+        checkpoint=checkpoint,
+    )
+
+
+def _news(
+    state: ReportState, tick: TickResult, before: Conditions, after: Conditions
+) -> list[Event]:
+    """Return the events of a tick whose status is written, and note them."""
+    written, found = tick.written, list[Event]()
+    if written.created:
+        found.append(events.of_creation(written.replicas))
+    if written.evicted:
+        found.append(events.of_replacement(written.evicted, tick.decision))
+    if written.scaled:
+        asked = tick.service.spec.replicas
+        found.append(events.of_scaling(tick.decision, written.replicas, asked))
+    if tick.accelerators and tick.accelerators != state.accelerators:
+        found.append(events.of_accelerators(tick.accelerators))
+    if tick.preemption and tick.preemption != state.preemption:
+        found.append(events.of_preemption(tick.preemption))
+    state.accelerators, state.preemption = tick.accelerators, tick.preemption
+    return [*found, *events.of_conditions(before, after)]
 
 
 def _slo(budget: ErrorBudget, objective: float, decision: Decision) -> SloStatus:
