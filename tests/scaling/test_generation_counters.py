@@ -10,7 +10,8 @@ import pytest
 
 from fakes_scaling import sample
 from headroom.scaling.generation.promises import WINDOW_S, PromiseWindow
-from headroom.scaling.generation.token_counters import LONGEST_S, Count, Grid, TokenCounters
+from headroom.scaling.generation.token_counters import LONGEST_S, TokenCounters
+from headroom.scaling.generation.token_table import Count, Grid
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.token_values import (
     Binding,

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.scaling.generation.lengths import RECOMPUTED_S, Lengths, ahead, moments
-from headroom.scaling.generation.token_counters import FIRST_BUCKET, Count, Grid, Increase
+from headroom.scaling.generation.token_counters import Increase
+from headroom.scaling.generation.token_table import FIRST_BUCKET, Count, Grid
 
 GRID = Grid(prompt=(2048.0, math.inf), output=(256.0, math.inf))
 

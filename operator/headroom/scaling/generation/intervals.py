@@ -14,13 +14,8 @@ from numpy.typing import NDArray
 
 from headroom.scaling.flags import all_set, any_set
 from headroom.scaling.generation.ledger import Intervals
-from headroom.scaling.generation.token_counters import (
-    FIRST_BUCKET,
-    FIRST_SUM,
-    LONGEST_S,
-    Count,
-    Increase,
-)
+from headroom.scaling.generation.token_counters import LONGEST_S, Increase
+from headroom.scaling.generation.token_table import FIRST_BUCKET, FIRST_SUM, Count
 from headroom.scaling.generation.work import DEFAULT_ITERATION_TOKENS, context_tokens
 from headroom.scaling.token_values import RequestShape
 

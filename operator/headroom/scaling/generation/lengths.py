@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.token_counters import FIRST_SUM, Count, Grid, Increase
+from headroom.scaling.generation.token_counters import Increase
+from headroom.scaling.generation.token_table import FIRST_SUM, Count, Grid
 from headroom.scaling.token_values import RequestShape
 
 Vector = NDArray[np.float64]

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.token_counters import Grid, Increase
+from headroom.scaling.generation.token_counters import Increase
+from headroom.scaling.generation.token_table import Grid
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.token_values import Binding, Target, TokenTargets
 from headroom.scaling.windows.histogram import attainment, percentile
