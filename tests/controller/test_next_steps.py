@@ -46,5 +46,11 @@ def test_reason_of_several_conditions_is_explained_by_one(
     assert with_next_step(kind, UNKNOWN, reason, "so it is").startswith(f"so it is; {step}")
 
 
+def test_long_message_is_cut_and_its_step_is_not() -> None:
+    bad = with_next_step(ConditionType.READY, FALSE, StatusReason.INVALID_SPEC, 9000 * "x")
+    assert (len(bad), bad[-37:]) == (1024, "; correct the spec and apply it again")
+    assert len(with_next_step(ConditionType.READY, TRUE, StatusReason.SERVING, 9000 * "x")) == 1024
+
+
 def test_pending_condition_names_the_doctor() -> None:
     assert all("kubectl headroom doctor" in one.message for one in pending(1, 0.0))

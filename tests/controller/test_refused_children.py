@@ -138,3 +138,24 @@ def test_refused_deployment_and_refused_scale_are_both_reported() -> None:
         assert "no apply_scale" in world.message("AbleToScale")
 
     play(story)
+
+
+def test_refusals_that_are_too_long_for_a_status_are_reported() -> None:
+    """A policy refuses each object in a kilobyte of words."""
+
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        for verb, kind in [*(("get", kind) for kind in KINDS), ("apply", "Deployment")]:
+            world.cluster.fail(verb, kind, rejected(1024 * "x"), times=9999)
+        await world.restart_operator()
+        world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
+        await world.run_for(60.0)
+        assert world.replicas() >= 6
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+        assert world.message("Ready").endswith(
+            "x...; fix what is rejected; it is retried within a minute"
+        )
+        assert set(world.recorder.outcomes) == {"ok"}
+
+    play(story)

@@ -133,6 +133,6 @@ def read(status: Mapping[str, Any]) -> Conditions:
     return tuple(found.values())
 
 
-def shortened(message: str) -> str:
+def shortened(message: str, most: int = MAX_MESSAGE) -> str:
     """Cut a message to the maximum length in a status."""
-    return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 3]}..."
+    return message if len(message) <= most else f"{message[: most - 3]}..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headroom.api.conditions import ConditionStatus, ConditionType
+from headroom.api.conditions import MAX_MESSAGE, ConditionStatus, ConditionType, shortened
 from headroom.api.reasons import StatusReason
 
 _DIAGNOSE = "run kubectl headroom doctor"
@@ -74,8 +74,13 @@ IN_MESSAGE = frozenset(
 def with_next_step(
     kind: ConditionType, status: ConditionStatus, reason: StatusReason, message: str
 ) -> str:
-    """Return the message, with the next step if the condition is not as it should be."""
+    """Return the message, with the next step if the condition is not as it should be.
+
+    As long as a status may have it: what others say is cut, the step is not.
+    """
     good = ConditionStatus.FALSE if kind is ConditionType.SCALING_LIMITED else ConditionStatus.TRUE
     home = _EXPLAINED_BY.get(reason, kind)
     step = f"see {home}" if home is not kind else _STEPS.get(reason, "")
-    return message if status is good or not step else f"{message}; {step}"
+    if status is good or not step:
+        return shortened(message)
+    return f"{shortened(message, MAX_MESSAGE - len(f'; {step}'))}; {step}"
