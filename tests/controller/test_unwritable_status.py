@@ -36,6 +36,25 @@ def test_status_that_is_not_accepted_stops_no_scaling(error: ClusterError) -> No
     play(story)
 
 
+def test_status_that_cannot_be_built_stops_no_scaling() -> None:
+    """Whatever is wrong with it: here a figure that is no JSON."""
+
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+
+        async def refuse(manifest: Manifest, *, field_manager: str) -> Manifest:
+            raise TypeError("not JSON")
+
+        world.cluster.apply_status = refuse  # type: ignore[method-assign]
+        world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
+        await world.run_for(60.0)
+        assert world.replicas() >= 6
+        assert world.recorder.outcomes[-1] == "TypeError"
+
+    play(story)
+
+
 def test_status_write_that_hangs_delays_replicas_by_a_few_seconds() -> None:
     async def story(world: World) -> None:
         world.create()

@@ -53,8 +53,8 @@ class Reporter:
     ) -> None:
         """Report a decision before its write, as best effort: no scaling waits for a status.
 
-        A status that cannot be written fails the report that follows the write. Raises Conflict,
-        NotFound and NotLeading: the decision is not to be written.
+        A status that cannot be built or written fails the report that follows the write. Raises
+        Conflict, NotFound and NotLeading: the decision is not to be written.
         """
         try:
             async with asyncio.timeout(ANNOUNCED_WITHIN_S):
@@ -63,7 +63,7 @@ class Reporter:
                 )
         except (Conflict, NotFound, NotLeading):
             raise
-        except (ClusterError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001  (the report that follows raises it again)
             _log.debug("%s/%s: scaled before it is said: %s", state.namespace, state.name, error)
 
     async def report(
