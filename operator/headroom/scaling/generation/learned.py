@@ -20,7 +20,8 @@ from headroom.scaling.generation.lengths import WIDTH, Lengths
 from headroom.scaling.generation.promises import Measured, PromiseWindow, nearest_s
 from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
 from headroom.scaling.generation.sums import ITERATIONS, SUMS, total
-from headroom.scaling.generation.token_counters import Count, Increase, TokenCounters
+from headroom.scaling.generation.token_counters import Increase, TokenCounters
+from headroom.scaling.generation.token_table import Count
 from headroom.scaling.generation.work import work_of
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.token_values import (
