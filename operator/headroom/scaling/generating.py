@@ -114,8 +114,7 @@ def observe(
     rate_rps, ready = signals.arrival_rps, len(ready_since_s)
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
     missed = state.windows.missed(watched_s)
-    measured = _with_latency(learned.window.measure(targets, missed), targets, signals)
-    own, fleet, classes, kept = None, None, state.classes, targets
+    own, fleet, classes, kept, token = None, None, state.classes, targets, None
     if classes.judgement is not None:
         rejected = rejected_at_gateways(state.windows, watched_s)
         classes = replace(classes, judgement=replace(classes.judgement, rejected=rejected))
@@ -131,10 +130,13 @@ def observe(
         if rate_rps.fresh and rate_rps.value and ready:
             load, in_flight = rate_rps.value / ready / fleet.capacity.most_rps, signals.in_flight
             learned = learned.seen(load, (in_flight.value or 0.0) / ready)
+            token = own.capacity.replica.output_token_spread(rate_rps.value / ready, ready)
         if policy.capacity_factor != 1.0:
             policy = replace(policy, capacity_factor=1.0)
         kept = _without(targets, own.capacity.infeasible)
-    learned, outcomes = _judged(policy, state, learned, kept, fleet, classes, now_s)
+    measured = _with_latency(learned.window.measure(targets, missed, token), targets, signals)
+    latest = learned.window.latest(kept, now_s, token)
+    learned, outcomes = _judged(policy, state, learned, kept, latest, fleet, classes)
     shown, judged = _signals(policy, signals, measured, own, classes)
     return replace(state, generation=learned, classes=classes), Generating(
         policy=policy,
@@ -167,14 +169,14 @@ def _judged(
     state: State,
     learned: GenerationState,
     kept: TokenTargets,
+    latest: Mapping[Binding, Measured],
     fleet: GeneratingFleet | None,
     classes: ClassState,
-    now_s: float,
 ) -> tuple[GenerationState, Outcomes]:
     """Return what ended since the last tick, without what is late by its own length."""
     judgement = classes.judgement
     if judgement is None:
-        outcomes = _outcomes(policy, state, learned, kept, now_s)
+        outcomes = _outcomes(policy, state, kept, latest)
     else:
         outcomes = judgement.outcomes(1.0 - policy.latency_percentile, classes.hopeless)
     if fleet is None:
@@ -323,10 +325,9 @@ def _generates(observation: Observation, state: State) -> bool:
 
 
 def _outcomes(
-    policy: Policy, state: State, learned: GenerationState, targets: TokenTargets, now_s: float
+    policy: Policy, state: State, targets: TokenTargets, latest: Mapping[Binding, Measured]
 ) -> Outcomes:
     """Return what ended since the last tick, and what of it broke a promise."""
-    latest = learned.window.latest(targets, now_s)
     added = state.windows.series.added
     missed = float(added[:, MISSED].sum()) if len(added) else 0.0
     outcomes = outcomes_of(latest, 1.0 - policy.latency_percentile)

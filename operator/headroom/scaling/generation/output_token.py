@@ -32,12 +32,17 @@ def output_token_s(
     occupancy: Occupancy, percentile: float, output_cv: float, level: float = 1.0
 ) -> float:
     """Return the percentile in seconds per iteration, at one of so many level replicas."""
+    mean_s, cv = mean_and_cv(occupancy, output_cv, level)
+    return mean_s * execution_percentile(min(_largest_cv(percentile), cv), percentile)
+
+
+def mean_and_cv(occupancy: Occupancy, output_cv: float, level: float = 1.0) -> tuple[float, float]:
+    """Return mean in seconds per iteration and coefficient of variation, as `output_token_s`."""
     work = occupancy.work
     prompts = bursts_of(work, occupancy.arrival_rps, level)
     step_s = occupancy.fixed_s + work.slope_s * max(1.0, occupancy.mean)
     step_variance = work.slope_s**2 * occupancy.variance / level
-    mean_s, cv = time_per_step(work, prompts, step_s, step_variance, output_cv)
-    return mean_s * execution_percentile(min(_largest_cv(percentile), cv), percentile)
+    return time_per_step(work, prompts, step_s, step_variance, output_cv)
 
 
 def time_per_step(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.frozen import replace
+from headroom.scaling.generation.spread import Spread, with_bound
 from headroom.scaling.generation.token_counters import Increase
 from headroom.scaling.generation.token_table import Grid
 from headroom.scaling.promise.error_budget import Outcomes
@@ -69,11 +70,16 @@ class PromiseWindow:
             total = total - gone  # counts: exact
         return replace(self, ticks=kept, total=total)
 
-    def measure(self, targets: TokenTargets, missed: float = 0.0) -> dict[Binding, Measured]:
-        """Return the promises on tokens that a histogram shows; `missed` requests broke all."""
+    def measure(
+        self, targets: TokenTargets, missed: float = 0.0, token: Spread | None = None
+    ) -> dict[Binding, Measured]:
+        """Return the promises on tokens that a histogram shows; `missed` requests broke all.
+
+        `token` is the time per output token to expect.
+        """
         if not self.ticks:
             return {}
-        return self._measured(targets, self.total, missed)
+        return self._measured(targets, self.total, missed, token)
 
     def counts(self) -> dict[Binding, Vector]:
         """Return the histograms of the window, cumulative per bound."""
@@ -86,30 +92,30 @@ class PromiseWindow:
             Binding.TIME_PER_OUTPUT_TOKEN: total[cut:],
         }
 
-    def latest(self, targets: TokenTargets, now_s: float) -> dict[Binding, Measured]:
+    def latest(
+        self, targets: TokenTargets, now_s: float, token: Spread | None = None
+    ) -> dict[Binding, Measured]:
         """Return the promises over what ended since the last tick."""
         if not self.ticks or self.ticks[-1][0] < now_s:
             return {}
-        return self._measured(targets, self.ticks[-1][1], 0.0)
+        return self._measured(targets, self.ticks[-1][1], 0.0, token)
 
     def _measured(
-        self, targets: TokenTargets, total: Vector, missed: float
+        self, targets: TokenTargets, counts: Vector, missed: float, token: Spread | None
     ) -> dict[Binding, Measured]:
-        cut = len(self.grid.first_token)
-        kinds = (
-            (Binding.TIME_TO_FIRST_TOKEN, targets.first_token, self.grid.first_token, total[:cut]),
-            (
-                Binding.TIME_PER_OUTPUT_TOKEN,
-                targets.output_token,
-                self.grid.output_token,
-                total[cut:],
-            ),
-        )
-        return {
-            binding: measured_of(target, bounds_s, counts, missed)
-            for binding, target, bounds_s, counts in kinds
-            if target is not None and bounds_s
-        }
+        cut, grid, found = len(self.grid.first_token), self.grid, {}
+        first, output = targets.first_token, targets.output_token
+        if first is not None and grid.first_token:
+            found[Binding.TIME_TO_FIRST_TOKEN] = measured_of(
+                first, grid.first_token, counts[:cut], missed
+            )
+        if output is not None and grid.output_token:
+            bounds_s, known, share = grid.output_token, self.total[cut:], None
+            if token is not None:
+                share = token.share_within(bounds_s, known, output.seconds)
+            bounds_s, counts = with_bound(bounds_s, counts[cut:], output.seconds, share)
+            found[Binding.TIME_PER_OUTPUT_TOKEN] = measured_of(output, bounds_s, counts, missed)
+        return found
 
 
 def measured_of(

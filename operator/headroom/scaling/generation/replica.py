@@ -8,9 +8,10 @@ from functools import cached_property
 
 from headroom.scaling.generation.first_token import first_token_s
 from headroom.scaling.generation.occupancy import Occupancy, longest_tokens, occupancy_of
-from headroom.scaling.generation.output_token import output_token_s
+from headroom.scaling.generation.output_token import mean_and_cv, output_token_s
 from headroom.scaling.generation.rates import SATURATED_SHARE, Rates
 from headroom.scaling.generation.seats import seat_wait_s
+from headroom.scaling.generation.spread import Spread
 from headroom.scaling.generation.work import Work
 from headroom.scaling.latency.load_curve import execution_percentile
 from headroom.scaling.token_values import Binding, EngineLimits, Target, TokenTargets
@@ -158,6 +159,14 @@ class GeneratingReplica:
             tokens = self.work.steps * self.work.accepted
             token_s *= tokens * max(1.0, execution_percentile(self.output_cv, percentile))
         return first_s + token_s
+
+    def output_token_spread(self, arrival_rps: float, replicas: int) -> Spread | None:
+        """Return the times per output token to expect; None where the engine cannot keep up."""
+        occupancy = occupancy_of(self.work, arrival_rps)
+        if occupancy is None:
+            return None
+        step_s, cv = mean_and_cv(occupancy, self.output_cv, self.pooled(replicas))
+        return Spread(mean_s=self.factors.output_token * step_s / self.work.accepted, cv=cv)
 
     def floor_s(self, binding: Binding, percentile: float) -> float:
         """Return the percentile at an idle replica: no number of replicas keeps a lower one."""
