@@ -169,7 +169,7 @@ def _concurrency(capacity: Capacity) -> float:
     if limits.sequences is not None:
         most.append(float(limits.sequences))
     if limits.kv_tokens is not None:
-        most.append(replica.memory_share * limits.kv_tokens / work.context_tokens)
+        most.append(replica.memory_share * limits.kv_tokens / work.memory_tokens)
     bound_rps = capacity.by_bound(1).get(Binding.TIME_PER_OUTPUT_TOKEN)
     occupancy = occupancy_of(work, bound_rps) if bound_rps is not None else None
     if occupancy is not None and targets.output_token is not None:

@@ -19,6 +19,7 @@ from headroom.scaling.generation.ledger import LEAST_ITERATIONS, Ledger
 from headroom.scaling.generation.lengths import WIDTH, Lengths
 from headroom.scaling.generation.promises import Measured, PromiseWindow, nearest_s
 from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
+from headroom.scaling.generation.shared_memory import SharedMemory
 from headroom.scaling.generation.sums import ITERATIONS, SUMS, total
 from headroom.scaling.generation.token_counters import Increase, TokenCounters
 from headroom.scaling.generation.token_table import Count
@@ -69,15 +70,19 @@ class Inputs:
     shape: RequestShape
     limits: EngineLimits
     factors: TailFactors
+    shared: float = 0.0
+    """Of the tokens found in caches, the share that other running sequences hold as well."""
 
     def near(self, other: Inputs) -> bool:
         """Whether the difference is within MOVED."""
         if self.limits != other.limits:
             return False
-        here, there = work_of(self.cost, self.shape), work_of(other.cost, other.shape)
+        here = work_of(self.cost, self.shape, self.shared)
+        there = work_of(other.cost, other.shape, other.shared)
         pairs = (
             (here.request_s, there.request_s),
             (here.context_tokens, there.context_tokens),
+            (here.memory_tokens, there.memory_tokens),
             (here.prompt_s + here.fixed_s, there.prompt_s + there.fixed_s),
             (here.steps, there.steps),
             (self.cost.fixed_s, other.cost.fixed_s),
@@ -99,6 +104,7 @@ class GenerationState:
     window: PromiseWindow = field(default_factory=PromiseWindow)
     ledger: Ledger = field(default_factory=Ledger)
     lengths: Lengths = field(default_factory=Lengths)
+    shared: SharedMemory = field(default_factory=SharedMemory)
     factors: TailFactors = field(default_factory=TailFactors)
     highest_load: float = 0.0
     highest_in_flight: float = 0.0
@@ -150,6 +156,10 @@ class GenerationState:
         )
         if not due:
             return state
+        if lengths.shape is not None:
+            since_s = 0.0 if self.fitted_s is None else now_s - self.fitted_s
+            shared = self.shared.observe(samples, lengths.shape, since_s)
+            state = replace(state, shared=shared)
         taught_s = now_s if self.taught_s is None else self.taught_s
         if self.inputs is None or now_s - taught_s >= TEACH_S:
             state = state._taught(ready_since_s, now_s, prior)
@@ -301,7 +311,13 @@ class GenerationState:
             return self
         if self.highest_load < SEEN_LOAD:
             cost = scaled(cost, DOUBT)
-        latest = Inputs(cost=cost, shape=shape, limits=self.limits, factors=self.factors)
+        latest = Inputs(
+            cost=cost,
+            shape=shape,
+            limits=self.limits,
+            factors=self.factors,
+            shared=self.shared.share(shape),
+        )
         if self.inputs is not None and latest.near(self.inputs):
             return self
         return replace(self, inputs=latest)

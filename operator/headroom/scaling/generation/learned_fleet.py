@@ -50,7 +50,7 @@ def _capacity(inputs: Inputs, targets: TokenTargets, routing: Routing) -> Capaci
     output = max(1.0, shape.output_tokens)
     variation = max(0.0, shape.output_tokens_squared / (output * output) - 1.0)
     replica = GeneratingReplica(
-        work=work_of(inputs.cost, shape),
+        work=work_of(inputs.cost, shape, inputs.shared),
         limits=inputs.limits,
         targets=targets,
         factors=inputs.factors,

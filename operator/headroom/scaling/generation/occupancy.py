@@ -97,7 +97,7 @@ class Occupancy:
         gamma distribution. Worked: 20 contexts of 4500 +- 7000 tokens, five level replicas: the
         number adds 9 000 tokens of deviation to one replica, the lengths 31 000.
         """
-        work, context = self.work, self.work.context_tokens
+        work, context = self.work, self.work.memory_tokens
         prompts = min(1.0, self.arrival_rps * work.prompt_s) * work.prompt_context_tokens
         mean = self.mean * context + prompts
         of_number, of_lengths = (

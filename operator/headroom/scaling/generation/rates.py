@@ -52,7 +52,7 @@ class Rates:
         tokens = self.limits.kv_tokens
         if tokens is None:
             return math.inf
-        context = self._held_s * self.work.context_tokens
+        context = self._held_s * self.work.memory_tokens
         return tokens / max(context + tokens * self.work.request_s, _LEAST_S)
 
     @cached_property

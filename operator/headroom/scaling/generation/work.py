@@ -43,6 +43,8 @@ class Work:
     """Coefficient of variation of the engine seconds of a prompt."""
     context_tokens: float
     """ctx."""
+    memory_tokens: float
+    """What of it no other running sequence holds as well."""
     context_variance: float
     """Of the contexts of sequences seen at one moment, in tokens squared."""
     prompt_context_tokens: float
@@ -81,8 +83,11 @@ DEFAULT_ITERATION_TOKENS = 8192
 """vLLM's --max-num-batched-tokens on large accelerators; where a server reports none."""
 
 
-def work_of(cost: IterationCost, shape: RequestShape) -> Work:
-    """Return the work of requests of this shape at an engine of this cost."""
+def work_of(cost: IterationCost, shape: RequestShape, shared: float = 0.0) -> Work:
+    """Return the work of requests of this shape at an engine of this cost.
+
+    `shared` of the tokens found in caches are in memory for other running sequences already.
+    """
     accepted = max(1.0, shape.accepted_per_step)
     output = max(1.0, shape.output_tokens)
     prompt = max(1.0, shape.prompt_tokens)
@@ -107,6 +112,7 @@ def work_of(cost: IterationCost, shape: RequestShape) -> Work:
         prompt_linear_s=linear_s,
         prompt_s_cv=_seconds_cv(linear_s, square_s, variation),
         context_tokens=context,
+        memory_tokens=context - shared * min(context, prompt - computed),
         context_variance=_context_variance(shape, context),
         prompt_context_tokens=prompt_squared / prompt,
         accepted=accepted,
