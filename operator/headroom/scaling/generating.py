@@ -27,6 +27,7 @@ from headroom.scaling.generation.promises import (
     Measured,
     attainment_of,
     outcomes_of,
+    strictest,
     worst_ratio,
 )
 from headroom.scaling.promise.error_budget import Outcomes
@@ -96,6 +97,8 @@ def observe(
     if not _generates(observation, state):
         return state, None
     targets = policy.token_targets or _of_latency(policy)
+    if policy.latency_percentile != strictest(targets):
+        policy = replace(policy, latency_percentile=strictest(targets))
     now_s = observation.now_s
     ready_since_s = {
         pod.uid: pod.created_s if pod.ready_s is None else pod.ready_s
