@@ -33,7 +33,7 @@ class SharedMemory:
     used: float = 0.0
     """Tokens in use."""
     held: float = 0.0
-    """Tokens in the contexts of running sequences, each by itself."""
+    """Tokens in the contexts of running sequences, added up."""
 
     def observe(
         self, samples: Iterable[PodSample], shape: RequestShape, elapsed_s: float
