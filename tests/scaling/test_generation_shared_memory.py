@@ -12,19 +12,21 @@ from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.learned_fleet import fleet_of
 from headroom.scaling.generation.replica import TailFactors
 from headroom.scaling.generation.shared_memory import SharedMemory
-from headroom.scaling.generation.work import context_tokens
-from headroom.scaling.token_values import Binding, EngineLimits, GenerationSample
+from headroom.scaling.generation.work import context_tokens, work_of
+from headroom.scaling.token_values import Binding, EngineLimits, GenerationSample, RequestShape
 from headroom.scaling.values import PodSample, Routing
 from headroom.simulator.generation.autoscalers.headroom import TokenHeadroom
 from headroom.simulator.generation.models import ENGINES, targets
 from headroom.simulator.generation.plant import TokenService
 from headroom.simulator.generation.requests import PREFIX_TOKENS, Requests
-from headroom.simulator.generation.run import simulate_tokens
+from headroom.simulator.generation.run import Truth, simulate_tokens
 from headroom.simulator.generation.workloads import lognormal_lengths, poisson
 
 LIMITS = EngineLimits(kv_tokens=100_000.0)
 AGENTS = requests(4500, 200, cached=0.66)
 CONTEXT = context_tokens(AGENTS)
+MIXED = requests(1650, 195, prompt_cv=2.1, output_cv=0.7)
+ALIKE = context_tokens(MIXED)
 
 
 def page(
@@ -63,6 +65,50 @@ def test_shared_tokens_follow_from_what_is_in_use(pages: list[PodSample], share:
     assert found.share(AGENTS) == pytest.approx(share, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("pages", "times"),
+    [
+        pytest.param([page(20 * ALIKE)], 1.0, id="prompts say nothing of their answers"),
+        pytest.param([page(1.05 * 20 * ALIKE)], 1.0, id="within what is known of contexts"),
+        pytest.param([page(2.2 * 20 * ALIKE)], 2.0, id="long prompts have long answers"),
+        pytest.param([page(0.0, contexts=2.2 * 20 * ALIKE)], 2.0, id="contexts are reported"),
+        pytest.param([page(50 * 20 * ALIKE)], 2.69, id="no more than lengths can be together"),
+        pytest.param([page(0.5 * 20 * ALIKE)], 1.0, id="shared, or short ones have long answers"),
+        pytest.param([], 1.0, id="no page"),
+    ],
+)
+def test_contexts_of_running_sequences_show_what_lengths_are_together(
+    pages: list[PodSample], times: float
+) -> None:
+    found = SharedMemory().observe(pages, MIXED, 4.0)
+    assert context_tokens(found.paired(MIXED)) / ALIKE == pytest.approx(times, abs=0.01)
+
+
+def test_memory_of_two_kinds_of_requests_is_that_of_their_contexts() -> None:
+    """A tenth of 12,000 and 600 tokens, the rest of 500 and 150: 4600 of context, not 1950."""
+    random = np.random.default_rng(2)
+    long = random.random(100_000) < 0.1
+    prompts = np.where(long, 12_000.0, 500.0)
+    answers = np.where(long, 600.0, 150.0)
+    true = RequestShape(
+        prompt_tokens=float(prompts.mean()),
+        computed_tokens=float(prompts.mean()),
+        output_tokens=float(answers.mean()),
+        prompt_tokens_squared=float((prompts**2).mean()),
+        output_tokens_squared=float((answers**2).mean()),
+        prompt_output_product=float((prompts * answers).mean()),
+    )
+    alike = replace(true, prompt_output_product=true.prompt_tokens * true.output_tokens)
+    of_true, of_alike = work_of(LLAMA_8B, true), work_of(LLAMA_8B, alike)
+    assert of_true.context_tokens > 2.0 * of_alike.context_tokens
+    weights = answers / answers.sum()  # long answers are seen more often, half way on average
+    seen = prompts + answers * random.random(len(answers))
+    mean = float((weights * seen).sum())
+    deviation = float((weights * (seen - mean) ** 2).sum()) ** 0.5
+    assert of_true.context_tokens == pytest.approx(mean, rel=0.02)
+    assert of_true.context_variance**0.5 == pytest.approx(deviation, rel=0.2)
+
+
 def test_without_cached_prompts_nothing_is_shared() -> None:
     found = SharedMemory().observe([page(0.39 * 20 * CONTEXT)], AGENTS, 4.0)
     assert found.share(requests(4500, 200)) == 0.0
@@ -97,9 +143,28 @@ def test_a_common_system_prompt_is_not_taken_for_a_memory_of_its_own_in_each_seq
     assert fleet.capacity_rps(2.0, 2) > 1.2 * alone.capacity_rps(2.0, 2)
 
 
+def test_long_prompts_with_long_answers_are_seen_in_what_runs() -> None:
+    """A tenth of 12,000 and 600 tokens, the rest of 500 and 150."""
+    random = np.random.default_rng(1)
+    arrival_s = poisson(np.full(40, 10.0), 10.0, 1)
+    long = random.random(len(arrival_s)) < 0.1
+    load = Requests(
+        arrival_s=arrival_s,
+        prompt_tokens=np.where(long, 12_000, 500),
+        output_tokens=np.where(long, 600, 150),
+    )
+    scaler = _run(load, "llama-8b-h100")
+    inputs, lengths = scaler.state.generation.inputs, scaler.state.generation.lengths.shape
+    assert inputs is not None
+    assert lengths is not None
+    assert context_tokens(inputs.shape) > 1.7 * context_tokens(lengths)
+    fleet = fleet_of(inputs, scaler.targets, Routing.LEAST_IN_FLIGHT, 2.0)
+    assert fleet.capacity.binding(2) is Binding.MEMORY
+
+
 def _run_with_system_prompt() -> TokenHeadroom:
-    units, seconds, random = 12, 400, np.random.default_rng(1)
-    arrival_s = poisson(np.full(seconds // 10, 3.0), 10.0, 1)
+    units, random = 12, np.random.default_rng(1)
+    arrival_s = poisson(np.full(40, 3.0), 10.0, 1)
     prompts = lognormal_lengths(np.full(len(arrival_s), 7000.0), 0.15, random)
     load = Requests(
         arrival_s=arrival_s,
@@ -108,8 +173,13 @@ def _run_with_system_prompt() -> TokenHeadroom:
         block_ids=np.tile(np.arange(units), len(arrival_s)),
         block_starts=units * np.arange(len(arrival_s) + 1),
     )
+    return _run(load, "qwen3-30b-a3b-h100")
+
+
+def _run(load: Requests, engine: str) -> TokenHeadroom:
+    """Return Headroom after it has scaled this load, from two replicas on."""
     service = TokenService(
-        engine=ENGINES["qwen3-30b-a3b-h100"],
+        engine=ENGINES[engine],
         targets=targets(2.0, 0.075),
         start_s=100.0,
         max_replicas=12,
@@ -117,8 +187,8 @@ def _run_with_system_prompt() -> TokenHeadroom:
     )
     made: list[TokenHeadroom] = []
 
-    def make(truth: object) -> TokenHeadroom:
-        made.append(TokenHeadroom(truth=truth))  # type: ignore[arg-type]
+    def make(truth: Truth) -> TokenHeadroom:
+        made.append(TokenHeadroom(truth=truth))
         return made[-1]
 
     simulate_tokens(service, load, make, 1)

@@ -185,7 +185,7 @@ class GenerationState:
         ratios, expected = Ratios.of(prior), None if self.inputs is None else self.inputs.cost
         elapsed_s = 0.0 if self.taught_s is None else now_s - self.taught_s
         warm = [intervals.warm(one, ready_since_s, then_s) for then_s, one in self.untaught]
-        ledger, source, shape = self.ledger, self.source, self.lengths.shape
+        ledger, source, shape = self.ledger, self.source, self.shape
         exact = [found for found in map(intervals.exact_sums, warm) if found is not None]
         if exact and shape is not None:
             source, chunk = intervals.EXACT_SUMS, intervals.chunk_tokens(shape)
@@ -200,6 +200,12 @@ class GenerationState:
         if estimate is not None:
             cost, ledger = estimate.cost(ratios), replace(ledger, share=estimate.share)
         return replace(self, ledger=ledger, source=source, cost=cost, untaught=(), taught_s=now_s)
+
+    @property
+    def shape(self) -> RequestShape | None:
+        """The lengths of requests, with what is known of prompts and their answers together."""
+        lengths = self.lengths.shape
+        return None if lengths is None else self.shared.paired(lengths)
 
     def seen(self, load: float, in_flight: float = 0.0) -> GenerationState:
         """Return the state after a replica got this share of the rate that it takes at most.
@@ -303,7 +309,7 @@ class GenerationState:
         )
 
     def _with_inputs(self, prior: IterationCost | None) -> GenerationState:
-        shape = self.lengths.shape
+        shape = self.shape
         if self.ledger.iterations < LEAST_FIT_ITERATIONS and prior is None:
             return self
         cost = self.cost
