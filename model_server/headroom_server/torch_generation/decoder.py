@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch.nn import functional
@@ -19,6 +19,14 @@ class Attend(Protocol):
 
     def __call__(self, qkv: torch.Tensor, memory: torch.Tensor, window: int | None) -> torch.Tensor:
         """Return [tokens, heads * head_dim] for `qkv` [tokens, heads + 2 kv_heads, head_dim]."""
+
+
+class Computed(NamedTuple):
+    """What a forward pass gives."""
+
+    logits: torch.Tensor
+    finite: torch.Tensor
+    """Whether all its tokens, also those without logits, came as numbers to the last layer."""
 
 
 class Decoder:
@@ -44,14 +52,17 @@ class Decoder:
             torch.zeros(size, dtype=self.dtype, device=self.device) for _ in range(shape.layers)
         ]
 
-    def forward(self, layout: Layout) -> torch.Tensor:
+    def forward(self, layout: Layout) -> Computed:
         """Compute the tokens, keep their keys and values, return the wanted rows' logits."""
         shape, device = self.shape, self.device
+        last = torch.empty(0)
         planned = [plan_group(one, shape.windows, self.dtype, device) for one in layout.groups]
 
         def attend_groups(
             qkv: torch.Tensor, memory: torch.Tensor, window: int | None
         ) -> torch.Tensor:
+            nonlocal last
+            last = qkv
             found = [attend(shape, one, qkv, memory, window) for one in planned]
             return found[0] if len(found) == 1 else torch.cat(found)
 
@@ -59,7 +70,8 @@ class Decoder:
             torch.tensor(numbers, dtype=torch.int64, device=device)
             for numbers in (layout.tokens, layout.positions, layout.slots, layout.rows)
         )
-        return self.compute(tokens, positions, slots, attend_groups, rows)
+        logits = self.compute(tokens, positions, slots, attend_groups, rows)
+        return Computed(logits, last.isfinite().all())
 
     def compute(
         self,
@@ -79,7 +91,9 @@ class Decoder:
             memory = self._memory[number]
             qkv = self._qkv(layer, hidden, cos, sin)
             flat = memory.view(-1, 2 * shape.kv_heads * shape.head_dim)
-            flat.index_copy_(0, slots, qkv[:, shape.heads :].flatten(1))
+            # what is left in a block is hidden by the next sequence's mask: see `_memory`
+            written = qkv[:, shape.heads :].flatten(1).nan_to_num(0.0, 0.0, 0.0)
+            flat.index_copy_(0, slots, written)
             mixed = attend(qkv, memory, shape.windows[number])
             if number == last and rows is not None:
                 # what follows concerns the wanted rows only

@@ -39,7 +39,8 @@ class DraftModel:
             if not able:
                 break
             chunks = [self._step(sequences[at], proposals[at]) for at in able]
-            chosen = self._decoder.forward(lay_out(chunks, self._decoder.block_tokens)).argmax(-1)
+            computed = self._decoder.forward(lay_out(chunks, self._decoder.block_tokens))
+            chosen = computed.logits.argmax(-1)
             for at, token in zip(able, chosen.tolist(), strict=True):
                 proposals[at].append(token)
         return [tuple(one) for one in proposals]

@@ -34,7 +34,7 @@ from headroom_server.torch_generation.linear import packs
 from headroom_server.torch_generation.memory import available_bytes, check_weights, count_blocks
 from headroom_server.torch_generation.model_shape import ModelShape, read_shape
 from headroom_server.torch_generation.rope import rope_tables
-from headroom_server.torch_generation.sampling import sample
+from headroom_server.torch_generation.sampling import NOT_FINITE, sample
 from headroom_server.torch_generation.weights import read_weights
 
 log = logging.getLogger("headroom_server")
@@ -183,6 +183,7 @@ class TorchExecutor:
         Raises:
             DeviceLostError: nothing can be executed any more.
             OutOfMemoryError: a smaller iteration may succeed.
+            ArithmeticError: a sequence's numbers are not finite.
         """
         decoder = self._decoder
         assert decoder is not None, "load comes first"
@@ -190,7 +191,9 @@ class TorchExecutor:
         with translated(), torch.inference_mode():
             logits = None if self.graphs is None else self.graphs.logits(chunks)
             if logits is None:
-                logits = decoder.forward(lay_out(chunks, decoder.block_tokens))
+                logits, finite = decoder.forward(lay_out(chunks, decoder.block_tokens))
+                if not finite:
+                    raise ArithmeticError(NOT_FINITE)
             return IterationResult(sample(logits, chunks, self._process_seed))
 
     def draft(self, sequences: Sequence[SequenceView], count: int) -> Sequence[Sequence[int]]:

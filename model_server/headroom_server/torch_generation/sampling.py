@@ -9,6 +9,7 @@ for a proposal of one point. Greedy requests are the same with a distribution of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,10 @@ from headroom_server.generation.values import Alternative, Chunk, SampledToken
 from headroom_server.torch_generation.adjustments import adjust, adjusts
 from headroom_server.torch_generation.chance import seed_of, uniform
 from headroom_server.torch_generation.distributions import draw
+
+NOT_FINITE = "the model's numbers must be finite; got NaN or infinity"
+_NOTHING = -1
+"""In place of a token that was chosen from logits that are not finite."""
 
 
 class Row(NamedTuple):
@@ -50,15 +55,21 @@ def rows_of(chunks: Sequence[Chunk]) -> list[Row]:
 def sample(
     logits: torch.Tensor, chunks: Sequence[Chunk], process_seed: int
 ) -> list[Sequence[SampledToken]]:
-    """Return per chunk the accepted drafts and the model's own token after them."""
+    """Return per chunk the accepted drafts and the model's own token after them.
+
+    Raises:
+        ArithmeticError: a token's logits are not finite.
+    """
     rows = rows_of(chunks)
     if not rows:
         return [() for _ in chunks]
     reported = _log_probabilities(logits, rows)
+    # before what a client adds; NaN counts as the greatest number, and is not below infinity
+    finite = logits.amax(-1) < math.inf
     for number, row in enumerate(rows):
         if adjusts(row.chunk.sequence.request):
             adjust(logits[number], row.chunk.sequence.request, row.tokens)
-    chosen = _choose(logits, rows, process_seed).tolist()
+    chosen = _choose(logits, rows, process_seed).where(finite, _NOTHING).tolist()
     sampled: list[Sequence[SampledToken]] = []
     at = 0
     for chunk in chunks:
@@ -66,11 +77,11 @@ def sample(
             sampled.append(())
             continue
         own = chosen[at : at + chunk.drafts + 1]
+        own = own[: _accepted(chunk, own) + 1]
+        if own[-1] == _NOTHING:
+            raise ArithmeticError(NOT_FINITE)
         sampled.append(
-            [
-                _sampled(token, reported.get(at + number), chunk)
-                for number, token in enumerate(own[: _accepted(chunk, own) + 1])
-            ]
+            [_sampled(token, reported.get(at + number), chunk) for number, token in enumerate(own)]
         )
         at += chunk.drafts + 1
     return sampled

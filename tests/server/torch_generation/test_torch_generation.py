@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import torch
 
 from headroom_server.engine import LoadError
 from headroom_server.torch_generation.executor import TorchExecutor
@@ -104,6 +105,28 @@ def test_shared_blocks_of_a_prefix_give_the_same_answer(made: Made) -> None:
         loop.step()
     assert second.answer == expected_tokens(model, (*shared, 9), 8)
     assert first.answer == expected_tokens(model, (*shared, 3, 4, 5), 3)
+
+
+@pytest.mark.parametrize("chunk_tokens", [1000, 7])
+def test_sequence_whose_numbers_overflow_fails_and_spoils_no_later_one(
+    tmp_path: Path, chunk_tokens: int
+) -> None:
+    model = make_model(tmp_path, "llama")
+    short, long = prompt_of(9, 5), prompt_of(40, 6)
+    expected = [expected_tokens(model, prompt, 12) for prompt in (short, long)]
+    used = {*short, *long, *expected[0], *expected[1]}
+    overflows = next(token for token in range(1, 199) if token not in used)
+    with torch.no_grad():
+        model.get_input_embeddings().weight[overflows] = float("inf")
+    model.save_pretrained(tmp_path)
+    loop = loop_of(tmp_path, chunk_tokens)
+    spoilt = loop.add(request_of((3, overflows, *prompt_of(18)), 4))
+    with pytest.raises(ArithmeticError, match="must be finite; got NaN or infinity"):
+        loop.step()
+    loop.running.clear()
+    loop.free += reversed(spoilt.blocks)  # the next sequences get its blocks
+    requests = [request_of(short, 12, key=2), request_of(long, 12, key=3)]
+    assert loop.run(*requests) == expected
 
 
 def test_weights_in_several_files_are_read(tmp_path: Path) -> None:

@@ -122,6 +122,20 @@ def test_drafts_are_accepted_up_to_the_first_wrong_one(wrong: int) -> None:
     assert [one.token for one in sampled] == [3, 4, 5, 6][: wrong + 1]
 
 
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_logits_that_are_not_finite_give_no_token(number: float, temperature: float) -> None:
+    logits = torch.eye(8)[[3, 4, 5]] * 9
+    logits[1, 2] = number
+    sampling, after = Sampling(temperature=temperature, logit_bias={2: -100.0}), [5, 4]
+    with pytest.raises(ArithmeticError, match="must be finite"):
+        sample(logits[:2].clone(), [chunk_with(sampling), chunk_with(sampling, key=2)], 0)
+    # behind a draft that is not accepted nothing is chosen
+    greedy = chunk_with(Sampling(temperature=0.0), drafts=after)
+    (sampled,) = sample(logits.clone(), [greedy], 0)
+    assert [one.token for one in sampled] == [3]
+
+
 def test_a_speculating_request_draws_the_same_tokens_as_without_drafts() -> None:
     torch.manual_seed(3)
     logits = torch.randn(4, 20)
