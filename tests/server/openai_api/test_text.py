@@ -6,6 +6,7 @@ import re
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from headroom_server.errors import InvalidRequestError
 from headroom_server.generation.text.chat_template import ChatTemplate, load_chat_template
 from headroom_server.generation.text.huggingface_tokenizer import (
     HuggingFaceTokenizer,
+    WindowDetokenizer,
     load_tokenizer,
 )
 from headroom_server.generation.text.minimum_length import MinimumLength
@@ -103,6 +105,36 @@ def test_metaspace_pieces_are_the_text_decoded_at_once(text: str, cuts: list[int
     pieces = [detokenizer.push(piece) for piece in cut(tokens, cuts)]
     assert "\ufffd" not in "".join(pieces)
     assert "".join(pieces) + detokenizer.flush() == METASPACE.library.decode(tokens)
+
+
+class CountingLibrary:
+    """The tokenizer in the style of Llama 2; notes how many tokens are decoded at once."""
+
+    def __init__(self) -> None:
+        self.most = 0
+
+    def decode(self, tokens: list[int], *, skip_special_tokens: bool) -> str:
+        self.most = max(self.most, len(tokens))
+        return METASPACE.library.decode(tokens, skip_special_tokens=skip_special_tokens)
+
+
+@pytest.mark.parametrize(
+    ("repeated", "text"),
+    [
+        ((0x80 + 1,), "\ufffd" * 200),
+        ((999,), ""),
+        ((0xE2 + 1, 0x82 + 1, 258), "\ufffd\ufffda" * 200),
+    ],
+    ids=["a byte that begins no character", "no text", "incomplete characters"],
+)
+def test_work_per_token_is_bounded_whatever_the_tokens_are(
+    repeated: tuple[int, ...], text: str
+) -> None:
+    library = CountingLibrary()
+    detokenizer = WindowDetokenizer(cast("Tokenizer", library))
+    sent = "".join(detokenizer.push([token]) for token in repeated * 200)
+    assert library.most <= 8
+    assert sent + detokenizer.push([258]) + detokenizer.flush() == text + "a"
 
 
 def test_unknown_token_of_padded_vocabulary_has_no_text() -> None:

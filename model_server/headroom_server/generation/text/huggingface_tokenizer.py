@@ -17,6 +17,8 @@ from headroom_server.generation.text.tokenizer import (
 )
 
 REPLACEMENT = "\ufffd"
+MOST_HELD = 3
+"""Tokens that may be the beginning of a character, of one byte each."""
 MAX_FILE_BYTES = 256 << 20
 """Of tokenizer.json; the largest published ones have 35 MB."""
 
@@ -54,7 +56,9 @@ class WindowDetokenizer:
     """Detokenizer for any other kind: decodes the last tokens with and without the new ones.
 
     Decoders look back (a space before a word, runs of byte tokens), so the text of a token depends
-    on those before it; a window from the last complete character on is enough.
+    on those before it; a window from the last complete character on is enough. At most
+    `MOST_HELD` tokens wait in it: whatever a client makes its model say (bytes that are no
+    characters, special tokens), a token costs the same.
     """
 
     __slots__ = ("_emitted", "_library", "_tokens")
@@ -75,12 +79,18 @@ class WindowDetokenizer:
         return self._step(final=True)
 
     def _step(self, *, final: bool) -> str:
-        before = self._decode(self._tokens[: self._emitted])
-        text = self._decode(self._tokens)
-        if len(text) <= len(before) or (text.endswith(REPLACEMENT) and not final):
+        tokens, emitted = self._tokens, self._emitted
+        before = text = self._decode(tokens[:emitted])
+        certain = max(emitted, len(tokens) - MOST_HELD)
+        for end in range(len(tokens), certain - 1, -1):
+            text = self._decode(tokens[:end])
+            if final or len(text) <= len(before) or not text.endswith(REPLACEMENT):
+                break
+        if len(text) <= len(before):
+            del tokens[emitted:certain]  # they have no text
             return ""
-        del self._tokens[: self._emitted]
-        self._emitted = len(self._tokens)
+        del tokens[:emitted]
+        self._emitted = end - emitted
         return text[len(before) :]
 
     def _decode(self, tokens: Sequence[int]) -> str:
