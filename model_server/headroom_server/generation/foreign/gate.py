@@ -49,7 +49,7 @@ class Gate:
         # The engine has its own prefix cache: what it saves is only known with the first token.
         self.state = SchedulerState(limits, options._replace(prefix_cache=False, max_drafts=0))
         self._admission = Admission(self.state, chance)
-        self._expiry = Expiry()
+        self._expiry = Expiry(self.state.live)
         self._held_tokens = 0
         """Prompts handed over and tokens generated since, of requests that run."""
         self._handed = 0

@@ -62,7 +62,7 @@ class Scheduler:
         self.limits = limits
         self._state = SchedulerState(limits, options or SchedulingOptions())
         self._admission = Admission(self._state, chance)
-        self._expiry = Expiry()
+        self._expiry = Expiry(self._state.live)
         self._flight = Flight()
 
     # ---- requests

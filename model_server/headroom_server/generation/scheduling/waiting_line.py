@@ -28,27 +28,27 @@ def place_s(request: GenerationRequest, prompt_s: float) -> float:
 
 
 class _Heap:
-    """Sequences by a rank; those that left are skipped when they come to the top."""
+    """Sequences by a rank; the keys of those that left are skipped when they come to the top."""
 
     __slots__ = ("_entries", "_rank", "live")
 
     def __init__(self, rank: Callable[[LiveSequence], float]) -> None:
-        self._entries: list[tuple[float, int, LiveSequence]] = []
+        self._entries: list[tuple[float, int]] = []
         self._rank = rank
         self.live: dict[int, LiveSequence] = {}
 
     def push(self, sequence: LiveSequence) -> None:
         key, rank = sequence.request.key, self._rank
         self.live[key] = sequence
-        heappush(self._entries, (rank(sequence), key, sequence))
+        heappush(self._entries, (rank(sequence), key))
         if len(self._entries) > 64 + 2 * len(self.live):
-            self._entries = sorted((rank(s), k, s) for k, s in self.live.items())
+            self._entries = sorted((rank(s), k) for k, s in self.live.items())
 
     def first(self) -> LiveSequence | None:
         entries, live = self._entries, self.live
         while entries:
-            top = entries[0][2]
-            if live.get(top.request.key) is top:
+            top = live.get(entries[0][1])
+            if top is not None:
                 return top
             heappop(entries)
         return None

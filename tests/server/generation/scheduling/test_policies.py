@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -273,6 +275,26 @@ def test_draft_model_that_is_slow_is_not_asked() -> None:
     cost = known_cost()
     most = [DraftCounts(cost, 1, 100, 8, step_s=step_s).best(0.8) for step_s in (0.0, 0.002, 1.0)]
     assert most[0] > most[1] > most[2] == 0
+
+
+@pytest.mark.parametrize("deadline_s", [None, 86_400.0])
+def test_requests_that_ended_take_no_memory_until_their_deadline(deadline_s: float | None) -> None:
+    scheduler = Scheduler(LIMITS)
+    for key in range(LIMITS.max_sequences + 1):  # the last one waits before those that follow
+        scheduler.add(request(key, max_tokens=500, deadline_s=60.0), 0.0)
+    assert scheduler.next_iteration(0.0)
+    tracemalloc.start()
+    try:
+        for key in range(100, 700):
+            later_s = 0.001 * key
+            one = request(key, 2000, deadline_s=deadline_s, arrived_s=later_s)
+            scheduler.add(one, later_s)
+            scheduler.cancel(key, later_s)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 256 * 1024  # of one prompt 2000 tokens take 32 KiB
+    assert scheduler.expires_s == 60.0
 
 
 def test_deadlines_that_cannot_be_met_do_not_change_how_others_are_served() -> None:
