@@ -17,6 +17,7 @@ from semantic_cache.questions import Intent
 
 COMMON = SCOPE = b"scope"
 FOREVER_S = 1e9
+UNBOUNDED = 1 << 40
 
 
 class Found(NamedTuple):
@@ -40,7 +41,7 @@ class Found(NamedTuple):
 
 def hits(intents: Sequence[Intent], embed: Callable[[str], Vector], threshold: float) -> Found:
     """Answer all questions, then ask in other words, and ask others that look alike."""
-    answers = SemanticAnswers(SemanticBounds(threshold, len(intents), FOREVER_S))
+    answers = SemanticAnswers(SemanticBounds(threshold, len(intents), FOREVER_S, UNBOUNDED))
     for number, intent in enumerate(intents):
         answer = (CachedChoice((SampledToken(number),), FinishReason.STOP),)
         scope = scope_of(COMMON, b"", intent.question)
@@ -69,7 +70,7 @@ class LookUp(NamedTuple):
 def look_up(entries: int, dimension: int, threshold: float, looks: int = 400) -> LookUp:
     """Measure look-ups among random vectors."""
     chance = np.random.default_rng(1)
-    answers = SemanticAnswers(SemanticBounds(threshold, entries, FOREVER_S))
+    answers = SemanticAnswers(SemanticBounds(threshold, entries, FOREVER_S, UNBOUNDED))
     answer = (CachedChoice((SampledToken(1),), FinishReason.STOP),)
     asked = []
     for number in range(entries):

@@ -295,7 +295,7 @@ class CacheSettings(Group):
     semantic_cache_threshold: float = Field(0.95, ge=0.5, le=1.0, allow_inf_nan=False)
     """Least cosine of the embeddings of similar questions."""
     semantic_cache_entries: int = Field(10_000, ge=1, le=1_000_000)
-    """Maximum answers that are found by similarity."""
+    """Maximum answers that are found by similarity; at most HEADROOM_CACHE_BYTES of them, too."""
     feature_cache_bytes: int = Field(0, ge=0, le=1 << 40)
     """Bytes of cached features per model, also in Redis if it is set: of a model that generates
     text, embeddings of questions and tokens of prompts of 16 to 256 KiB; of a class, what its

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -159,8 +160,8 @@ def test_what_has_no_direction_is_no_vector(numbers: Any) -> None:
 # ---- scopes
 
 
-def semantic(entries: int = 3, ttl_s: float = 10.0) -> SemanticAnswers:
-    return SemanticAnswers(SemanticBounds(0.9, entries, ttl_s))
+def semantic(entries: int = 3, ttl_s: float = 10.0, max_bytes: int = 1 << 20) -> SemanticAnswers:
+    return SemanticAnswers(SemanticBounds(0.9, entries, ttl_s, max_bytes))
 
 
 def test_a_similar_question_of_the_same_scope_has_an_answer() -> None:
@@ -195,6 +196,34 @@ def test_the_answer_that_was_not_used_for_longest_makes_room() -> None:
     assert answers.find(b"1", vectors[1], 0.0) is None
     for row in (0, 2, 3):
         assert answers.find(b"0", vectors[row], 0.0) is not None
+
+
+@pytest.mark.parametrize("tokens", [1, 1000])
+def test_answers_of_many_scopes_take_no_more_than_their_bytes(tokens: int) -> None:
+    answers, vectors = semantic(10_000, max_bytes=1 << 20), rows(300)
+    answers.put(b"", vectors[0], 0.0, ANSWER)  # what all scopes share
+    tracemalloc.start()
+    try:
+        for number, vector in enumerate(vectors):
+            answer = (CachedChoice((SampledToken(number),) * tokens, FinishReason.STOP),)
+            answers.put(b"%d" % number, vector, 0.0, answer)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1 << 20
+    assert answers.size <= 1 << 20
+    assert answers.find(b"299", vectors[299], 1.0) is not None
+
+
+def test_vectors_give_back_the_room_of_those_that_left() -> None:
+    similar = SimilarVectors(384)
+    for vector in rows(200):
+        similar.add(vector)
+    grown = similar.size
+    for _ in range(195):
+        similar.remove(0)
+    assert similar.size < grown / 10
+    assert len(similar) == 5
 
 
 def test_another_embedding_model_starts_anew() -> None:

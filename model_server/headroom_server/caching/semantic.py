@@ -1,7 +1,7 @@
 """PURE. Answers to similar questions: by scope (what must be equal), then by cosine.
 
 A scope is a tenant, a model and everything of a request but its last text. Entries leave when they
-are old, and in the order of their last use when there are too many.
+are old, and in the order of their last use when they are too many, or too large together.
 """
 
 from __future__ import annotations
@@ -11,9 +11,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from headroom_server.caching.generated import CachedAnswer
+from headroom_server.caching.generated import CachedAnswer, size_of
 from headroom_server.caching.generation_cache import Similar
 from headroom_server.caching.similarity import SimilarVectors, Vector, unit
+
+SCOPE_BYTES = 1024
+"""Of a scope's objects. Nearly every question with numbers has a scope of its own."""
+NUMBER_BYTES = 8
+"""Of a vector's number: two, and the room of a scope may be four times what is in use."""
 
 
 class SemanticBounds(NamedTuple):
@@ -22,6 +27,7 @@ class SemanticBounds(NamedTuple):
     threshold: float
     entries: int
     ttl_s: float
+    max_bytes: int
 
 
 class SimilarAnswer(NamedTuple):
@@ -32,12 +38,15 @@ class SimilarAnswer(NamedTuple):
 
 
 class _Entry:
-    __slots__ = ("answer", "row", "scope", "until_s")
+    __slots__ = ("answer", "row", "scope", "size", "until_s")
 
-    def __init__(self, scope: bytes, row: int, answer: CachedAnswer, until_s: float) -> None:
+    def __init__(
+        self, scope: bytes, row: int, answer: CachedAnswer, size: int, until_s: float
+    ) -> None:
         self.scope = scope
         self.row = row
         self.answer = answer
+        self.size = size
         self.until_s = until_s
 
 
@@ -58,6 +67,8 @@ class SemanticAnswers:
         self._scopes: dict[bytes, _Scope] = {}
         self._used: OrderedDict[int, _Entry] = OrderedDict()
         """By identity, the one that was not used for longest first."""
+        self.size = 0
+        """Bytes of all entries."""
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -88,22 +99,28 @@ class SemanticAnswers:
         return None
 
     def put(self, scope: bytes, vector: Vector, now_s: float, answer: CachedAnswer) -> None:
-        """Keep an answer."""
+        """Keep an answer, unless it alone is too large."""
+        size = size_of(answer) + NUMBER_BYTES * vector.size + SCOPE_BYTES
+        if size > self._bounds.max_bytes:
+            return
         found = self._scopes.get(scope)
         if found is None or found.vectors.dimension != vector.size:
             for old in [] if found is None else list(found.entries):  # another embedding model
                 self._remove(old)
             found = self._scopes[scope] = _Scope(vector.size)
-        while len(self._used) >= self._bounds.entries:
+        entries, most = self._bounds.entries, self._bounds.max_bytes
+        while len(self._used) >= entries or self.size + size > most:
             self._remove(next(iter(self._used.values())))
         found = self._scopes.setdefault(scope, found)
         row = found.vectors.add(vector)
-        entry = _Entry(scope, row, answer, now_s + self._bounds.ttl_s)
+        entry = _Entry(scope, row, answer, size, now_s + self._bounds.ttl_s)
         found.entries.append(entry)
+        self.size += size
         self._used[id(entry)] = entry
 
     def _remove(self, entry: _Entry) -> None:
         del self._used[id(entry)]
+        self.size -= entry.size
         found = self._scopes[entry.scope]
         moved = found.vectors.remove(entry.row)
         last = found.entries.pop()

@@ -112,6 +112,7 @@ def generation_cache_of(
             settings.semantic_cache_threshold,
             settings.semantic_cache_entries,
             settings.cache_ttl_s,
+            settings.cache_bytes,
         )
         similar = SemanticAnswers(bounds), embed
     options = LevelOptions(settings.cache_bytes, settings.cache_ttl_s, time.monotonic, second_level)

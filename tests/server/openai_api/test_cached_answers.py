@@ -28,7 +28,7 @@ def similar_cache(embed: Callable[[str], Sequence[float]]) -> GenerationCache:
     async def embedded(text: str, _tenant: str) -> Sequence[float]:
         return embed(text)
 
-    answers = SemanticAnswers(SemanticBounds(0.9, 100, 60.0))
+    answers = SemanticAnswers(SemanticBounds(0.9, 100, 60.0, 1 << 20))
     return GenerationCache(LevelOptions(1 << 20, 60.0, lambda: 0.0), similar=(answers, embedded))
 
 
