@@ -28,6 +28,7 @@ from headroom_server.openai_api.encoding import Form, Part, Usage
 from headroom_server.openai_api.parameters import ChatCall, CompletionCall, ToolUse
 from headroom_server.web.receiving import Receipt
 
+UNWRITABLE = "the answer cannot be written; see the server's log"
 CHARACTER_BYTES = 4
 PART_BYTES = 256
 TOKEN_BYTES, ALTERNATIVE_BYTES = 320, 128
@@ -182,14 +183,20 @@ class CollectedAnswer:
 
     def receive(self, index: int, delivery: Delivery) -> None:
         """Take a delivery of a choice."""
-        choice = self._choices[index]
-        try:
-            part = choice.push(delivery)
-        except RequestError as error:
-            if not self.done.done():
-                self.done.set_exception(error)
+        if self.done.done():
             return
-        if part is None or self.done.done():
+        try:
+            self._take(index, delivery)
+        except RequestError as error:
+            self.done.set_exception(error)
+        except Exception:
+            self.done.set_exception(FailedError(UNWRITABLE))
+            raise
+
+    def _take(self, index: int, delivery: Delivery) -> None:
+        choice = self._choices[index]
+        part = choice.push(delivery)
+        if part is None:
             return
         parts = self._parts[index]
         parts.append(part)

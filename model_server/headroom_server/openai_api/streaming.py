@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from headroom_server.errors import QueueFullError, RequestError
+from headroom_server.errors import FailedError, QueueFullError, RequestError
 from headroom_server.generation.values import Delivery
 from headroom_server.openai_api.collecting import (
     MOST_PARTS,
     PART_BYTES,
+    UNWRITABLE,
     AnswerContext,
     ChoiceParts,
     held_bytes,
@@ -66,12 +67,17 @@ class StreamedAnswer:
         """Take a delivery of a choice."""
         if self._ended:
             return
-        choice = self._choices[index]
         try:
-            part = choice.push(delivery)
+            self._take(index, delivery)
         except RequestError as error:
             self._fail(error)
-            return
+        except Exception:
+            self._fail(FailedError(UNWRITABLE))
+            raise
+
+    def _take(self, index: int, delivery: Delivery) -> None:
+        choice = self._choices[index]
+        part = choice.push(delivery)
         if part is None and not delivery.tokens:
             return
         stream = self._stream or self._begin()

@@ -65,7 +65,11 @@ class ChoiceRun:
                     own.tokens.first(took_s, size, delivery.cached_tokens)
             self._last_s = now_s
             self.tokens += count
-        self._deliver(delivery)
+        try:
+            self._deliver(delivery)
+        except Exception:
+            self.end(FinishReason.FAILED)
+            raise
         if trace is not None and count:
             trace.writing_s += run.clock() - now_s
         if delivery.finish is not None:

@@ -14,7 +14,11 @@ from headroom_server.engine import DeviceLostError, OutOfMemoryError
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
-from headroom_server.generation.text.tokenizer import ByteTokenizer
+from headroom_server.generation.text.tokenizer import (
+    ByteDetokenizer,
+    ByteTokenizer,
+    Detokenizer,
+)
 from headroom_server.generation.text.tool_calls import ToolStyle
 from headroom_server.generation.values import TokenGrammar
 from headroom_server.openai_api.collecting import CollectedAnswer
@@ -279,6 +283,32 @@ async def test_request_that_fails_alone_fails_and_others_do_not() -> None:
     assert failed.status_code == 500
     assert "no memory" in failed.json()["error"]["message"]
     assert world.outcomes() == {"ok": 1, "failed": 1}
+
+
+class UnreadableTokenizer(ByteTokenizer):
+    """Its detokenizer fails at the token `!`."""
+
+    def detokenizer(self) -> Detokenizer:
+        table = {token: bytes((token,)) for token in range(256) if token != ord("!")}
+        return ByteDetokenizer(table)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("said", [b"!", b"he!lo"])
+async def test_answer_that_cannot_be_written_fails_and_is_not_left_open(
+    said: bytes, stream: bool
+) -> None:
+    executor = ScriptedExecutor(lambda one: said if one.prompt[-1] == ord("b") else b"hello")
+    async with front(executor, text=ModelText(tokenizer=UnreadableTokenizer())) as world:
+        async with asyncio.timeout(5):
+            bad, good = await asyncio.gather(
+                world.complete("b", n=2, stream=stream, max_tokens=9), world.complete("a")
+            )
+        assert "cannot be written" in bad.text
+        assert bad.status_code == (200 if stream and said != b"!" else 500)
+        assert good.json()["choices"][0]["text"] == "hello"
+        await until(lambda: not world.generator.in_flight)
+        assert world.outcomes() == {"ok": 1, "failed": 1}
 
 
 async def test_stream_that_fails_after_it_began_ends_with_an_error_event() -> None:

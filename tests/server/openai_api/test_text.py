@@ -187,6 +187,7 @@ def test_text_that_cannot_stop_is_not_held_back() -> None:
     assert matcher.push("Nx").text == "ENx"
 
 
+DEEP = '{"name": "f", "parameters": {"a": ' + "[" * 300 + "]" * 300 + "}}"
 TAGGED = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 
 
@@ -204,6 +205,7 @@ TAGGED = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
         (ToolStyle.JSON, '[{"name": "f"}, {"name": "g"}]',
          Parsed("", (Call("f", "{}"), Call("g", "{}")))),
         (ToolStyle.JSON, '{"a": 1}', Parsed('{"a": 1}')),
+        (ToolStyle.JSON, DEEP, Parsed(DEEP)),
         (ToolStyle.JSON, " Plain {", Parsed(" Plain {")),
     ],
 )  # fmt: skip

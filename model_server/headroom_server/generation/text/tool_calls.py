@@ -156,4 +156,7 @@ def _call(found: object) -> Call | None:
         return Call(found["name"], arguments)
     if not isinstance(arguments, dict):
         return None
-    return Call(found["name"], orjson.dumps(arguments).decode())
+    try:
+        return Call(found["name"], orjson.dumps(arguments).decode())
+    except orjson.JSONEncodeError:  # it reads deeper objects than it writes
+        return None
