@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
@@ -224,6 +225,32 @@ CHATML = (
     "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content }}"
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+
+
+@pytest.mark.parametrize(
+    ("style", "first", "piece"),
+    [
+        (ToolStyle.TAGGED, "", " " * 128),
+        (ToolStyle.TAGGED, "<tool_call>", "word <" * 32),
+        (ToolStyle.JSON, "", " " * 128),
+        (ToolStyle.JSON, "{", "word " * 32),
+    ],
+)
+def test_work_per_piece_does_not_grow_with_what_was_said(
+    style: ToolStyle, first: str, piece: str
+) -> None:
+    parser = parser_of(style)
+    said = [parser.push(first).text]
+
+    def seconds(pieces: int) -> float:
+        began_s = time.process_time()
+        said.extend(parser.push(piece).text for _ in range(pieces))
+        return time.process_time() - began_s
+
+    early_s = seconds(500)
+    seconds(20_000)
+    assert seconds(500) < 10 * early_s + 0.02
+    assert "".join(said) + parser.flush().text == first + piece * 21_000
 
 
 def test_chat_template_renders_like_its_model_was_trained() -> None:

@@ -5,17 +5,21 @@
 | `tagged` | `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any number | Hermes, Qwen |
 | `json` | the whole answer is `{"name": ..., "parameters": {...}}`, or a list of them | Llama 3 |
 
-Text that is not a call is content. A call is reported when it is complete.
+Text that is not a call is content. A call is reported when it is complete. A piece of text costs
+the same however much was said before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from io import StringIO
 from typing import NamedTuple
 
 import orjson
 
+MOST_SPACE = 256
+"""Characters of space that wait for a call behind them; more are content."""
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 
 
@@ -55,6 +59,8 @@ class TaggedCalls:
     def __init__(self) -> None:
         self._held = ""
         self._inside = False
+        self._said = StringIO()
+        """Of a call, before what is held."""
 
     def push(self, text: str) -> Parsed:
         """Return what this text completes."""
@@ -66,6 +72,7 @@ class TaggedCalls:
             if not tag:
                 break
             if self._inside:
+                before = self._taken(before)
                 call = call_of(before)
                 if call is None:
                     content.append(f"{OPEN}{before}{CLOSE}")
@@ -74,7 +81,11 @@ class TaggedCalls:
             elif before.strip():
                 content.append(before)
             self._held, self._inside = after, not self._inside
-        if not self._inside:
+        if self._inside:
+            certain = len(self._held) - _begun(self._held, CLOSE)
+            self._said.write(self._held[:certain])
+            self._held = self._held[certain:]
+        else:
             content.append(self._released())
         return Parsed("".join(content), tuple(calls))
 
@@ -84,41 +95,58 @@ class TaggedCalls:
         if not self._inside:
             return Parsed(held)
         self._inside = False
+        held = self._taken(held)
         call = call_of(held)
         return Parsed(OPEN + held) if call is None else Parsed("", (call,))
+
+    def _taken(self, end: str) -> str:
+        """Take the text of a call, whose end this is."""
+        said, self._said = self._said.getvalue() + end, StringIO()
+        return said
 
     def _released(self) -> str:
         """Take what cannot be the beginning of a tag, or of the space before one."""
         text = self._held
-        keep = next((size for size in range(len(OPEN) - 1, 0, -1) if text.endswith(OPEN[:size])), 0)
-        certain = len(text) - keep
-        certain = len(text[:certain].rstrip())
+        before = len(text) - _begun(text, OPEN)
+        certain = max(len(text[:before].rstrip()), before - MOST_SPACE)
         self._held = text[certain:]
         return text[:certain]
+
+
+def _begun(text: str, tag: str) -> int:
+    """Return how many characters at the end of a text may be the beginning of a tag."""
+    return next((size for size in range(len(tag) - 1, 0, -1) if text.endswith(tag[:size])), 0)
 
 
 class JsonCalls:
     """Takes an answer that begins like JSON as calls, if it turns out to be some."""
 
     def __init__(self) -> None:
-        self._held = ""
-        self._content = False
+        self._held = StringIO()
+        self._begun = self._content = False
 
     def push(self, text: str) -> Parsed:
         """Return the text unless it may be a call."""
         if self._content:
             return Parsed(text)
-        self._held += text
-        begun = self._held.lstrip()
-        if not begun or begun[0] in "{[":
+        self._held.write(text)
+        if self._begun:
+            return NOTHING
+        held = self._held.getvalue()
+        begun = held.lstrip()
+        self._begun = begun[:1] in ("{", "[")
+        if self._begun or (not begun and len(held) <= MOST_SPACE):
             return NOTHING
         self._content = True
-        held, self._held = self._held, ""
+        return self._text()
+
+    def _text(self) -> Parsed:
+        held, self._held = self._held.getvalue(), StringIO()
         return Parsed(held)
 
     def flush(self) -> Parsed:
         """Return the calls, or the text if it has none."""
-        held, self._held = self._held, ""
+        held = self._text().text
         calls = calls_of(held) if held else None
         return Parsed(held) if calls is None else Parsed("", tuple(calls))
 
