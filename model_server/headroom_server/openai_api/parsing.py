@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -139,6 +139,7 @@ def validated_chat(body: bytes) -> ChatCall:
         raise InvalidFieldError(
             "chat_template_kwargs", f"chat_template_kwargs must not set {min(reserved)}"
         )
+    _check_arguments(fields.messages)
     return ChatCall(
         model=fields.model,
         messages=tuple(_message(one) for one in fields.messages),
@@ -360,6 +361,26 @@ def _message(message: Message) -> Mapping[str, Any]:
             for call in message.tool_calls
         ]
     return fields
+
+
+def _check_arguments(messages: Sequence[Message]) -> None:
+    """Check the values in the arguments of all earlier calls: `check_parts` sees them as strings.
+
+    Raises:
+        TooLargeError: they are too many.
+    """
+    texts = [call.function.arguments.encode() for one in messages for call in one.tool_calls or ()]
+    if _marks(texts) <= MAX_PARTS:
+        return
+    if _marks([without_strings(one, MAX_STRINGS) for one in texts]) > MAX_PARTS:
+        raise TooLargeError(
+            f"arguments of tool calls must have at most {MAX_PARTS} values and fields together; "
+            "got more"
+        )
+
+
+def _marks(texts: Sequence[bytes]) -> int:
+    return sum(text.count(mark) for text in texts for mark in (b"[", b"{", b":", b","))
 
 
 def _arguments(text: str) -> Any:

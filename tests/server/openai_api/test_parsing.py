@@ -180,6 +180,26 @@ def test_body_of_many_small_values_is_refused_before_it_is_parsed() -> None:
     check_parts(orjson.dumps({"prompt": "[" * 200_000}), 256)
 
 
+def called(*arguments: str) -> bytes:
+    """A conversation in which the model called a function with these arguments."""
+    calls = [{"id": "1", "function": {"name": "f", "arguments": one}} for one in arguments]
+    return orjson.dumps(CHAT | {"messages": [{"role": "assistant", "tool_calls": calls}]})
+
+
+@pytest.mark.parametrize("count", [1, 64])
+def test_arguments_of_many_small_values_are_refused_before_they_are_parsed(count: int) -> None:
+    body = called(*["[" + "[]," * (100_000 // count) + "[]]"] * count)
+    check_parts(body, 1 << 17)  # in a body they are strings
+    with pytest.raises(TooLargeError, match="arguments of tool calls must have at most 65536"):
+        parse_chat(body)
+
+
+def test_arguments_may_be_a_long_text_with_many_marks() -> None:
+    text = "a[0], b: {c}" * 30_000
+    (message,) = parse_chat(called(orjson.dumps({"text": text}).decode())).messages
+    assert message["tool_calls"][0]["function"]["arguments"] == {"text": text}
+
+
 @pytest.mark.parametrize(
     "prompt",
     [
