@@ -24,12 +24,13 @@ from headroom_server.openai_api.parameters import ChatCall, CompletionCall
 
 Call = CompletionCall | ChatCall
 Receive = Callable[[int, Delivery], None]
+FRESH = (b"no-store", b"no-cache")
 
 
 def forbids_caching(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Return whether the client marked its request: its data are personal, or must be fresh."""
     return any(
-        name == b"cache-control" and (b"no-store" in value or b"no-cache" in value)
+        name == b"cache-control" and any(word in value.lower() for word in FRESH)
         for name, value in headers
     )
 

@@ -171,7 +171,7 @@ class CollectedAnswer:
     def __init__(self, context: AnswerContext, unread: Receipt) -> None:
         self._context = context
         self._unread = unread
-        self._uncounted = 0
+        self._uncounted = CHARACTER_BYTES * sum(map(len, context.echoes))
         self.probabilities = 0
         """That the body reports: tokens and their alternatives."""
         self._choices = [ChoiceParts(context, index) for index in range(len(context.requests))]

@@ -99,6 +99,7 @@ async def test_a_stream_that_was_generated_answers_whole_requests() -> None:
         pytest.param({}, {}, id="sampled by default"),
         pytest.param({"temperature": 0}, {"cache-control": "no-store"}, id="marked personal"),
         pytest.param({"temperature": 0}, {"cache-control": "no-cache"}, id="must be fresh"),
+        pytest.param({"temperature": 0}, {"cache-control": "private, No-Store"}, id="any case"),
     ],
 )
 async def test_requests_whose_answers_must_not_be_repeated(

@@ -147,11 +147,13 @@ async def test_collected_answers_are_bounded_in_sum() -> None:
         refused = await world.complete(max_tokens=2000, logprobs=5)
         whole = await world.complete(max_tokens=2000)
         again = await world.complete(max_tokens=10, logprobs=5)
+        echoed = [await world.complete("a" * 1500, max_tokens=2, n=n, echo=True) for n in (1, 16)]
         assert world.app.service.unread_bytes == 0
     assert refused.status_code == 429
     assert refused.headers["retry-after"] == "1"
     assert whole.status_code == again.status_code == 200
-    assert world.outcomes() == {"ok": 2, "refused": 1}
+    assert [one.status_code for one in echoed] == [200, 429]
+    assert world.outcomes() == {"ok": 3, "refused": 2}
 
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
