@@ -272,19 +272,28 @@ async def test_full_queue_is_429_with_seconds_to_wait() -> None:
     assert world.outcomes() == {"ok": 6 - len(refused), "refused": len(refused)}
 
 
-async def test_request_that_fails_alone_fails_and_others_do_not() -> None:
+@pytest.mark.parametrize(
+    ("error", "words", "lines"),
+    [(OutOfMemoryError("no"), "no memory", 0), (ArithmeticError("no"), "NaN or infinity", 1)],
+)
+async def test_request_that_fails_alone_fails_and_others_do_not(
+    error: Exception, words: str, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
     def bad(iteration: object) -> Exception | None:
         chunks = iteration.chunks  # type: ignore[attr-defined]
         failing = any(66 in one.sequence.request.prompt for one in chunks)
-        return OutOfMemoryError("no") if failing else None
+        return error if failing else None
 
     executor = ScriptedExecutor(error=bad)
     async with front(executor) as world:
         good, failed = await asyncio.gather(world.complete("aa"), world.complete("BB"))
     assert good.json()["choices"][0]["text"] == "hello"
     assert failed.status_code == 500
-    assert "no memory" in failed.json()["error"]["message"]
+    assert words in failed.json()["error"]["message"]
     assert world.outcomes() == {"ok": 1, "failed": 1}
+    warned = [one for one in caplog.records if one.levelname in ("WARNING", "ERROR")]
+    assert len(warned) == lines
+    assert all(one.exc_info is None for one in warned)
 
 
 class UnreadableTokenizer(ByteTokenizer):

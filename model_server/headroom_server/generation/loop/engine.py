@@ -334,6 +334,10 @@ class LoopEngine:
     def _fail(self, scheduler: Scheduler, iteration: Iteration, error: Exception) -> None:
         if isinstance(error, OutOfMemoryError):
             message = "the device has no memory for this request"
+        elif isinstance(error, ArithmeticError):
+            message = "the model computes NaN or infinity for this request"
+            if len(iteration.chunks) == 1:  # a line per request, and none per half
+                log.warning("a request failed: %s", error)
         else:
             message = "the model failed"
             log.error("an iteration failed: %s", public(str(error))[:500], exc_info=error)
