@@ -183,7 +183,7 @@ class TorchExecutor:
         Raises:
             DeviceLostError: nothing can be executed any more.
             OutOfMemoryError: a smaller iteration may succeed.
-            ArithmeticError: a sequence's numbers are not finite.
+            FloatingPointError: a sequence's numbers are not finite.
         """
         decoder = self._decoder
         assert decoder is not None, "load comes first"
@@ -193,7 +193,7 @@ class TorchExecutor:
             if logits is None:
                 logits, finite = decoder.forward(lay_out(chunks, decoder.block_tokens))
                 if not finite:
-                    raise ArithmeticError(NOT_FINITE)
+                    raise FloatingPointError(NOT_FINITE)
             return IterationResult(sample(logits, chunks, self._process_seed))
 
     def draft(self, sequences: Sequence[SequenceView], count: int) -> Sequence[Sequence[int]]:

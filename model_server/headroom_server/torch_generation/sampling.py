@@ -58,7 +58,7 @@ def sample(
     """Return per chunk the accepted drafts and the model's own token after them.
 
     Raises:
-        ArithmeticError: a token's logits are not finite.
+        FloatingPointError: a token's logits are not finite.
     """
     rows = rows_of(chunks)
     if not rows:
@@ -79,7 +79,7 @@ def sample(
         own = chosen[at : at + chunk.drafts + 1]
         own = own[: _accepted(chunk, own) + 1]
         if own[-1] == _NOTHING:
-            raise ArithmeticError(NOT_FINITE)
+            raise FloatingPointError(NOT_FINITE)
         sampled.append(
             [_sampled(token, reported.get(at + number), chunk) for number, token in enumerate(own)]
         )

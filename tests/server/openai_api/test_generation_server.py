@@ -274,7 +274,7 @@ async def test_full_queue_is_429_with_seconds_to_wait() -> None:
 
 @pytest.mark.parametrize(
     ("error", "words", "lines"),
-    [(OutOfMemoryError("no"), "no memory", 0), (ArithmeticError("no"), "NaN or infinity", 1)],
+    [(OutOfMemoryError("no"), "no memory", 0), (FloatingPointError("no"), "NaN or infinity", 1)],
 )
 async def test_request_that_fails_alone_fails_and_others_do_not(
     error: Exception, words: str, lines: int, caplog: pytest.LogCaptureFixture

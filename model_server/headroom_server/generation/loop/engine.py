@@ -334,7 +334,7 @@ class LoopEngine:
     def _fail(self, scheduler: Scheduler, iteration: Iteration, error: Exception) -> None:
         if isinstance(error, OutOfMemoryError):
             message = "the device has no memory for this request"
-        elif isinstance(error, ArithmeticError):
+        elif isinstance(error, FloatingPointError):
             message = "the model computes NaN or infinity for this request"
             if len(iteration.chunks) == 1:  # a line per request, and none per half
                 log.warning("a request failed: %s", error)
