@@ -19,6 +19,7 @@ from headroom_server.generation.values import (
     SequenceView,
 )
 from headroom_server.torch_engine.errors import translated
+from headroom_server.torch_generation.adjustments import KeptAdjustments
 from headroom_server.torch_generation.checkpoint import Checkpoint
 from headroom_server.torch_generation.decode_graphs import (
     DecodeGraphs,
@@ -91,6 +92,7 @@ class TorchExecutor:
             torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else "cpu"
         )
         self._process_seed = secrets.randbits(64) if process_seed is None else process_seed
+        self._adjustments = KeptAdjustments()
         self._decoder: Decoder | None = None
         self._limits: GenerationLimits | None = None
         self._drafts: DraftModel | None = None
@@ -194,7 +196,7 @@ class TorchExecutor:
                 logits, finite = decoder.forward(lay_out(chunks, decoder.block_tokens))
                 if not finite:
                     raise FloatingPointError(NOT_FINITE)
-            return IterationResult(sample(logits, chunks, self._process_seed))
+            return IterationResult(sample(logits, chunks, self._process_seed, self._adjustments))
 
     def draft(self, sequences: Sequence[SequenceView], count: int) -> Sequence[Sequence[int]]:
         """Propose the draft model's most probable tokens; none without a draft model."""
@@ -204,7 +206,8 @@ class TorchExecutor:
             return self._drafts.propose(sequences, count)
 
     def forget(self, key: int) -> None:
-        """Free what the draft model keeps of a request; draws have no state."""
+        """Free what adjustments and the draft model keep of a request; draws have no state."""
+        self._adjustments.forget(key)
         if self._drafts is not None:
             self._drafts.forget(key)
 

@@ -16,7 +16,11 @@ from typing import NamedTuple
 import torch
 
 from headroom_server.generation.values import Alternative, Chunk, SampledToken
-from headroom_server.torch_generation.adjustments import adjust, adjusts
+from headroom_server.torch_generation.adjustments import (
+    KeptAdjustments,
+    adjust,
+    adjusts,
+)
 from headroom_server.torch_generation.chance import seed_of, uniform
 from headroom_server.torch_generation.distributions import draw
 
@@ -38,11 +42,11 @@ class Row(NamedTuple):
         return self.chunk.start + len(self.chunk.tokens) - self.chunk.drafts + self.draft
 
     @property
-    def tokens(self) -> Sequence[int]:
-        """The sequence as it is if the drafts before the position are accepted."""
+    def drafts(self) -> Sequence[int]:
+        """The drafts before the position."""
         chunk = self.chunk
         first = len(chunk.tokens) - chunk.drafts
-        return [*chunk.sequence.tokens, *chunk.tokens[first : first + self.draft]]
+        return chunk.tokens[first : first + self.draft]
 
 
 def rows_of(chunks: Sequence[Chunk]) -> list[Row]:
@@ -53,14 +57,19 @@ def rows_of(chunks: Sequence[Chunk]) -> list[Row]:
 
 
 def sample(
-    logits: torch.Tensor, chunks: Sequence[Chunk], process_seed: int
+    logits: torch.Tensor,
+    chunks: Sequence[Chunk],
+    process_seed: int,
+    kept: KeptAdjustments | None = None,
 ) -> list[Sequence[SampledToken]]:
     """Return per chunk the accepted drafts and the model's own token after them.
+
+    `kept` has what earlier calls made of the same requests.
 
     Raises:
         FloatingPointError: a token's logits are not finite.
     """
-    rows = rows_of(chunks)
+    rows, kept = rows_of(chunks), kept or KeptAdjustments()
     if not rows:
         return [() for _ in chunks]
     reported = _log_probabilities(logits, rows)
@@ -68,7 +77,7 @@ def sample(
     finite = logits.amax(-1) < math.inf
     for number, row in enumerate(rows):
         if adjusts(row.chunk.sequence.request):
-            adjust(logits[number], row.chunk.sequence.request, row.tokens)
+            adjust(logits[number], row.chunk.sequence, row.drafts, kept)
     chosen = _choose(logits, rows, process_seed).where(finite, _NOTHING).tolist()
     sampled: list[Sequence[SampledToken]] = []
     at = 0

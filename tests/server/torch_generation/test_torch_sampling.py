@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from generation_chunks import Grown
 from headroom_server.generation.values import Chunk, GenerationRequest, Sampling
+from headroom_server.torch_generation.adjustments import KeptAdjustments
 from headroom_server.torch_generation.chance import seed_of, uniform
 from headroom_server.torch_generation.distributions import draw
 from headroom_server.torch_generation.sampling import sample
@@ -196,6 +198,51 @@ def test_penalties_and_biases_change_the_best_token(sampling: Sampling, best: in
     logits = torch.tensor([[0.5, 1.0, 1.2, -1.0]])
     (sampled,) = sample(logits, [Chunk(sequence, 2, (2,), (0,), True)], 0)
     assert sampled[0].token == best
+
+
+class ReadTokens(list[int]):
+    """Tokens of a sequence; counts how many of them are read."""
+
+    read = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        self.read += len(found) if isinstance(at, slice) else 1
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        self.read += len(self)
+        return super().__iter__()
+
+
+PENALTIES = Sampling(
+    temperature=0.0,
+    presence_penalty=0.4,
+    frequency_penalty=0.3,
+    repetition_penalty=1.5,
+    logit_bias={2: 1.0, 99: 1.0},
+)
+
+
+def test_penalties_read_each_token_once_and_give_what_all_tokens_give_at_once() -> None:
+    torch.manual_seed(4)
+    request = GenerationRequest(key=1, prompt=(3, 4) * 500, max_tokens=99, sampling=PENALTIES)
+    sequence, kept = Grown(request, ReadTokens(request.prompt)), KeptAdjustments()
+    for number in range(40):
+        logits, before = torch.randn(3, 8), sequence.tokens.read  # type: ignore[attr-defined]
+        last = len(sequence.tokens) - 1
+        chunk = Chunk(sequence, last, (0, number % 8, 5), (0,), True, 2)
+        at_once = Chunk(Grown(request, list(sequence.tokens)), *chunk[1:])
+        sequence.tokens.read = before  # type: ignore[attr-defined]
+        (sampled,) = sample(logits.clone(), [chunk], 0, kept)
+        assert [sampled] == sample(logits.clone(), [at_once], 0)
+        read = sequence.tokens.read - before  # type: ignore[attr-defined]
+        assert read <= (1000 if not number else 3)
+        sequence.tokens += [one.token for one in sampled]
+    kept.forget(1)
+    sequence.tokens.read = 0  # type: ignore[attr-defined]
+    sample(torch.randn(1, 8), [Chunk(sequence, 999, (0,), (0,), True)], 0, kept)
+    assert sequence.tokens.read == len(sequence.tokens)  # type: ignore[attr-defined]
 
 
 def test_log_probabilities_are_the_models_own_with_the_best_alternatives() -> None:
