@@ -71,26 +71,23 @@ class PromptFill:
         first = min((one for one in (*running[:1], head) if one), key=order, default=None)
         if first is None:
             return
-        whole, at, may_start = self._pace(first, due_within_s), 0, True
+        whole, may_start = self._pace(first, due_within_s), True
         held = self._held(first, whole, running)
         budget = whole if held is None else self._beside(held, whole)
         while self.room > 0:
             head = self._head() if may_start else None
-            current = running[at] if at < len(running) else None
+            current = next((one for one in running if one.key not in self.seen), None)
             if head is not None and (current is None or order(head) < order(current)):
                 if not self._size(head, budget):  # its turn comes; a short one may still fit
                     head = self._short(head, budget)
                 may_start = head is not None and self._start(head)
+                running = self._running()  # others may have been interrupted, even in vain
                 if head is not None and may_start:
                     self._add(head, budget)
-                    running = self._running()
-                    at += running.index(head) <= at
                 continue
             if current is None:
                 break
-            if current.key not in self.seen:
-                self._add(current, budget)
-            at += 1
+            self._add(current, budget)
         if held is not None:
             self._add(held, whole)
 

@@ -81,7 +81,8 @@ class Scheduler:
         check_valid(request, state.limits)
         size, cost = len(request.prompt), state.cost
         prompt_s = cost.prompt_s(size)
-        long = state.prompts.long(size, prompt_s, cost.base_s)
+        # what only fills waits for all others anyway, in a line of its own
+        long = not request.batch_class and state.prompts.long(size, prompt_s, cost.base_s)
         state.prompts.record(size)
         sequence = LiveSequence(request, place_s(request, prompt_s), long=long)
         try:

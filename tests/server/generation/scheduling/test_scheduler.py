@@ -31,6 +31,28 @@ def test_requests_together_get_the_answers_they_get_alone() -> None:
     assert world.scheduler.statistics.used_blocks == 0
 
 
+def test_long_prompt_of_the_batch_class_is_answered_among_usual_requests() -> None:
+    world = World()
+    usual = [request(key, 50, 300, arrived_s=0.01 * key) for key in range(20)]
+    filler = request(99, 8000, 10, batch_class=True, arrived_s=0.5)
+    world.arrive([*usual, filler])
+    world.run()
+    for one in (*usual, filler):
+        assert world.stories[one.key].tokens == alone(one.prompt, one.max_tokens)
+
+
+def test_prompt_that_is_interrupted_in_vain_is_not_computed_without_its_memory() -> None:
+    world = World(limits=LIMITS._replace(blocks=20, max_iteration_tokens=24))
+    answering = request(1, 100, 60)  # 7 to 10 of the 20 blocks
+    filler = request(2, 100, 4, batch_class=True, arrived_s=0.1)  # 7
+    large = request(3, 200, 4, arrived_s=0.115)  # 13: more than is free without the filler
+    world.arrive([answering, filler, large])
+    world.run()
+    assert world.scheduler.statistics.preemptions > 0
+    for one in (answering, filler, large):
+        assert world.stories[one.key].tokens == alone(one.prompt, one.max_tokens)
+
+
 def test_little_memory_preempts_and_changes_no_answer() -> None:
     world = World(limits=LIMITS._replace(blocks=40))
     requests = [request(key, 100, 300) for key in range(8)]
