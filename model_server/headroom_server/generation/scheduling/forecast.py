@@ -23,6 +23,8 @@ from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import MEMORY_SHARE, PACE_USED, SchedulerState
 
 LEAST_SHARE = 0.05
+MOST_PROMISED = 0.99
+"""Of an iteration, for prompts: where decodes seem to take no time, it would be all of it."""
 
 
 class Ahead(NamedTuple):
@@ -119,7 +121,7 @@ def _share(
     promised_s = state.options.time_per_token_s
     if promised_s is not None:
         usable_s = PROMISE_USED * promised_s
-        return max(LEAST_SHARE, (usable_s - base_s) / usable_s)
+        return min(MOST_PROMISED, max(LEAST_SHARE, (usable_s - base_s) / usable_s))
     return share_of_prompts(base_s, work_s, work_s, own_s, due_within_s)
 
 

@@ -124,6 +124,16 @@ def test_a_request_that_cannot_be_in_time_is_refused_at_once() -> None:
     gate.add(ask(2, prompt=100, first_token_deadline_s=20.0), 0.0)
 
 
+def test_a_request_with_a_deadline_is_accepted_while_decodes_seem_to_take_no_time() -> None:
+    gate = gate_of(time_per_token_s=0.02)
+    for count in (16, 32, 64) * 8:  # less than proportional: the constant is left out
+        gate.step(Step(prompt_tokens=count, seconds=count**2 / 1e5))
+    gate.add(ask(0), 0.0)
+    gate.next(0.0)
+    gate.add(ask(1, first_token_deadline_s=20.0), 0.0)
+    assert started(gate) == [1]
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
