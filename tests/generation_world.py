@@ -56,6 +56,7 @@ class Device:
     """Generated tokens until the end token, by key; without an entry max_tokens decide."""
 
     model: Callable[[Sequence[int]], int] = next_token
+    block_tokens: int = LIMITS.block_tokens
 
     def seconds(self, features: Features) -> float:
         return (
@@ -74,7 +75,7 @@ class Device:
         held = sequence.tokens
         expected = (*held, *tokens[len(tokens) - drafts :]) if drafts else held
         assert tuple(expected[start : start + len(tokens)]) == tokens
-        assert len(blocks) * LIMITS.block_tokens >= start + len(tokens)
+        assert len(blocks) * self.block_tokens >= start + len(tokens)
         if not samples:
             return ()
         ends = self.lengths.get(sequence.request.key)
