@@ -27,6 +27,12 @@ from headroom.scaling import (
 )
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.post_rules import PostRuleInputs, apply_post_rules
+from headroom.scaling.token_values import (
+    GenerationDecision,
+    Identification,
+    Target,
+    TokenMeasurement,
+)
 from pods_world import Pods
 
 BOUNDS_S = (0.1, 0.2, 0.4, 0.8, math.inf)
@@ -219,6 +225,32 @@ class GeneratingWorld(World):
     def start_operator(self) -> None:
         self.pods = Generators(self.cluster, self.clock)
         super().start_operator()
+
+
+@pytest.mark.parametrize(
+    ("decided_s", "known", "missed"),
+    [
+        pytest.param(0.18, True, False, id="the decision finds it kept"),
+        pytest.param(0.25, True, True, id="the decision finds it missed"),
+        pytest.param(0.18, False, True, id="by batches: an even spread counts"),
+        pytest.param(None, True, True, id="the decision has not measured it"),
+    ],
+)
+def test_target_between_two_bounds_counts_as_the_decision_splits_the_bucket(
+    decided_s: float | None, known: bool, missed: bool
+) -> None:
+    first = TokenMeasurement(
+        target=Target(percentile=0.9, seconds=0.2),
+        measured_s=decided_s,
+        late_share=None,
+        expected_s=None,
+        floor_s=None,
+    )
+    part = GenerationDecision(identification=Identification(known=known), first_token=first)
+    decided = replace(decision(2.0, 3, 2), generation=part)
+    found = measured(0.3).split_by(decided)
+    assert found.measured[0].missed is missed
+    assert bool(found.removal_objection(decided)) is missed
 
 
 def test_missed_first_token_adds_replicas_until_met() -> None:

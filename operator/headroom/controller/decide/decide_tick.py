@@ -95,6 +95,7 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
         policy = replace(policy, routing=Routing.RANDOM)
     adjusted = tokens.adjust_policy(policy)
     first, state = decide(adjusted, before, observation)
+    tokens = tokens.split_by(first)
     if inputs.service.spec.target_ref is not None:
         gateway = gateway.compared(first.signals)
     idle = known.idle.observe(state, first, route, now_s, MISSED_TICKS * policy.tick_s)

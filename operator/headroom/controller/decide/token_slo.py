@@ -21,7 +21,7 @@ from headroom.api.spec import ServiceLevel
 from headroom.api.status import duration_text
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import Binding
+from headroom.scaling.token_values import Binding, TokenMeasurement
 from headroom.scaling.values import Decision, Policy
 
 CONSTANT_S = 300.0
@@ -72,6 +72,12 @@ class Measured:
     def missed(self) -> bool:
         """Whether it is known to be broken."""
         return self.value_s is not None and self.value_s > self.target_s
+
+    def at_most(self, other: TokenMeasurement | None) -> Measured:
+        """Return the lower of this measurement of the service and another one of it."""
+        if other is None or self.class_name or other.measured_s is None or self.value_s is None:
+            return self
+        return replace(self, value_s=min(self.value_s, other.measured_s))
 
     @property
     def message(self) -> str:
@@ -135,6 +141,23 @@ class TokenSLOController:
     def judged_by(self, measured: tuple[Measured, ...] | None) -> TokenSLOController:
         """Return the controller with the promises of all classes; None: these are not measured."""
         return self if measured is None else replace(self, measured=measured)
+
+    def split_by(self, decision: Decision) -> TokenSLOController:
+        """Return the controller with what the decision made of the same requests, if it is less.
+
+        A target between two bounds of the servers' histogram splits a bucket: where its requests
+        are, the model of the decision knows better than an even spread.
+        """
+        generation = decision.generation
+        if generation is None or not generation.identification.known:
+            return self
+        found = {
+            "timeToFirstToken": generation.first_token,
+            "timePerOutputToken": generation.output_token,
+        }
+        return replace(
+            self, measured=tuple(one.at_most(found.get(one.name)) for one in self.measured)
+        )
 
     def adjust_policy(self, policy: Policy) -> Policy:
         """Return what decide() is given: the same policy while no extra capacity is needed."""
