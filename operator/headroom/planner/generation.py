@@ -65,7 +65,8 @@ def plan_generation(service: GeneratingService, arrival_rps: float) -> Generatio
     fleet = service.fleet()
     usable_rps = service.ceiling * fleet.capacity.full_rps
     by_bounds = fleet.replicas_for(arrival_rps, fleet.target_s, 1.0)
-    if by_bounds is None:
+    tokens = service.shape.prompt_tokens + service.shape.output_tokens
+    if by_bounds is None or (service.limits.kv_tokens or math.inf) < tokens:
         raise ImpossiblePlan(
             "the memory must hold a request with its neighbours, also a long one; "
             f"got {service.limits.kv_tokens:.0f} KV tokens for contexts of "
