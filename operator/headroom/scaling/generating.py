@@ -91,8 +91,8 @@ def observe(
 ) -> tuple[State, Generating | None]:
     """Take in the pages of this tick; None for a service that is sized by its batches alone.
 
-    One without promises on tokens, of which iterations are no measure either while their cost is
-    unknown, or where nothing generates, as on a server of embeddings.
+    That is one whose pages show no generation. Without promises on tokens it is also one whose cost
+    of an iteration is neither known nor soon to be, such as a server of embeddings.
     """
     if not _generates(observation, state):
         return state, None
