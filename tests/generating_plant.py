@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import (
+from headroom.scaling.values.observation import Observation, Pod, PodSample, PodState
+from headroom.scaling.values.tokens import (
     CostSums,
     EngineLimits,
     GenerationSample,
     IterationCost,
     TokenCounts,
 )
-from headroom.scaling.values import Observation, Pod, PodSample, PodState
 
 TIME_BOUNDS_S = (*(float(f"{0.001 * 1.15**k:.6g}") for k in range(90)), math.inf)
 TOKEN_BOUNDS = (*(float(f"{1.25**k:.6g}") for k in range(60)), math.inf)

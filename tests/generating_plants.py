@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.scaling.token_values import IterationCost, RequestShape
+from headroom.scaling.values.tokens import IterationCost, RequestShape
 from headroom.simulator.generation.models import ENGINES
 
 LLAMA_8B = ENGINES["llama-8b-h100"].cost

@@ -10,7 +10,8 @@ from collections import deque
 
 import numpy as np
 
-from headroom.scaling.values import CostModel, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Routing
 
 
 def percentile(

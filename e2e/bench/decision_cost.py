@@ -26,7 +26,7 @@ from headroom.scaling import (
 )
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import (
+from headroom.scaling.values.tokens import (
     EngineLimits,
     GenerationSample,
     IterationCost,

@@ -17,7 +17,7 @@ from statistics import mean
 
 from bench.figures import Figure, at_most, shown
 from decision_study.cells import Cell
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.run import simulate
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from headroom.scaling.values import Policy, Routing
+from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.arrivals import PoissonArrivals, RateTrace, replay, shapes, steepest_rise
 from headroom.simulator.capacity import capacity_rps
 from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec

@@ -26,7 +26,7 @@ from decision_study.cells import CELLS
 from decision_study.faults_cells import EXTRAS
 from decision_study.versions import CELLS as CELLS_VERSION
 from decision_study.versions import version_of
-from headroom.scaling.values import Policy
+from headroom.scaling.values.policy import Policy
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.plant import Clients

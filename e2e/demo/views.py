@@ -16,8 +16,9 @@ from headroom.api.generation_status import GenerationStatus
 from headroom.api.status import UNBOUNDED, Status
 from headroom.api.timestamps import epoch_s
 from headroom.resources.names import SCALER_FIELD_MANAGER
-from headroom.scaling.token_values import Target, TokenTargets
-from headroom.scaling.values import CostModel, DemandKnown
+from headroom.scaling.values.decision import DemandKnown
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.tokens import Target, TokenTargets
 
 Body = Mapping[str, Any]
 

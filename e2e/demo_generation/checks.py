@@ -9,7 +9,7 @@ from demo.plan import GPUS
 from demo_generation import plan
 from demo_generation.recording import TokenRecording, bindings, promises
 from demo_generation.table import tail_text
-from headroom.scaling.token_values import Target
+from headroom.scaling.values.tokens import Target
 from load.outcomes import Outcome
 from load.token_messages import Answer, Concluded, first_token_s, output_token_s
 

@@ -26,7 +26,7 @@ from demo.panels import (
 from demo.recording import Look, changes
 from demo_generation.plan import STEPS, WINDOW_S
 from demo_generation.recording import TokenRecording, Window, bindings, capacity_rps, windows
-from headroom.scaling.token_values import Target
+from headroom.scaling.values.tokens import Target
 from load.token_messages import Answer, first_token_s, output_token_s
 
 Tail = Callable[[Sequence[Answer], float], float | None]

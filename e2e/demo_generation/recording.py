@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from demo.recording import Look, Run
-from headroom.scaling.token_values import TokenTargets
+from headroom.scaling.values.tokens import TokenTargets
 from load.token_messages import Answer, Began, Concluded, Promises, read_all
 
 

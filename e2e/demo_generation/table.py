@@ -7,7 +7,7 @@ from demo.layout import BAD, UNKNOWN, Row, replicas_row, style
 from demo.recording import Look
 from demo_generation import plan
 from demo_generation.recording import TokenRecording
-from headroom.scaling.token_values import Target
+from headroom.scaling.values.tokens import Target
 from load.outcomes import Outcome
 from load.token_messages import first_token_s, output_token_s
 

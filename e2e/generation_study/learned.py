@@ -24,8 +24,8 @@ from generation_study.cells import FIRST_S, OUTPUT_S
 from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.learned_fleet import fleet_of
 from headroom.scaling.generation.replica import TailFactors
-from headroom.scaling.token_values import Binding, TokenTargets
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import Binding, TokenTargets
 from headroom.simulator.generation.autoscalers.headroom import TokenHeadroom
 from headroom.simulator.generation.models import ENGINES, targets
 from headroom.simulator.generation.plant import Engine, TokenService

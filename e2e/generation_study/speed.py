@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
-from headroom.scaling.token_values import TokenTargets
+from headroom.scaling.values.tokens import TokenTargets
 from headroom.simulator.generation import kernel
 from headroom.simulator.generation.models import ENGINES
 from headroom.simulator.generation.plant import Engine, TokenService

@@ -23,7 +23,7 @@ from rich.progress import track
 from headroom.scaling.latency import latency_table_axes as axes
 from headroom.scaling.latency.latency_tables import FILE
 from headroom.scaling.latency.load_curve import execution_percentile
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from latency_tables import batch_chain, varied_chain
 from latency_tables.fleet_runs import Cell, percentiles
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from latency_tables.fleet_runs import Cell, percentiles
 from latency_tables.surface import requests_for
 

@@ -29,7 +29,7 @@ from headroom.api import InferenceService
 from headroom.profiles.headroom import HEADROOM
 from headroom.scaling import Decision, Direction, Observation, Pod, PodState, Policy, State, decide
 from headroom.scaling.replica_defect import Defect
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples
 from reliability.figures import MODEL

@@ -8,7 +8,7 @@ import pytest
 
 from headroom.api.invalid_spec import InvalidSpec
 from headroom.scaling.generation.classes import SERVICE, ClassPromise
-from headroom.scaling.token_values import Target, TokenTargets
+from headroom.scaling.values.tokens import Target, TokenTargets
 from service_world import service
 
 HEADROOM = {"image": "registry.example/headroom-model-server:1"}

@@ -7,13 +7,8 @@ from headroom.api.generation_status import generation_status
 from headroom.scaling.generation.class_judgement import ClassJudgement, ClassMeasurement, ClassState
 from headroom.scaling.generation.classes import SERVICE, ClassPromise
 from headroom.scaling.generation.promises import Measured
-from headroom.scaling.token_values import (
-    Binding,
-    GenerationDecision,
-    Identification,
-    Target,
-    TokenTargets,
-)
+from headroom.scaling.values.token_decision import GenerationDecision, Identification
+from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 
 FIRST = Binding.TIME_TO_FIRST_TOKEN
 TARGET = Target(percentile=0.95, seconds=0.5)

@@ -10,7 +10,7 @@ from headroom.api import conditions
 from headroom.api.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s, rfc3339
-from headroom.scaling.values import Reason
+from headroom.scaling.values.decision import Reason
 
 NOON_S = 1_800_000_000.0
 

@@ -6,16 +6,8 @@ import pytest
 
 from headroom.api.demand_status import DemandStatus, demand_status, rate_text
 from headroom.api.status import SloStatus
-from headroom.scaling.values import (
-    Decision,
-    Demand,
-    DemandKnown,
-    Direction,
-    Freshness,
-    Reason,
-    Signal,
-    Signals,
-)
+from headroom.scaling.values.decision import Decision, Demand, DemandKnown, Direction, Reason
+from headroom.scaling.values.signals import Freshness, Signal, Signals
 
 PINNED_CLIENTS = "64 requests in flight at 2 saturated replicas"
 

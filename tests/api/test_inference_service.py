@@ -16,7 +16,7 @@ from headroom.api.crd import custom_resource_definition
 from headroom.api.values import VALIDATIONS
 from headroom.profiles import CUSTOM, PROFILES
 from headroom.resources import desired_children
-from headroom.scaling.values import Policy, RateLimit, Routing
+from headroom.scaling.values.policy import Policy, RateLimit, Routing
 from scenarios.invalid_specs import INVALID_SPECS
 from scenarios.spec_cases import InvalidSpec as InvalidCase
 from service_world import body, service

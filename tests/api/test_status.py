@@ -14,20 +14,18 @@ from hypothesis import strategies as st
 from headroom.api import conditions, status
 from headroom.api.crd import custom_resource_definition
 from headroom.api.status import Status
-from headroom.scaling.values import (
-    CostModel,
+from headroom.scaling.values.decision import (
     Counterfactual,
     Decision,
     Demand,
     DemandKnown,
     Direction,
-    Freshness,
     Reason,
     Recommendation,
     ReplicaCounts,
-    Signal,
-    Signals,
 )
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.signals import Freshness, Signal, Signals
 from structural_objects import violations
 
 NOON_S = 1_800_000_000.0

@@ -6,15 +6,13 @@ import pytest
 
 from headroom.api.generation_status import generation_status
 from headroom.api.invalid_spec import InvalidSpec
-from headroom.scaling.token_values import (
-    Binding,
+from headroom.scaling.values.token_decision import (
     GenerationDecision,
     GenerationMeasurement,
     Identification,
-    Target,
     TokenMeasurement,
-    TokenTargets,
 )
+from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 from service_world import service
 
 RUNTIME = {"image": "registry.example/vllm:1", "profile": "vllm", "maxBatchSize": 8}

@@ -13,7 +13,7 @@ from headroom.cli.commands.plan.measured_engine import Clock, MeasuredEngine, me
 from headroom.cli.commands.plan.replica_cost import GivenReplica, ReplicaCost, replica_cost
 from headroom.errors import Unmeasurable
 from headroom.planner.errors import ImpossiblePlan
-from headroom.scaling.token_values import EngineLimits
+from headroom.scaling.values.tokens import EngineLimits
 
 FIXED_S, PROMPT_S, SEQUENCE_S = 0.03, 0.00002, 0.003
 PROMPT, ANSWER = 800, 100

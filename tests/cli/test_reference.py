@@ -14,7 +14,8 @@ from headroom.cli.app import app
 from headroom.cli.commands.reference.fields import Field, fields_of, rules_of
 from headroom.cli.commands.reference.page import documented, page
 from headroom.ops.operator_metrics import OperatorMetrics
-from headroom.scaling.values import PodState, Reason
+from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.observation import PodState
 
 DURATION = {"type": "string", "pattern": r"^([0-9]{1,6}(\.[0-9]{1,3})?(ms|s|m|h))+$"}
 

@@ -10,7 +10,7 @@ from headroom.scaling.generation.class_judgement import (
 )
 from headroom.scaling.generation.classes import SERVICE, ClassPromise
 from headroom.scaling.generation.promises import Measured
-from headroom.scaling.token_values import Binding, Target, TokenTargets
+from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 from service_world import service
 
 RUNTIME = {"image": "registry.example/vllm:1", "profile": "vllm", "maxBatchSize": 8}

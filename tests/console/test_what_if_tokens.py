@@ -15,8 +15,8 @@ from headroom.console.summary import summarize
 from headroom.console.what_if import Changes, answer, neighbours, parsed
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Policy, State, decide
-from headroom.scaling.token_values import EngineLimits, Target, TokenTargets
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import EngineLimits, Target, TokenTargets
 
 POLICY = Policy(
     latency_target_s=60.0,

@@ -8,7 +8,7 @@ import pytest
 
 from generation_front import LIMITS, ScriptedExecutor, answers, front
 from headroom.profiles.headroom import HEADROOM
-from headroom.scaling.token_values import EngineLimits
+from headroom.scaling.values.tokens import EngineLimits
 from headroom.telemetry.pod_samples import PodSamples
 
 pytestmark = pytest.mark.clock

@@ -13,7 +13,7 @@ from headroom.controller.act.act_tick import Step, WriteResult, Writes, replicas
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.service_context import ServiceContext, restore
 from headroom.errors import ClusterError, Forbidden, NamespaceTerminating, Unavailable
-from headroom.scaling.values import Observation
+from headroom.scaling.values.observation import Observation
 from service_world import body, service
 from virtual_time import VirtualTimeLoop
 

@@ -12,7 +12,7 @@ from controller_world import World, play
 from headroom.controller.decide.class_slo import NO_CLASSES
 from headroom.scaling.generation.classes import SERVICE, ClassCounts, ClassPromise
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import Target, TokenTargets
+from headroom.scaling.values.tokens import Target, TokenTargets
 from pods_world import Pods
 
 BOUNDS_S = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -14,19 +14,17 @@ from headroom.controller.report import events
 from headroom.controller.report.condition_result import ConditionResult, TickResult
 from headroom.controller.report.condition_rules import of_tick
 from headroom.scaling.replica_defect import Defect, Replacement, ReplacementStep
-from headroom.scaling.values import (
+from headroom.scaling.values.decision import (
     Decision,
     Demand,
     DemandKnown,
     Direction,
-    Freshness,
-    Observation,
     Obstacle,
     Reason,
     ReplicaCounts,
-    Signal,
-    Signals,
 )
+from headroom.scaling.values.observation import Observation
+from headroom.scaling.values.signals import Freshness, Signal, Signals
 from service_world import service
 
 VISIBLE, EFFECTIVE = ConditionType.DEMAND_VISIBLE, ConditionType.SCALING_EFFECTIVE

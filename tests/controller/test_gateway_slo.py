@@ -17,7 +17,7 @@ from headroom.controller.gather.gateway_counters import GatewayCounters
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.gateway.access_counts import Bin, ServiceCounters, read
 from headroom.scaling import Policy
-from headroom.scaling.values import Freshness, Signal, Signals
+from headroom.scaling.values.signals import Freshness, Signal, Signals
 
 KEY = "default/resnet"
 

@@ -14,7 +14,7 @@ from headroom.api import InferenceService
 from headroom.controller.gather.metrics_reader import Measured, MetricsReader, samples_of
 from headroom.controller.gather.pods import ObservedPod
 from headroom.errors import ScrapeFailed
-from headroom.scaling.values import Pod, PodState
+from headroom.scaling.values.observation import Pod, PodState
 from headroom.telemetry.exposition import Layout, Page, Series
 from headroom.telemetry.prometheus_pages import ScrapedPage
 

@@ -8,7 +8,7 @@ import pytest
 
 from headroom.api.timestamps import epoch_s, rfc3339
 from headroom.controller.gather.pods import observe
-from headroom.scaling.values import PodState
+from headroom.scaling.values.observation import PodState
 
 NOW_S = epoch_s("2026-11-20T12:00:00Z")
 WARMUP_TIMEOUT_S = 600.0

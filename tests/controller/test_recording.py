@@ -15,7 +15,7 @@ from fakes_scaling import ready_pod, sample
 from headroom.controller.report.arrival_counter import ArrivalCounter
 from headroom.scaling import Observation, Pod, PodSample, PodState, Policy
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values import GatewayRejections
+from headroom.scaling.values.observation import GatewayRejections
 from headroom.simulator.arrivals import PoissonArrivals
 from headroom.simulator.arrivals.recording import RecordedService, read_recording
 from headroom.simulator.arrivals.shapes import constant

@@ -13,22 +13,15 @@ from headroom.controller.decide.token_slo import Measured
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report.condition_result import ConditionResult, TickResult
 from headroom.controller.report.condition_rules import of_tick
-from headroom.scaling.token_values import (
+from headroom.scaling.values.decision import Decision, Direction, Reason, ReplicaCounts
+from headroom.scaling.values.observation import Observation
+from headroom.scaling.values.signals import Freshness, Signal, Signals
+from headroom.scaling.values.token_decision import (
     GenerationDecision,
     Identification,
-    Target,
     TokenMeasurement,
 )
-from headroom.scaling.values import (
-    Decision,
-    Direction,
-    Freshness,
-    Observation,
-    Reason,
-    ReplicaCounts,
-    Signal,
-    Signals,
-)
+from headroom.scaling.values.tokens import Target
 from service_world import service
 
 FEASIBLE, MET = ConditionType.SLO_FEASIBLE, ConditionType.SLO_MET

@@ -6,8 +6,9 @@ import math
 
 from headroom.controller.decide.token_rates import NO_TOKENS, TokenRates
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import GenerationMeasurement, GenerationSample
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.token_decision import GenerationMeasurement
+from headroom.scaling.values.tokens import GenerationSample
 
 NONE = LatencyCounts(bounds_s=(math.inf,), counts=(0.0,))
 

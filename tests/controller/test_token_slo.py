@@ -27,12 +27,12 @@ from headroom.scaling import (
 )
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.post_rules import PostRuleInputs, apply_post_rules
-from headroom.scaling.token_values import (
+from headroom.scaling.values.token_decision import (
     GenerationDecision,
     Identification,
-    Target,
     TokenMeasurement,
 )
+from headroom.scaling.values.tokens import Target
 from pods_world import Pods
 
 BOUNDS_S = (0.1, 0.2, 0.4, 0.8, math.inf)

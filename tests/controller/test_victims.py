@@ -12,11 +12,7 @@ from headroom.controller.gather.pods import MarkedBy, ObservedPod
 from headroom.errors import Conflict, Forbidden, Unavailable
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values import (
-    Pod,
-    PodSample,
-    PodState,
-)
+from headroom.scaling.values.observation import Pod, PodSample, PodState
 
 NO_LATENCY = LatencyCounts(bounds_s=(), counts=())
 

@@ -10,7 +10,8 @@ from decision_study.family.watched import Attribution
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import SlidingExtreme
 from headroom.scaling.state import State
-from headroom.scaling.values import Decision, Direction, Policy, Reason, Recommendation
+from headroom.scaling.values.decision import Decision, Direction, Reason, Recommendation
+from headroom.scaling.values.policy import Policy
 
 POLICY = Policy(latency_target_s=0.2)
 

@@ -18,7 +18,7 @@ from demo_generation.report import figures
 from demo_generation.show import Writer
 from demo_world import START_S, decision_body, pod_body, service_body
 from headroom.api.spec import Spec
-from headroom.scaling.token_values import Target
+from headroom.scaling.values.tokens import Target
 from load.outcomes import Outcome
 from load.token_messages import Answer, Began, Promises, TokenMessage, concluded, write
 from load.token_plan import requests, steps

@@ -17,7 +17,7 @@ from headroom.gateway.bounds import SERVICE_CONNECTIONS
 from headroom.gateway.runtime import LAYER, in_flight_per_replica
 from headroom.gateway.tenant_in_flight import GATES
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from fakes_gateway import Gateway, Replica, service, url
 from headroom.gateway.runtime import in_flight_per_replica
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 pytestmark = pytest.mark.clock
 

@@ -9,7 +9,7 @@ from headroom.controller.routing import route_builder
 from headroom.controller.routing.ready_pods import ready_pod
 from headroom.gateway import Endpoint
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 from service_world import service
 
 CANARY = {"service": "canary", "percent": 10}

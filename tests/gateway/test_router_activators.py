@@ -15,7 +15,7 @@ from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
 from headroom.gateway.activator_messages import Served
 from headroom.resources.names import SERVICE_LABEL
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 from service_world import body
 
 pytestmark = pytest.mark.clock

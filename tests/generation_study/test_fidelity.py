@@ -18,7 +18,7 @@ from generation_study.fidelity.comparing import (
 )
 from generation_study.fidelity.data import Played, Recorded
 from generation_study.fidelity.loads import CALIBRATION, LOADS, Request, calibration, prompts
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 
 HELD_AS_RECORDED = 3
 """Loads within 10 % with the times as recorded; the others are disturbed by the machine."""

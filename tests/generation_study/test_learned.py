@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from generation_study.learned import STEADY, VARIED, Case, measured
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 from headroom.simulator.generation.plant import Engine
 
 BOUNDS = {VARIED: 0.05, STEADY: 0.08}

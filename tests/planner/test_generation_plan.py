@@ -17,8 +17,8 @@ from headroom.planner.generating_service import GeneratingService
 from headroom.planner.generation import plan_generation, plan_split
 from headroom.planner.serving_settings import Setting, recommend
 from headroom.scaling.generation.learned import scaled
-from headroom.scaling.token_values import Binding, EngineLimits, Target, TokenTargets
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import Binding, EngineLimits, Target, TokenTargets
 
 PUBLISHED = GeneratingService(
     shape=requests(4000, 1000),

@@ -23,7 +23,7 @@ from headroom.planner.load_sweep import (
     step_seconds,
 )
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 BOUNDS = SweepBounds(target_s=0.1, percentile=0.95, max_rate_rps=2000)
 

@@ -16,7 +16,8 @@ from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan
 from headroom.planner.replicas import carried_rps, expectation, plan_replicas
 from headroom.planner.utilization_curve import utilization_curve
-from headroom.scaling.values import CostModel, Reason
+from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.observation import CostModel
 
 VISION = Service(
     cost=CostModel(fixed_s=0.006, per_item_s=0.004, max_batch=8), target_s=0.120, ceiling=0.8

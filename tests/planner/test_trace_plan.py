@@ -14,7 +14,7 @@ from headroom.planner.errors import ImpossiblePlan
 from headroom.planner.feasibility import Feasibility, feasibility, min_replicas_for
 from headroom.planner.replicas import plan_replicas
 from headroom.planner.trace_plan import Rates, ahead, needed_replicas, plan_trace
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 # 8 items in 64 ms: 125/s full, 100/s at the ceiling of 0.8
 SERVICE = Service(

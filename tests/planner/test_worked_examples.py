@@ -14,7 +14,7 @@ from headroom.planner.fan_out import percentile_of_all, percentile_of_each
 from headroom.planner.kv_cache import Transformer
 from headroom.planner.latency_budget import amdahl
 from headroom.planner.replicas import plan_replicas
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 BATCH = CostModel(fixed_s=0.006, per_item_s=0.004, max_batch=8)
 

@@ -16,8 +16,8 @@ from headroom.scaling.generation.classes import SERVICE, ClassCounts, ClassPromi
 from headroom.scaling.generation.promises import Measured, measured_of
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.promise.error_budget import Outcomes
-from headroom.scaling.token_values import Binding, EngineLimits, Target, TokenTargets
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import Binding, EngineLimits, Target, TokenTargets
 
 FIRST = Binding.TIME_TO_FIRST_TOKEN
 BOUNDS_S = (0.5, 1.0, 2.0, math.inf)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headroom.scaling.limits.cold_start import ColdStarts, count
-from headroom.scaling.values import Pod, PodState
+from headroom.scaling.values.observation import Pod, PodState
 
 
 def pod(uid: str, state: PodState, *, scheduled_s: float | None, ready_s: float | None) -> Pod:

@@ -21,7 +21,7 @@ from headroom.scaling import (
     State,
     decide,
 )
-from headroom.scaling.values import Reason
+from headroom.scaling.values.decision import Reason
 from headroom.scaling.windows.leaps import overlong
 
 COST = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4)

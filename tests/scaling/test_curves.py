@@ -14,7 +14,8 @@ from headroom.scaling.latency.latency_tables import between
 from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
 from headroom.scaling.latency.sticky_connections import imbalance, max_connections
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.values import CostModel, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Routing
 from latency_tables import batch_chain
 
 CURVE = LoadCurve(stretches=(1.0, 2.0, 4.0), latencies=(1.0, 3.0, 7.0), slope=2.0)

@@ -18,7 +18,8 @@ from headroom.scaling.generation.learned_fleet import fleet_of
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
 from headroom.scaling.generation.work import work_of
-from headroom.scaling.token_values import (
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import (
     Binding,
     EngineLimits,
     IterationCost,
@@ -26,7 +27,6 @@ from headroom.scaling.token_values import (
     Target,
     TokenTargets,
 )
-from headroom.scaling.values import Routing
 
 INTERACTIVE = TokenTargets(
     first_token=Target(percentile=0.9, seconds=3.0),

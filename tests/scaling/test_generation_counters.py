@@ -13,14 +13,14 @@ from headroom.scaling.generation.promises import WINDOW_S, PromiseWindow
 from headroom.scaling.generation.token_counters import LONGEST_S, TokenCounters
 from headroom.scaling.generation.token_table import Count, Grid
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import (
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.tokens import (
     Binding,
     GenerationSample,
     Target,
     TokenCounts,
     TokenTargets,
 )
-from headroom.scaling.values import PodSample
 
 
 def _sample(pod: str, time_s: float, arrivals: float) -> PodSample:

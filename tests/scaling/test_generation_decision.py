@@ -12,14 +12,15 @@ from generating_plant import GeneratingPlant, Lengths, fixed_lengths, varied_len
 from generating_plants import LLAMA_8B, QWEN_32B
 from headroom.scaling import Decision, Observation, Policy, Reason, State, decide
 from headroom.scaling.generation.learned_fleet import fleet_of
-from headroom.scaling.token_values import (
+from headroom.scaling.values.observation import GatewayRejections, PodSample
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import (
     Binding,
     EngineLimits,
     IterationCost,
     Target,
     TokenTargets,
 )
-from headroom.scaling.values import GatewayRejections, PodSample, Routing
 
 LIMITS = EngineLimits(kv_tokens=350_000, sequences=256, iteration_tokens=8192)
 TARGETS = TokenTargets(

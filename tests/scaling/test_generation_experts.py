@@ -8,7 +8,7 @@ import pytest
 from generating_plants import LLAMA_8B, QWEN_8B_L40S, QWEN_30B_A3B, QWEN_32B
 from headroom.scaling.generation.estimate import Estimate, Ratios
 from headroom.scaling.generation.ledger import Intervals, Ledger
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 
 PROMPT = 4000.0
 

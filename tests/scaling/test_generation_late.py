@@ -10,7 +10,7 @@ from headroom.scaling.generation.learned import MOST_EXPECTED, GenerationState
 from headroom.scaling.generation.work import work_of
 from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes
 from headroom.scaling.promise.risk import Risk
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 
 L40S = IterationCost(
     fixed_s=2.12e-2,

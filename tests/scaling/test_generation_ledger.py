@@ -10,7 +10,7 @@ from headroom.scaling.generation.estimate import Ratios
 from headroom.scaling.generation.learned import GenerationState, scaled
 from headroom.scaling.generation.ledger import RECENT_S, Intervals, Ledger
 from headroom.scaling.generation.lengths import WIDTH, Lengths
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 
 PROMPT, STEPS, CONTEXT = 800.0, 100.0, 850.0
 EVERY = 50

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from generating_plants import LLAMA_8B, LONG, QWEN_32B, requests
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.work import Work, work_of
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 
 
 def chain(work: Work, arrival_rps: float) -> list[float]:

@@ -11,7 +11,7 @@ from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.output_token import output_token_s
 from headroom.scaling.generation.prompt_bursts import bursts_of
 from headroom.scaling.generation.work import work_of
-from headroom.scaling.token_values import IterationCost, RequestShape
+from headroom.scaling.values.tokens import IterationCost, RequestShape
 
 
 def tail_s(

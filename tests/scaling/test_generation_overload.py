@@ -25,8 +25,8 @@ from headroom.scaling.generation.overload import (
 )
 from headroom.scaling.generation.replica import TailFactors
 from headroom.scaling.generation.work import work_of
-from headroom.scaling.token_values import Target, TokenTargets
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import Target, TokenTargets
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.generation.autoscalers.bounds import Fixed
 from headroom.simulator.generation.models import ENGINES, targets

@@ -13,8 +13,9 @@ from headroom.scaling.generation.learned_fleet import fleet_of
 from headroom.scaling.generation.replica import TailFactors
 from headroom.scaling.generation.shared_memory import SharedMemory
 from headroom.scaling.generation.work import context_tokens, work_of
-from headroom.scaling.token_values import Binding, EngineLimits, GenerationSample, RequestShape
-from headroom.scaling.values import PodSample, Routing
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import Binding, EngineLimits, GenerationSample, RequestShape
 from headroom.simulator.generation.autoscalers.headroom import TokenHeadroom
 from headroom.simulator.generation.models import ENGINES, targets
 from headroom.simulator.generation.plant import TokenService

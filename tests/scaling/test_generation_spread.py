@@ -11,8 +11,8 @@ from generating_plant import GeneratingPlant, varied_lengths
 from generating_plants import LLAMA_70B
 from headroom.scaling import Observation, Policy, State, decide
 from headroom.scaling.generation.spread import Spread, with_bound
-from headroom.scaling.token_values import EngineLimits, Target, TokenTargets
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import EngineLimits, Target, TokenTargets
 from headroom.scaling.windows.histogram import attainment, percentile, rebinned
 from headroom.simulator.generation.state import TOKEN_BOUNDS_S
 

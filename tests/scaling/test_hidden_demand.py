@@ -21,7 +21,8 @@ from headroom.scaling.demand.hidden_demand import (
 from headroom.scaling.demand.obstacles import LASTS_S, Obstacles
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.demand.throughput import Throughput
-from headroom.scaling.values import CostModel, Obstacle
+from headroom.scaling.values.decision import Obstacle
+from headroom.scaling.values.observation import CostModel
 
 FAST = CostModel(fixed_s=0.02, per_item_s=0.01, max_batch=8)
 """Full batches: 8 / 0.1 s = 80 requests per second."""

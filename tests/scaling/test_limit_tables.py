@@ -28,7 +28,8 @@ from headroom.scaling.limits.limits import (
     limit_increase,
 )
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
-from headroom.scaling.values import RateLimit, Signals
+from headroom.scaling.values.policy import RateLimit
+from headroom.scaling.values.signals import Signals
 
 NOW_S = 1000.0
 

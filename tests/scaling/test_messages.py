@@ -24,7 +24,8 @@ from headroom.scaling.explanation import binding, counterfactuals, gap_to_model,
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.recommenders import for_latency
-from headroom.scaling.values import MISSING, LimitApplied, Recommendation, format_seconds
+from headroom.scaling.values.decision import LimitApplied, Recommendation, format_seconds
+from headroom.scaling.values.signals import MISSING
 
 UP, DOWN, NONE = Direction.UP, Direction.DOWN, Direction.NONE
 

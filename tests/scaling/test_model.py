@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headroom.scaling.cost.cost_learning import Claim, CostLearner
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.sliding_windows import BatchStats
 
 

@@ -13,15 +13,8 @@ from headroom.scaling.post_rules import (
     ScaleToZeroInputs,
     apply_post_rules,
 )
-from headroom.scaling.values import (
-    Direction,
-    Freshness,
-    LimitApplied,
-    Reason,
-    Recommendation,
-    Signal,
-    Signals,
-)
+from headroom.scaling.values.decision import Direction, LimitApplied, Reason, Recommendation
+from headroom.scaling.values.signals import Freshness, Signal, Signals
 
 POLICY = Policy(latency_target_s=0.25, max_replicas=8)
 MISSED = "p95 of time to first token is 2s, the target 1s"

@@ -16,7 +16,7 @@ from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes, one_alo
 from headroom.scaling.promise.margin import LARGEST, Margin
 from headroom.scaling.promise.risk import Risk
 from headroom.scaling.state import State
-from headroom.scaling.values import GatewayRejections
+from headroom.scaling.values.observation import GatewayRejections
 from headroom.scaling.windows.sliding_windows import Windows
 
 ALLOWED = 0.05

@@ -11,7 +11,9 @@ from fakes_scaling import policy
 from headroom.scaling import Observation, State
 from headroom.scaling.latency.load_curve import LoadCurve
 from headroom.scaling.limits.limits import DesiredReplicas, LimitInput, limit_increase
-from headroom.scaling.values import RateLimit, ReplicaCounts, Signals
+from headroom.scaling.values.decision import ReplicaCounts
+from headroom.scaling.values.policy import RateLimit
+from headroom.scaling.values.signals import Signals
 
 CHANGES = ((0.0, 2), (40.0, 4), (95.0, 6))
 

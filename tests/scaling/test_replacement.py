@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 from fakes_replicas import TRUE, Replicas
 from headroom.scaling.replacement.budget import LONG_S, SHORT_S, Budget
 from headroom.scaling.replica_defect import Defect, ReplacementStep
-from headroom.scaling.values import (
-    Allocation,
-    Policy,
-    Routing,
-)
+from headroom.scaling.values.observation import Allocation
+from headroom.scaling.values.policy import Policy, Routing
 
 
 def settled(factors: tuple[float, ...] = (1.0,) * 5, **more: object) -> Replicas:

@@ -15,7 +15,7 @@ from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.promise.error_budget import ErrorBudget
 from headroom.scaling.promise.reserve import FADE_S, MOST, Reserve
 from headroom.scaling.tuning import Component, Tuning
-from headroom.scaling.values import Reason
+from headroom.scaling.values.decision import Reason
 
 ALLOWED = 0.05
 HOUR_S = 3600.0

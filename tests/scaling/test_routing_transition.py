@@ -9,7 +9,7 @@ import pytest
 from fakes_scaling import Service, policy
 from headroom.scaling.latency.correction import Correction
 from headroom.scaling.routing_transition import RoutingTransition
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 
 RANDOM, LEAST = Routing.RANDOM, Routing.LEAST_IN_FLIGHT
 CONSTANT_S = 300.0

@@ -12,7 +12,7 @@ from headroom.scaling.forecast.bursts import burst_rate_rps
 from headroom.scaling.forecast.forecast import Rates
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.recommenders import for_burst, for_removal, for_utilization
-from headroom.scaling.values import Policy
+from headroom.scaling.values.policy import Policy
 from headroom.scaling.windows.signals import read_signals
 from headroom.scaling.windows.sliding_windows import Windows
 

@@ -15,7 +15,7 @@ from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, Slow
 from headroom.scaling.latency.mixed_fleet import MixedFleet
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.latency_model import tail_of
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from headroom.scaling.windows.sliding_windows import BatchStats
 from reference_queue import percentile
 

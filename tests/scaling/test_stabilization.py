@@ -16,12 +16,8 @@ from headroom.scaling.accelerator_allocation import Demand
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
-from headroom.scaling.values import (
-    Pod,
-    PodSample,
-    RateLimit,
-    Routing,
-)
+from headroom.scaling.values.observation import Pod, PodSample
+from headroom.scaling.values.policy import RateLimit, Routing
 from service_world import service
 
 STEPS = st.lists(st.tuples(st.sampled_from([0.5, 1.0, 5.0]), st.integers(0, 6)), max_size=30)

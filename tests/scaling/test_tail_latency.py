@@ -19,7 +19,8 @@ from headroom.scaling.latency.latency_tables import stored_table
 from headroom.scaling.latency.many_servers import erlang_c, mean_wait
 from headroom.scaling.latency.sticky_connections import max_connections
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.values import CostModel, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Routing
 from latency_tables import batch_chain, varied_chain
 from latency_tables.surface import cell
 from reference_queue import percentile as simulated

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from fakes_scaling import ready_pod, sample, watch
-from headroom.scaling.values import Freshness, Observation, Policy, Signals
+from headroom.scaling.values.observation import Observation
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Freshness, Signals
 from headroom.scaling.windows.signals import read_signals
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.unscraped import arrivals_extrapolated

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 
 from fakes_scaling import ready_pod, sample, watch
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values import (
-    Observation,
-    Pod,
-    PodSample,
-    PodState,
-)
+from headroom.scaling.values.observation import Observation, Pod, PodSample, PodState
 from headroom.scaling.windows.counter_series import HORIZON_S
 from headroom.scaling.windows.histogram import attainment, percentile, rebinned
 from headroom.scaling.windows.sliding_windows import BatchStats, Windows

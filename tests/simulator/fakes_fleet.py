@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from headroom.scaling.values import PodState, Policy, Routing
+from headroom.scaling.values.observation import PodState
+from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.event_queue import EventQueue
 from headroom.simulator.fleet import Fleet, Pool, Replica
 from headroom.simulator.plant import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import Policy, Routing
+from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator import client_kernel, kernel
 from headroom.simulator.client_state import (
     Amount,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from headroom.simulator import client_kernel, kernel
 from headroom.simulator.client_state import Count
 from headroom.simulator.closed_loop import UserDemand, closed_loop

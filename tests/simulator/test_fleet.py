@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from headroom.simulator.plant import Cluster, ColdStart, Phase, Server
 from headroom.simulator.plant_state import Tally
 from simulator.fakes_fleet import FleetWorld, spec

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from headroom.simulator import kernel
 from headroom.simulator.plant import Clients, Server
 from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, NONE, Column, Number, Quantity, Tally

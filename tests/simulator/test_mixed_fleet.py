@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.outcome import Score
 from headroom.simulator.plant import ColdStart, Phase, Server

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.values import CostModel, Policy, RateLimit, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Policy, RateLimit, Routing
 from headroom.simulator.arrivals import TraceError
 from headroom.simulator.arrivals.recording import RecordedService, read_recording
 from headroom.telemetry.recording import header_line, service_line, tick_line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.scaling.values import Policy
+from headroom.scaling.values.policy import Policy
 from headroom.simulator.arrivals import PoissonArrivals, shapes
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.outcome import Outcome

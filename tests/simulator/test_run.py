@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headroom.scaling.values import PodState, Routing
+from headroom.scaling.values.observation import PodState
+from headroom.scaling.values.policy import Routing
 from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
 from headroom.simulator.capacity import capacity_rps
 from headroom.simulator.closed_loop import closed_loop

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.scaling.values import CostModel, Policy, RateLimit, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Policy, RateLimit, Routing
 from headroom.simulator.arrivals import PoissonArrivals
 from headroom.simulator.plant import Clients, Cluster, ColdStart, Network, Phase, Server, Spread
 from headroom.simulator.scenario import Fault, FaultKind, Scenario

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from headroom.simulator.plant import Server, Spread
 from headroom.simulator.plant_state import Column, Tally
 from latency_tables import batch_chain

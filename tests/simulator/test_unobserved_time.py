@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.scaling.values import Policy, Routing
+from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.arrivals import PoissonArrivals, Profile
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.outcome import Outcome

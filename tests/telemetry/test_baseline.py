@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headroom.profiles import PROFILES
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from headroom.api.custom_metrics import CustomMetrics
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.pod_samples import PodSamples
 

@@ -11,7 +11,7 @@ import pytest
 
 from headroom.profiles import PROFILES
 from headroom.scaling.generation.token_counters import TokenCounters
-from headroom.scaling.token_values import EngineLimits, GenerationSample
+from headroom.scaling.values.tokens import EngineLimits, GenerationSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.pod_samples import PodSamples

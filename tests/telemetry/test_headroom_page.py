@@ -8,7 +8,7 @@ import re
 import pytest
 
 from headroom.profiles.headroom import HEADROOM
-from headroom.scaling.values import CostModel, PodSample
+from headroom.scaling.values.observation import CostModel, PodSample
 from headroom.telemetry.errors import (
     InvalidMetric,
     MissingMetric,

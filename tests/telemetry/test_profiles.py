@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from headroom.profiles import PROFILES, Profile
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
 from headroom.telemetry.pod_samples import PodSamples

@@ -18,7 +18,8 @@ from headroom.scaling.recommenders import for_latency, for_removal, for_utilizat
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.tuning import SLACK_S, Tuning
-from headroom.scaling.values import Decision, Policy, Reason, Routing
+from headroom.scaling.values.decision import Decision, Reason
+from headroom.scaling.values.policy import Policy, Routing
 
 CARRIES = "carry the arrivals"
 LAYERS = (

@@ -18,7 +18,7 @@ from decision_study.family.draws import Draws
 from decision_study.family.loads import STREAM
 from decision_study.family.members import limit_rps, peak_need, per_second
 from decision_study.family.plants import WAITING_BATCHES
-from headroom.scaling.values import Policy, Routing
+from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.arrivals import PoissonArrivals, Profile, RateTrace, RequestTrace
 from headroom.simulator.plant import Clients, ColdStart, Network, Server, ServiceSpec
 from headroom.simulator.scenario import Arrivals, Fault, FaultKind, Scenario, Workload

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from decision_study.family.draws import Draws
 from decision_study.family.loads import STREAM
-from headroom.scaling.values import Policy, Routing
+from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.plant import Clients, ColdStart, Network, Server, ServiceSpec, Spread
 
 FASTEST_S, SLOWEST_S = 0.004, 1.2

@@ -8,7 +8,7 @@ from decision_study.family import excess
 from decision_study.family.measures import HOUR_S, hours_of, total
 from decision_study.family.performing import scenario_of
 from decision_study.records import Job
-from headroom.scaling.values import PodState
+from headroom.scaling.values.observation import PodState
 from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
 from headroom.simulator.autoscalers.headroom import Headroom
 from headroom.simulator.run import simulate

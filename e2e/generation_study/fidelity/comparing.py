@@ -17,7 +17,7 @@ from generation_study.fidelity.data import Played, Recorded
 from generation_study.fidelity.loads import CALIBRATION, LIMITS
 from headroom.scaling.generation.learned import scaled
 from headroom.scaling.generation.least_squares import non_negative
-from headroom.scaling.token_values import IterationCost, TokenTargets
+from headroom.scaling.values.tokens import IterationCost, TokenTargets
 from headroom.simulator.generation import kernel
 from headroom.simulator.generation.outcome import latencies
 from headroom.simulator.generation.plant import Engine, TokenService

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headroom.scaling.generation.work import work_of
-from headroom.scaling.token_values import IterationCost, RequestShape
+from headroom.scaling.values.tokens import IterationCost, RequestShape
 
 LIMITS: Mapping[str, int] = {
     "max_model_len": 2048,

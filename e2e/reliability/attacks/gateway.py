@@ -26,7 +26,7 @@ from free_ports import free_port
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.runtime import in_flight_per_replica
 from headroom.gateway.values import TenantLimit
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 from reliability.attacks import hostile_client
 from reliability.attacks.gateway_attacks import ATTACKS, QUICK
 from reliability.attacks.processes import ELSEWHERE, running

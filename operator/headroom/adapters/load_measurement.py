@@ -19,7 +19,7 @@ import aiohttp
 from headroom.adapters.http_session import HttpSession, read_start
 from headroom.errors import Unmeasurable
 from headroom.profiles.open_inference import ONES, UnusableMetadata, request_of_ones
-from headroom.scaling.values import CostModel, PodSample
+from headroom.scaling.values.observation import CostModel, PodSample
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.headroom_page import METRICS_PATH, read_sample
 

@@ -10,7 +10,7 @@ from headroom.api.token_objectives import profiles_with
 from headroom.api.traffic import RequestClass
 from headroom.api.values import Rule
 from headroom.scaling.generation.classes import SERVICE, ClassPromise
-from headroom.scaling.token_values import TokenTargets
+from headroom.scaling.values.tokens import TokenTargets
 
 _OWN = "has(one.timeToFirstToken) || has(one.timePerOutputToken) || has(one.latency)"
 

@@ -12,7 +12,7 @@ from headroom.api.values import MapBy, Value
 from headroom.scaling.generation.class_judgement import ClassMeasurement, ClassState
 from headroom.scaling.generation.classes import SERVICE, ClassPromise
 from headroom.scaling.generation.promises import WINDOW_S
-from headroom.scaling.token_values import TokenMeasurement
+from headroom.scaling.values.token_decision import TokenMeasurement
 
 NOT_COUNTED = "NotCountedByClass"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headroom.api.conditions import shortened
 from headroom.api.status_types import Text, Word, rounded
 from headroom.api.values import Value
-from headroom.scaling.values import Decision, DemandKnown
+from headroom.scaling.values.decision import Decision, DemandKnown
 
 _SIGNS = {DemandKnown.AT_LEAST: ">=", DemandKnown.INCLUDES_RETRIES: "<="}
 _TEXTS = {DemandKnown.AT_LEAST: "at least ", DemandKnown.INCLUDES_RETRIES: "at most "}

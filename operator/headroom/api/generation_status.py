@@ -12,12 +12,12 @@ from headroom.api.conditions import shortened
 from headroom.api.durations import Duration
 from headroom.api.status_types import Text, Word, rounded
 from headroom.api.values import MapBy, Value
-from headroom.scaling.token_values import (
-    Binding,
+from headroom.scaling.values.token_decision import (
     GenerationDecision,
     GenerationMeasurement,
     TokenMeasurement,
 )
+from headroom.scaling.values.tokens import Binding
 
 
 class TokenPromiseStatus(Value):

@@ -13,7 +13,7 @@ from headroom.api.durations import Duration
 from headroom.api.invalid_spec import InvalidSpec, Problem, problems_of, shown
 from headroom.api.schedules import Floor, floor_at
 from headroom.api.spec import Spec
-from headroom.scaling.values import Policy
+from headroom.scaling.values.policy import Policy
 
 MAX_NAME_LENGTH = 52
 """A ReplicaSet adds eleven characters to the name, and a label has at most 63."""

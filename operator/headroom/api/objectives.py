@@ -9,7 +9,7 @@ from pydantic import Field
 from headroom.api.durations import Duration
 from headroom.api.values import Value, Within
 from headroom.api.warmup import Latency
-from headroom.scaling.token_values import Target
+from headroom.scaling.values.tokens import Target
 
 
 class LatencyObjective(Value):

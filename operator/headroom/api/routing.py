@@ -10,7 +10,7 @@ from headroom.api.client_tokens import Jwt
 from headroom.api.durations import Duration
 from headroom.api.traffic import Cidr, Hedging, ModelRoute, RequestClass, Tenants, TrafficShare
 from headroom.api.values import MapBy, Rule, Value, Within
-from headroom.scaling.values import Routing as Kind
+from headroom.scaling.values.policy import Routing as Kind
 
 SERVICE_PORT = 80
 """Port of the Service that clients use, unless `servicePort` says another."""

@@ -24,8 +24,8 @@ from headroom.api.token_objectives import TOKEN_RULES
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.api.warmup import Warmup
 from headroom.scaling.generation.classes import ClassPromise
-from headroom.scaling.token_values import TokenTargets
-from headroom.scaling.values import RateLimit
+from headroom.scaling.values.policy import RateLimit
+from headroom.scaling.values.tokens import TokenTargets
 
 StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
 

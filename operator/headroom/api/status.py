@@ -29,8 +29,10 @@ from headroom.api.status_types import Count, Text, Time, Word, rounded
 from headroom.api.timestamps import rfc3339
 from headroom.api.values import MapBy, Value
 from headroom.scaling.generation.class_judgement import ClassState
-from headroom.scaling.token_values import GenerationMeasurement
-from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal, Signals
+from headroom.scaling.values.decision import Decision, ReplicaCounts
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.signals import Signal, Signals
+from headroom.scaling.values.token_decision import GenerationMeasurement
 
 MAX_CHECKPOINT = 16_384
 UNBOUNDED = "unbounded"

@@ -15,7 +15,7 @@ from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision, Policy, decide
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.post_rules import apply_post_rules
-from headroom.scaling.token_values import Target, TokenTargets
+from headroom.scaling.values.tokens import Target, TokenTargets
 
 TARGETS = (0.5, 0.75, 1.5, 2.0)
 """Factors of the present target to show as alternatives."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from headroom.api import InferenceService
 from headroom.scaling import Decision
 from headroom.scaling.generation.class_judgement import ClassState
-from headroom.scaling.token_values import GenerationDecision, GenerationMeasurement
+from headroom.scaling.values.token_decision import GenerationDecision, GenerationMeasurement
 from headroom.telemetry.prometheus_pages import ScrapedPage
 
 Manifest = dict[str, Any]

@@ -26,7 +26,7 @@ from headroom.controller.warmup import Requester, Warmer
 from headroom.controller.warmup.gate import GatedPod
 from headroom.errors import NotFound, ScrapeFailed
 from headroom.resources.settings import DEFAULTS, Settings
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 from headroom.telemetry.errors import TelemetryError
 
 _log = logging.getLogger(__name__)

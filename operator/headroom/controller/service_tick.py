@@ -42,7 +42,7 @@ from headroom.controller.warmup import Warmer
 from headroom.resources import accelerators
 from headroom.resources.settings import Settings
 from headroom.scaling import Decision, State
-from headroom.scaling.values import PodState
+from headroom.scaling.values.observation import PodState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

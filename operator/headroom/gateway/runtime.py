@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from headroom.gateway.bounds import SERVICE_CONNECTIONS
 from headroom.gateway.clusters import PRIORITIES
 from headroom.gateway.type_urls import RUNTIME, Json
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 LAYER = "in-flight"
 GATEWAYS = "headroom.gateways"

@@ -17,11 +17,8 @@ from headroom.scaling import Decision, DemandKnown, Obstacle
 from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.generation.classes import SERVICE
 from headroom.scaling.generation.promises import worst_ratio
-from headroom.scaling.token_values import (
-    Binding,
-    GenerationDecision,
-    GenerationMeasurement,
-)
+from headroom.scaling.values.token_decision import GenerationDecision, GenerationMeasurement
+from headroom.scaling.values.tokens import Binding
 
 _TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 

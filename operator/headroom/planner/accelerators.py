@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headroom.planner.errors import require
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 
 PUBLISHED_FACTOR = 1.08
 """llm-d's published 1.45/s per replica of Qwen3 32B against 1.60 to 1.66/s by the table."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from headroom.planner.demand import Service, check_cost
 from headroom.planner.errors import require
 from headroom.planner.replicas import ReplicaPlan, carried_rps, needs, plan_replicas
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 NEARLY = 0.999
 """A larger batch is worth choosing if it carries 0.1 % more."""

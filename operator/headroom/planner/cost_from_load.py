@@ -12,7 +12,7 @@ import numpy as np
 from headroom.planner.errors import ImpossiblePlan, require
 from headroom.planner.load_sweep import LoadStep, latency_of
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 SHARES = 9
 """Fixed shares tried between 0 and 1 when only latencies are known, and again as many

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from headroom.planner.ceiling import check_ceiling, check_headroom
 from headroom.planner.errors import positive, require, share
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.values import CostModel, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Routing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,8 @@ from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.replica import GeneratingReplica
 from headroom.scaling.generation.work import work_of
-from headroom.scaling.token_values import (
-    EngineLimits,
-    IterationCost,
-    RequestShape,
-    TokenTargets,
-)
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import EngineLimits, IterationCost, RequestShape, TokenTargets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

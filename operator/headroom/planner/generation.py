@@ -17,7 +17,7 @@ from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, GeneratingReplica
 from headroom.scaling.generation.work import DEFAULT_ITERATION_TOKENS
-from headroom.scaling.token_values import Binding, TokenTargets
+from headroom.scaling.values.tokens import Binding, TokenTargets
 
 SECONDS_PER_HOUR = 3600.0
 HOURS_PER_DAY = 24.0

@@ -19,8 +19,8 @@ from headroom.planner.generation import (
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import MEMORY_PERCENTILE
 from headroom.scaling.generation.work import work_of
-from headroom.scaling.token_values import Binding
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import Binding
 
 SPECULATION_ACCEPTED = 1.8
 """Tokens per step with a small draft model or prompt lookup on usual text; measure your own."""

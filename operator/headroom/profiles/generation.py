@@ -22,7 +22,7 @@ class CostMetrics:
     row: str = "row"
     column: str = "column"
     features: tuple[str, ...] = ("1", "P", "D", "KV", "X")
-    """Values of these labels, in the order of `scaling.token_values.COST_TERMS`."""
+    """Values of these labels, in the order of `scaling.values.tokens.COST_TERMS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class InfoLabels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationMetrics:
-    """Where a server says what `scaling.token_values.GenerationSample` holds, by the same names."""
+    """Where a server says what `values.tokens.GenerationSample` holds, by the same names."""
 
     iterations: Quantity = ()
     engine_seconds: Quantity = ()

@@ -9,30 +9,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values import (
-    Allocation,
-    CostModel,
+from headroom.scaling.values.decision import (
     Counterfactual,
     Decision,
     Demand,
     DemandKnown,
     Direction,
-    Freshness,
     LimitApplied,
-    Observation,
     Obstacle,
-    Pod,
-    PodSample,
-    PodState,
-    Policy,
-    RateLimit,
     Reason,
     Recommendation,
     ReplicaCounts,
-    Routing,
-    Signal,
-    Signals,
 )
+from headroom.scaling.values.observation import (
+    Allocation,
+    CostModel,
+    Observation,
+    Pod,
+    PodSample,
+    PodState,
+)
+from headroom.scaling.values.policy import Policy, RateLimit, Routing
+from headroom.scaling.values.signals import Freshness, Signal, Signals
 
 if TYPE_CHECKING:
     from headroom.scaling.decider import decide

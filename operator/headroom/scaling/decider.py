@@ -35,15 +35,9 @@ from headroom.scaling.rule_results import evaluate_rules
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component
-from headroom.scaling.values import (
-    Decision,
-    LimitApplied,
-    Observation,
-    Obstacle,
-    PodState,
-    Policy,
-    Routing,
-)
+from headroom.scaling.values.decision import Decision, LimitApplied, Obstacle
+from headroom.scaling.values.observation import Observation, PodState
+from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.windows.signals import read_signals
 
 

@@ -22,17 +22,16 @@ from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ReplicaCost
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component
-from headroom.scaling.values import (
-    CostModel,
+from headroom.scaling.values.decision import (
     Demand,
     DemandKnown,
-    Policy,
     Reason,
     Recommendation,
     ReplicaCounts,
-    Routing,
-    Signals,
 )
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Policy, Routing
+from headroom.scaling.values.signals import Signals
 from headroom.scaling.windows.counter_series import Vector
 
 STEADY_S = 60.0

@@ -8,19 +8,19 @@ from headroom.scaling.limits.limits import LimitInput
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.state import State
-from headroom.scaling.values import (
-    CostModel,
+from headroom.scaling.values.decision import (
     Counterfactual,
     Decision,
     Direction,
     LimitApplied,
-    Policy,
     Reason,
     Recommendation,
     ReplicaCounts,
-    Signals,
     format_seconds,
 )
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Signals
 
 _LIMITS = {
     Reason.SCALE_UP_STABILIZED: "more replicas have not been needed for the whole scale-up window",

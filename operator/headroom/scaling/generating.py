@@ -33,23 +33,12 @@ from headroom.scaling.generation.promises import (
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.state import State
-from headroom.scaling.token_values import (
-    Binding,
-    Target,
-    TokenTargets,
-)
 from headroom.scaling.tuning import HOUR_S
-from headroom.scaling.values import (
-    Observation,
-    PodState,
-    Policy,
-    Reason,
-    Recommendation,
-    ReplicaCounts,
-    Routing,
-    Signal,
-    Signals,
-)
+from headroom.scaling.values.decision import Reason, Recommendation, ReplicaCounts
+from headroom.scaling.values.observation import Observation, PodState
+from headroom.scaling.values.policy import Policy, Routing
+from headroom.scaling.values.signals import Signal, Signals
+from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 from headroom.scaling.windows.counter_series import MISSED
 from headroom.scaling.windows.sliding_windows import Windows, rejected_at_gateways
 

@@ -7,8 +7,10 @@ from headroom.scaling.generating import Generating
 from headroom.scaling.generation.admission import most_in_flight
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.state import State
-from headroom.scaling.token_values import Binding, GenerationDecision, TokenMeasurement
-from headroom.scaling.values import Decision, Policy
+from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.token_decision import GenerationDecision, TokenMeasurement
+from headroom.scaling.values.tokens import Binding
 
 
 def described(

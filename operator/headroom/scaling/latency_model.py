@@ -11,7 +11,8 @@ from headroom.scaling.latency.mixed_fleet import MixedFleet
 from headroom.scaling.latency.sticky_connections import CONNECTIONS, REPAIRED, UNLUCKY
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.tuning import Component
-from headroom.scaling.values import CostModel, Policy, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Policy, Routing
 
 
 def tail_of(

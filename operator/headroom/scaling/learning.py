@@ -17,15 +17,10 @@ from headroom.scaling.limits.stabilization import Coverage
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
-from headroom.scaling.values import (
-    Freshness,
-    Observation,
-    PodState,
-    Policy,
-    ReplicaCounts,
-    Routing,
-    Signals,
-)
+from headroom.scaling.values.decision import ReplicaCounts
+from headroom.scaling.values.observation import Observation, PodState
+from headroom.scaling.values.policy import Policy, Routing
+from headroom.scaling.values.signals import Freshness, Signals
 from headroom.scaling.windows.contradictions import Contradictions
 from headroom.scaling.windows.leaps import crowded, overlong
 from headroom.scaling.windows.signals import backlogs, shared_queue

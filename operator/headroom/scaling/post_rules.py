@@ -19,7 +19,9 @@ from dataclasses import dataclass, field, replace
 from headroom.scaling.explanation import message
 from headroom.scaling.limits.limits import hold_s
 from headroom.scaling.state import State
-from headroom.scaling.values import Decision, Direction, LimitApplied, Policy, Reason, Signals
+from headroom.scaling.values.decision import Decision, Direction, LimitApplied, Reason
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Signals
 
 WAITS_FOR_ACTIVATOR_S = 30.0
 """Activators that are missing for less, as in a rollout, cost no replica."""

@@ -15,16 +15,10 @@ from headroom.scaling.replacement.spread import Load
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
-from headroom.scaling.values import (
-    CostModel,
-    Decision,
-    Freshness,
-    Observation,
-    Pod,
-    PodState,
-    Policy,
-    Signals,
-)
+from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.observation import CostModel, Observation, Pod, PodState
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Freshness, Signals
 
 ENOUGH = 0.95
 """Of what carries the arrivals: a number that is exceeded by less is not rounded up."""

@@ -17,14 +17,9 @@ from headroom.scaling.promise.margin import Margin
 from headroom.scaling.promise.reserve import Reserve
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.tuning import HOUR_S
-from headroom.scaling.values import (
-    Policy,
-    Reason,
-    Recommendation,
-    ReplicaCounts,
-    Signals,
-    format_seconds,
-)
+from headroom.scaling.values.decision import Reason, Recommendation, ReplicaCounts, format_seconds
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Signals
 
 _ROUNDING = 1e-9
 MOST_REPLICAS = 10**9

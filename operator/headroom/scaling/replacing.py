@@ -12,16 +12,10 @@ from headroom.scaling.replacement.replacer import Situation
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
-from headroom.scaling.values import (
-    CostModel,
-    Decision,
-    Freshness,
-    Observation,
-    PodState,
-    Policy,
-    ReplicaCounts,
-    Signals,
-)
+from headroom.scaling.values.decision import Decision, ReplicaCounts
+from headroom.scaling.values.observation import CostModel, Observation, PodState
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Freshness, Signals
 
 
 def observe(

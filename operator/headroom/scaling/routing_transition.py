@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headroom.scaling.latency.correction import Correction
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 
 LATEST_S = 1800.0
 """After this time the new tables decide, even if too little was measured to correct them."""

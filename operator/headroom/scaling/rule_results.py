@@ -12,7 +12,9 @@ from headroom.scaling.promise.margin import NO_MARGIN, Margin
 from headroom.scaling.promise.reserve import NO_RESERVE, Reserve
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.tuning import Component
-from headroom.scaling.values import Policy, Recommendation, ReplicaCounts, Signals
+from headroom.scaling.values.decision import Recommendation, ReplicaCounts
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

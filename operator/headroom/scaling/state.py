@@ -36,7 +36,7 @@ from headroom.scaling.promise.risk import Risk
 from headroom.scaling.replacement.rebalancer import Rebalancer
 from headroom.scaling.replacement.replacer import Replacer
 from headroom.scaling.routing_transition import RoutingTransition
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.contradictions import Contradictions
 from headroom.scaling.windows.sliding_windows import Windows
 

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import GatewayRejections, Pod, PodSample
+from headroom.scaling.values.observation import GatewayRejections, Pod, PodSample
 from headroom.simulator.metrics import Metrics
 from headroom.simulator.plant import ServiceSpec
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from headroom.scaling.values import Policy, Routing
+from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator import client_kernel, kernel
 from headroom.simulator.client_state import Count, allocate_clients, enlarged
 from headroom.simulator.plant import Clients, ColdStart, ServiceSpec

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from headroom.simulator.plant import ServiceSpec
 from headroom.simulator.plant_state import (
     NONE,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.scaling.values import Pod, PodState
+from headroom.scaling.values.observation import Pod, PodState
 from headroom.simulator import client_kernel, kernel
 from headroom.simulator.client_state import Count, allocate_clients, enlarged
 from headroom.simulator.event_queue import EventQueue, Priority

@@ -9,13 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values import (
-    CostModel,
-    GatewayRejections,
-    PodSample,
-    PodState,
-    Routing,
-)
+from headroom.scaling.values.observation import CostModel, GatewayRejections, PodSample, PodState
+from headroom.scaling.values.policy import Routing
 from headroom.simulator import kernel
 from headroom.simulator.fleet import Fleet, Replica
 from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, Column

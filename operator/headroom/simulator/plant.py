@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
-from headroom.scaling.values import Policy, Routing
+from headroom.scaling.values.policy import Policy, Routing
 
 
 class Spread(StrEnum):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headroom.scaling.values import GatewayRejections, PodSample, PodState
+from headroom.scaling.values.observation import GatewayRejections, PodSample, PodState
 from headroom.simulator import kernel, observing
 from headroom.simulator.autoscaler import (
     Autoscaler,

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field, replace
 
 from headroom.profiles.values import Profile
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import GenerationSample
-from headroom.scaling.values import CostModel, PodSample
+from headroom.scaling.values.observation import CostModel, PodSample
+from headroom.scaling.values.tokens import GenerationSample
 from headroom.telemetry.derived_batches import Batches, Span, batches_of
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.physical_bounds import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.accounts import Account
 from headroom.telemetry.reading import Reading
 

@@ -19,12 +19,7 @@ from headroom.profiles.generation import (
 )
 from headroom.profiles.quantities import Histogram
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import (
-    CostSums,
-    EngineLimits,
-    GenerationSample,
-    TokenCounts,
-)
+from headroom.scaling.values.tokens import CostSums, EngineLimits, GenerationSample, TokenCounts
 from headroom.telemetry.exposition import Series
 from headroom.telemetry.generation_bounds import check_cost, check_generation, check_limits
 from headroom.telemetry.positions import Buckets, SumOfSeries, is_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroom.profiles.headroom import HEADROOM
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.pod_samples import PodSamples
 
 METRICS_PATH = HEADROOM.metrics_path

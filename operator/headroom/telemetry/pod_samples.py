@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from headroom.profiles.values import Profile
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.accounts import (
     LEAST_SPAN_S,
     Account,

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from headroom.profiles.values import QUANTITIES, Profile
 from headroom.scaling.generation.classes import ClassCounts
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import GenerationSample
+from headroom.scaling.values.tokens import GenerationSample
 from headroom.telemetry.class_positions import class_positions
 from headroom.telemetry.continued_page import ContinuedPage, continued
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError

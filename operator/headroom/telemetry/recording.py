@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-from headroom.scaling.values import CostModel, Policy
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Policy
 
 VERSION = 1
 MOST_ARRIVALS = 10_000_000

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import Pod, PodState, Policy
+from headroom.scaling.values.observation import Pod, PodState
+from headroom.scaling.values.policy import Policy
 from headroom.simulator.autoscaler import Autoscaler, GroundTruth, ScaleRequest, View
 from headroom.simulator.metrics import Metrics
 from headroom.simulator.plant import ColdStart, Server, ServiceSpec

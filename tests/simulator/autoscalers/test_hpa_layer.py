@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.values import Policy, RateLimit
+from headroom.scaling.values.policy import Policy, RateLimit
 from headroom.simulator.autoscalers.hpa_controller import (
     HpaBehavior,
     Rules,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from headroom.scaling.token_values import IterationCost, TokenTargets
+from headroom.scaling.values.tokens import IterationCost, TokenTargets
 from headroom.simulator.generation import kernel
 from headroom.simulator.generation.plant import Engine, TokenRouting, TokenService
 from headroom.simulator.generation.requests import Floats, Ints, Requests

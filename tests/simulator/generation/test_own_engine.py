@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from generation_world import Device, World, request
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 from headroom.simulator.generation.plant import Engine
 from headroom.simulator.generation.requests import Requests
 from headroom_server.generation.scheduling.iteration_cost import Features

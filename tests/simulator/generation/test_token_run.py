@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headroom.scaling.token_values import TokenTargets
-from headroom.scaling.values import PodState
+from headroom.scaling.values.observation import PodState
+from headroom.scaling.values.tokens import TokenTargets
 from headroom.simulator.generation import kernel, observing
 from headroom.simulator.generation.autoscalers.catalogue import BOUNDS, KINDS, autoscaler
 from headroom.simulator.generation.fleet import TokenFleet

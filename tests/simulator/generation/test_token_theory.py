@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 from headroom.simulator.generation.plant import Engine
 from headroom.simulator.generation.state import Column
 from simulator.generation.plants import (

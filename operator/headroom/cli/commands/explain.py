@@ -169,7 +169,7 @@ def _latencies(
 
 def _promise(status: Status) -> Iterator[str]:
     """Yield what arrivals do not show of the demand, and the margin that was learned."""
-    from headroom.scaling.values import DemandKnown
+    from headroom.scaling.values.decision import DemandKnown
 
     demand, slo = status.demand, status.slo
     if demand is not None and demand.known != DemandKnown.EXACT:

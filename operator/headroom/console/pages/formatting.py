@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from headroom.api.demand_status import DemandStatus
 from headroom.api.status import duration_text
-from headroom.scaling.values import DemandKnown
+from headroom.scaling.values.decision import DemandKnown
 
 UNKNOWN = "\N{EN DASH}"
 NARROW = "\N{NARROW NO-BREAK SPACE}"

@@ -10,7 +10,7 @@ from headroom.console.pages import formatting as fmt
 from headroom.console.what_if import PERCENTILES, Answer, answer, neighbours, parsed
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Policy
-from headroom.scaling.token_values import Target, TokenTargets
+from headroom.scaling.values.tokens import Target, TokenTargets
 
 FIELDS = ("target", "percentile", "ceiling", "min", "max", "first_token", "output_token")
 

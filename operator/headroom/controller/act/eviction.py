@@ -11,7 +11,7 @@ from headroom.controller.act.state import ActState
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.ports import Cluster
 from headroom.errors import Conflict, Forbidden, NotFound, NotLeading, Rejected, Unavailable
-from headroom.scaling.values import Decision
+from headroom.scaling.values.decision import Decision
 
 FORBIDDEN_AGAIN_AFTER_S = 600.0
 """An eviction that RBAC forbids is tried again after this; capacity is added meanwhile."""

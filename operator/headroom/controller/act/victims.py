@@ -19,7 +19,7 @@ from headroom.controller.gather.pods import MarkedBy, ObservedPod
 from headroom.controller.ports import Cluster, Manifest
 from headroom.errors import ClusterError, Forbidden
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
-from headroom.scaling.values import PodSample, PodState
+from headroom.scaling.values.observation import PodSample, PodState
 
 COST_OF_A_VICTIM = "-1000"
 MOST_MARKED = 20

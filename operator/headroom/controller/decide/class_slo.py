@@ -19,7 +19,7 @@ from headroom.scaling.generation.classes import SERVICE, ClassCounts, ClassPromi
 from headroom.scaling.generation.promises import Measured as MeasuredPromise
 from headroom.scaling.generation.promises import measured_of
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import Binding
+from headroom.scaling.values.tokens import Binding
 from headroom.telemetry.reading import Reading
 
 NO_BOUNDS = (math.inf,)

@@ -13,7 +13,8 @@ from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOControlle
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.scaling import Decision, Observation, Policy, State, decide
 from headroom.scaling.post_rules import PostRuleInputs, apply_post_rules, hold_for_token_slo
-from headroom.scaling.values import Routing, Signals
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.signals import Signals
 from headroom.telemetry.pod_samples import PodSamples
 
 MISSED_TICKS = 3.0

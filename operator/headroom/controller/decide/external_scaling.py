@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from headroom.api import InferenceService
-from headroom.scaling.values import RateLimit
+from headroom.scaling.values.policy import RateLimit
 
 
 def next_replicas(

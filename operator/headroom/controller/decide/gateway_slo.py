@@ -18,15 +18,14 @@ from headroom.controller.gather.gateway_counters import ServiceTotals
 from headroom.gateway.access_counts import Bin
 from headroom.scaling import Policy
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values import (
-    Freshness,
+from headroom.scaling.values.observation import (
     GatewayRejections,
     Observation,
     Pod,
     PodSample,
     PodState,
-    Signals,
 )
+from headroom.scaling.values.signals import Freshness, Signals
 from headroom.scaling.windows.signals import read_signals
 from headroom.scaling.windows.sliding_windows import Windows
 

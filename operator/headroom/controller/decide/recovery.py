@@ -21,7 +21,7 @@ from headroom.controller.decide.decide_tick import (
 from headroom.scaling import Decision, Direction, Reason, State
 from headroom.scaling.post_rules import PostRuleInputs
 from headroom.scaling.replica_defect import LeftOut
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.pod_samples import PodSamples
 
 RESTART_AFTER = 3

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.scaling import Decision, State
 from headroom.scaling.post_rules import ScaleToZeroInputs
-from headroom.scaling.values import Freshness, Signal, Signals
+from headroom.scaling.values.signals import Freshness, Signal, Signals
 
 LOOK_BACK_S = 4.0
 """Arrivals within it end the idle time: longer than a tick, so that none is missed."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headroom.scaling.token_values import GenerationMeasurement
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.token_decision import GenerationMeasurement
 
 WINDOW_S = 60.0
 _Counters = tuple[float | None, float | None]

@@ -21,8 +21,10 @@ from headroom.api.spec import ServiceLevel
 from headroom.api.status import duration_text
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import Binding, TokenMeasurement
-from headroom.scaling.values import Decision, Policy
+from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.token_decision import TokenMeasurement
+from headroom.scaling.values.tokens import Binding
 
 CONSTANT_S = 300.0
 """Like the latency correction's: several cold starts, so that added replicas are ready."""

@@ -14,7 +14,7 @@ from headroom.controller.gather.state import GatherState
 from headroom.controller.gather.workload import is_rolling
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.resources import names
-from headroom.scaling.values import Observation, PodState
+from headroom.scaling.values.observation import Observation, PodState
 from headroom.telemetry.pod_samples import PodSamples
 
 

@@ -16,7 +16,7 @@ from headroom.controller.warmup.gate import GatedPod
 from headroom.errors import ScrapeFailed
 from headroom.profiles.fillers import without_fillers
 from headroom.resources.server_port import server_port
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples

@@ -25,7 +25,7 @@ from headroom.controller.gather.model_download import ModelDownload, download_of
 from headroom.controller.warmup import gate
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
 from headroom.resources.server_port import declared_port
-from headroom.scaling.values import Pod, PodState
+from headroom.scaling.values.observation import Pod, PodState
 
 STUCK_REASONS = frozenset(
     {

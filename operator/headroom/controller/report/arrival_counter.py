@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from headroom.scaling.values import Observation, PodSample, PodState
+from headroom.scaling.values.observation import Observation, PodSample, PodState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,9 @@ from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.report.next_steps import with_next_step
 from headroom.controller.sharing.ceilings import Ceiling
 from headroom.scaling.generation.class_judgement import ClassState
-from headroom.scaling.token_values import GenerationMeasurement
-from headroom.scaling.values import Decision, Freshness, Obstacle
+from headroom.scaling.values.decision import Decision, Obstacle
+from headroom.scaling.values.signals import Freshness
+from headroom.scaling.values.token_decision import GenerationMeasurement
 
 
 class ConditionResult(NamedTuple):

@@ -27,7 +27,9 @@ from headroom.controller.report.condition_result import (
 from headroom.controller.report.token_conditions import token_feasibility
 from headroom.resources.names import client_port, client_service
 from headroom.scaling.replica_defect import Defect
-from headroom.scaling.values import Freshness, PodState, Reason
+from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.observation import PodState
+from headroom.scaling.values.signals import Freshness
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 _Condition = tuple[ConditionStatus, StatusReason, str]

@@ -10,7 +10,8 @@ from headroom.api.demand_status import demand_status
 from headroom.api.reasons import StatusReason
 from headroom.controller.report.condition_result import COLLECTING, TickResult, join
 from headroom.scaling.replica_defect import Defect
-from headroom.scaling.values import DemandKnown, Freshness, Obstacle
+from headroom.scaling.values.decision import DemandKnown, Obstacle
+from headroom.scaling.values.signals import Freshness
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 _Condition = tuple[ConditionStatus, StatusReason, str]

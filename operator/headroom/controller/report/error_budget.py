@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headroom.scaling.values import Freshness, Policy
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Freshness
 from headroom.scaling.windows.histogram import percentile
 from headroom.scaling.windows.sliding_windows import Windows, WindowTotal
 

@@ -14,7 +14,7 @@ from headroom.api.conditions import Condition, Conditions, ConditionStatus, Cond
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.reasons import StatusReason
 from headroom.scaling.replica_defect import Defect
-from headroom.scaling.values import Decision
+from headroom.scaling.values.decision import Decision
 
 REPEATED_AFTER_S = 60.0
 """A condition that flaps gives one event of a kind a minute."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headroom.api.reasons import StatusReason
 from headroom.controller.report.condition_result import TickResult
 from headroom.resources.names import WARM_GATE
-from headroom.scaling.values import PodState
+from headroom.scaling.values.observation import PodState
 
 
 def detail(tick: TickResult, state: PodState) -> str:

@@ -25,7 +25,7 @@ from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import ClusterError, Conflict, NotFound, NotLeading, Unavailable
 from headroom.resources import names
-from headroom.scaling.values import Decision
+from headroom.scaling.values.decision import Decision
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ from headroom.api.reasons import StatusReason
 from headroom.api.status import duration_text
 from headroom.controller.report import class_conditions
 from headroom.controller.report.condition_result import TickResult, join
-from headroom.scaling.token_values import Binding, GenerationDecision
+from headroom.scaling.values.token_decision import GenerationDecision
+from headroom.scaling.values.tokens import Binding
 
 _NAMES = {
     Binding.TIME_TO_FIRST_TOKEN: "time to first token",

@@ -14,7 +14,7 @@ from headroom.gateway.activator_messages import UNKNOWN_IN_FLIGHT, Served
 from headroom.gateway.runtime import busy_per_replica, in_flight_per_replica
 from headroom.gateway.values import ClientTokens, Hedge, RemoteKeys, RequestClass, TenantLimit
 from headroom.resources.server_port import server_port
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 
 def route(service: InferenceService, port: int, others: Container[str] = ()) -> Route:

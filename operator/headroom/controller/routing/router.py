@@ -38,7 +38,7 @@ from headroom.resources.endpoint_slice import (
     SERVICE_NAME_LABEL,
 )
 from headroom.resources.names import client_service
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 _log = logging.getLogger(__name__)
 

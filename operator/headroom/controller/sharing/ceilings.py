@@ -20,7 +20,8 @@ from headroom.resources.accelerators import (
     of_stored,
     per_replica,
 )
-from headroom.scaling.values import Observation, PodState, Policy
+from headroom.scaling.values.observation import Observation, PodState
+from headroom.scaling.values.policy import Policy
 
 _ASK = "the operator's administrator can raise it"
 

@@ -18,7 +18,8 @@ from headroom.controller.sharing.pool import Pool
 from headroom.controller.sharing.pool_member import Seen
 from headroom.resources import accelerators
 from headroom.scaling.accelerator_allocation import Demand
-from headroom.scaling.values import Allocation, Decision, Observation, Pod, PodState
+from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.observation import Allocation, Observation, Pod, PodState
 
 _PoolKey = tuple[str, str]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from headroom.controller.sharing.pool_member import NOTHING, Member, Seen
 from headroom.scaling.accelerator_allocation import share
-from headroom.scaling.values import Allocation
+from headroom.scaling.values.observation import Allocation
 
 GIVE_BACK_AFTER_S = 60.0
 """What was yielded comes back when it has been free for this long: load that dips for a moment

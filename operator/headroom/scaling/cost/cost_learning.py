@@ -24,7 +24,7 @@ from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import NOTHING, SUMS, Sums, line, plus
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, outlying, too_fast
 from headroom.scaling.frozen import replace
-from headroom.scaling.values import CostModel, PodSample
+from headroom.scaling.values.observation import CostModel, PodSample
 from headroom.scaling.windows.sliding_windows import BatchStats
 
 PRIOR_BATCHES = 20.0

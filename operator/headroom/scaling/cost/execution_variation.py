@@ -20,7 +20,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.sliding_windows import BatchStats
 
 FIRST_INTERVALS = 10

@@ -22,7 +22,7 @@ from statistics import median_high, median_low
 
 from headroom.scaling.cost.change_detection import DEVIATIONS, KEPT, RATIO, Recent, detect_change
 from headroom.scaling.cost.line_fit import NOTHING, Sums, line
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.sliding_windows import BatchStats
 
 HALF_LIFE_S = 300.0

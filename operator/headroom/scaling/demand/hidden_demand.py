@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass
 
 from headroom.scaling.demand.throughput import Throughput
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 LEAST_GROWTH, GROWTH = 1.5, 3.0
 """Replicas to request over the ready ones: up to nine times as many after two cold starts."""

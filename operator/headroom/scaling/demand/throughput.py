@@ -9,7 +9,8 @@ import math
 from dataclasses import dataclass
 
 from headroom.scaling.serving_model import ReplicaCost
-from headroom.scaling.values import Policy, Signals
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Signals
 from headroom.scaling.windows.sliding_windows import Windows
 
 FULL = 0.9

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from headroom.scaling.forecast.rate_history import RateHistory
 from headroom.scaling.tuning import HOUR_S
-from headroom.scaling.values import Policy
+from headroom.scaling.values.policy import Policy
 from headroom.scaling.windows.sliding_windows import Windows
 
 NEARLY = 0.85

@@ -16,7 +16,7 @@ from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
 from headroom.scaling.forecast.rate_history import WINDOW_S, StableRate, Vector
 from headroom.scaling.forecast.trend import Trend, rising
 from headroom.scaling.tuning import SLACK_S, Component, Tuning
-from headroom.scaling.values import Policy
+from headroom.scaling.values.policy import Policy
 
 _DOUBLE = 2.0
 

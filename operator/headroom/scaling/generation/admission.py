@@ -15,7 +15,7 @@ from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.overload import most_in_memory, most_in_time
 from headroom.scaling.generation.replica import GeneratingReplica
 from headroom.scaling.latency.load_curve import execution_percentile
-from headroom.scaling.token_values import Binding
+from headroom.scaling.values.tokens import Binding
 
 LEAST_IN_FLIGHT = 2
 BY_CHANCE = 0.999

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headroom.scaling.generation.replica import GeneratingReplica
-from headroom.scaling.token_values import Binding
+from headroom.scaling.values.tokens import Binding
 
 PRECISION = 5e-4
 """Of a capacity."""

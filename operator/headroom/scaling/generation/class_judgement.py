@@ -13,7 +13,7 @@ from headroom.scaling.generation.promises import (
     worst_ratio,
 )
 from headroom.scaling.promise.error_budget import Outcomes
-from headroom.scaling.token_values import Binding
+from headroom.scaling.values.tokens import Binding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import Binding, Target, TokenTargets
+from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 
 SERVICE = ""
 """Name of the requests that the service's own promises apply to."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from headroom.scaling.generation import experts, sums
 from headroom.scaling.generation.least_squares import non_negative
 from headroom.scaling.generation.sums import TERMS, Squares
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 
 Vector = NDArray[np.float64]
 ITERATION_CV = 0.05

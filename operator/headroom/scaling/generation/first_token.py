@@ -18,7 +18,8 @@ import math
 from headroom.scaling.generation.occupancy import Occupancy
 from headroom.scaling.generation.work import DEFAULT_ITERATION_TOKENS, Work
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.values import CostModel, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Routing
 
 LARGEST_BATCH = 64
 

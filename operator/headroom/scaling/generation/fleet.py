@@ -13,7 +13,7 @@ from functools import cached_property
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, MEMORY_SHARE
-from headroom.scaling.token_values import Binding
+from headroom.scaling.values.tokens import Binding
 
 _ROUNDING = 1e-9
 LARGEST_DEPTH = 4096

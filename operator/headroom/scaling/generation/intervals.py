@@ -17,7 +17,7 @@ from headroom.scaling.generation.ledger import Intervals
 from headroom.scaling.generation.token_counters import LONGEST_S, Increase
 from headroom.scaling.generation.token_table import FIRST_BUCKET, FIRST_SUM, Count
 from headroom.scaling.generation.work import DEFAULT_ITERATION_TOKENS, context_tokens
-from headroom.scaling.token_values import RequestShape
+from headroom.scaling.values.tokens import RequestShape
 
 Vector = NDArray[np.float64]
 COLD_S = 30.0

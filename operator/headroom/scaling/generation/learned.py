@@ -25,14 +25,9 @@ from headroom.scaling.generation.token_counters import Increase, TokenCounters
 from headroom.scaling.generation.token_table import Count
 from headroom.scaling.generation.work import work_of
 from headroom.scaling.promise.error_budget import Outcomes
-from headroom.scaling.token_values import (
-    Binding,
-    EngineLimits,
-    Identification,
-    IterationCost,
-    RequestShape,
-)
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.token_decision import Identification
+from headroom.scaling.values.tokens import Binding, EngineLimits, IterationCost, RequestShape
 
 SEEN_LOAD = 0.35
 """Share of what a replica takes at most that must have been seen: what is learned below is

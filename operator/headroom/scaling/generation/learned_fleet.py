@@ -12,8 +12,8 @@ from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.replica import GeneratingReplica
 from headroom.scaling.generation.work import work_of
-from headroom.scaling.token_values import TokenTargets
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import TokenTargets
 
 
 @lru_cache(maxsize=1024)

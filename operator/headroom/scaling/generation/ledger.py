@@ -20,7 +20,7 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generation import experts, sums
 from headroom.scaling.generation.estimate import Estimate, Ratios, estimate
 from headroom.scaling.generation.sums import Sums
-from headroom.scaling.token_values import IterationCost
+from headroom.scaling.values.tokens import IterationCost
 
 Vector = NDArray[np.float64]
 HALF_LIFE_S = 1800.0

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.token_counters import Increase
 from headroom.scaling.generation.token_table import FIRST_SUM, Count, Grid
-from headroom.scaling.token_values import RequestShape
+from headroom.scaling.values.tokens import RequestShape
 
 Vector = NDArray[np.float64]
 QUICK_S, FAST_S, SLOW_S = 12.0, 60.0, 900.0

@@ -18,7 +18,7 @@ from headroom.scaling.generation.spread import Spread, with_bound
 from headroom.scaling.generation.token_counters import Increase
 from headroom.scaling.generation.token_table import Grid
 from headroom.scaling.promise.error_budget import Outcomes
-from headroom.scaling.token_values import Binding, Target, TokenTargets
+from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 from headroom.scaling.windows.histogram import attainment, percentile
 
 Vector = NDArray[np.float64]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headroom.scaling.generation.work import Work
-from headroom.scaling.token_values import EngineLimits
+from headroom.scaling.values.tokens import EngineLimits
 
 SATURATED_SHARE = 0.95
 _LEAST_S = 1e-9

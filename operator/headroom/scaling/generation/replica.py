@@ -14,8 +14,8 @@ from headroom.scaling.generation.seats import seat_wait_s
 from headroom.scaling.generation.spread import Spread
 from headroom.scaling.generation.work import Work
 from headroom.scaling.latency.load_curve import execution_percentile
-from headroom.scaling.token_values import Binding, EngineLimits, Target, TokenTargets
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import Binding, EngineLimits, Target, TokenTargets
 
 MEMORY_SHARE = 0.88
 """Of the KV tokens, at `MEMORY_PERCENTILE` of what sequences hold. At 0.94 a token-level simulation

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.work import context_tokens
-from headroom.scaling.token_values import RequestShape
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.tokens import RequestShape
 
 CONSTANT_S = 300.0
 UNSURE = 0.1

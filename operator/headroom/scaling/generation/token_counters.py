@@ -21,7 +21,7 @@ from headroom.scaling.generation.token_table import (
     Grid,
     table_of,
 )
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 
 Vector = NDArray[np.float64]
 LONGEST_S = 60.0

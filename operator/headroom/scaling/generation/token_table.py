@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import CostSums, GenerationSample
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.tokens import CostSums, GenerationSample
 from headroom.scaling.windows.histogram import rebinned
 
 Vector = NDArray[np.float64]

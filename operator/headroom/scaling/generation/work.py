@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headroom.scaling.token_values import IterationCost, RequestShape
+from headroom.scaling.values.tokens import IterationCost, RequestShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,7 +14,7 @@ from bisect import bisect_right
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 """Between two, and above the last, the logit is linear in ln(-ln(1 - p))."""

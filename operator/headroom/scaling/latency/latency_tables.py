@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from headroom.scaling.latency import latency_table_axes as axes
 from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 
 Array = NDArray[np.float64]
 

@@ -16,7 +16,8 @@ from functools import cached_property
 from headroom.scaling.latency import sticky_connections
 from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
 from headroom.scaling.latency.tail_latency import LARGEST_CV, TailLatency
-from headroom.scaling.values import CostModel, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Routing
 
 _LEVELS = (0.9, 0.95, 0.99)
 """Percentiles in the tables."""

@@ -16,7 +16,8 @@ from functools import cached_property, lru_cache
 
 from headroom.scaling.latency import latency_tables, slot_pool, sticky_connections
 from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
-from headroom.scaling.values import CostModel, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Routing
 
 LARGEST_BATCH = 64
 """Above this batch the scaled curve hardly changes any more."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.scaling.values import Pod, PodState, ReplicaCounts
+from headroom.scaling.values.decision import ReplicaCounts
+from headroom.scaling.values.observation import Pod, PodState
 
 KEPT = 20
 UNMEASURED_S = 60.0

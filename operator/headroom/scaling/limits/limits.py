@@ -15,16 +15,10 @@ from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.tuning import Component
-from headroom.scaling.values import (
-    Freshness,
-    LimitApplied,
-    Observation,
-    Policy,
-    RateLimit,
-    Reason,
-    ReplicaCounts,
-    Signals,
-)
+from headroom.scaling.values.decision import LimitApplied, Reason, ReplicaCounts
+from headroom.scaling.values.observation import Observation
+from headroom.scaling.values.policy import Policy, RateLimit
+from headroom.scaling.values.signals import Freshness, Signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

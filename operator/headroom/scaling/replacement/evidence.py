@@ -17,7 +17,8 @@ from headroom.scaling.replacement.rounds import (
     Verdict,
 )
 from headroom.scaling.replica_defect import Defect
-from headroom.scaling.values import CostModel, Pod, Policy
+from headroom.scaling.values.observation import CostModel, Pod
+from headroom.scaling.values.policy import Policy
 from headroom.scaling.windows.sliding_windows import Windows
 
 FEWEST_ROUNDS = 3

@@ -18,7 +18,7 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.replacement.budget import Budget
 from headroom.scaling.replacement.evidence import Evidence, Suspicion
 from headroom.scaling.replica_defect import Defect, Replacement, ReplacementStep
-from headroom.scaling.values import Policy
+from headroom.scaling.values.policy import Policy
 
 PATIENCE_S = 180.0
 """How long a replica is left out of the model before the evidence suffices."""

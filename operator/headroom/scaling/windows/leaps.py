@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headroom.scaling.flags import any_set
-from headroom.scaling.values import CostModel, PodSample
+from headroom.scaling.values.observation import CostModel, PodSample
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_ITEMS,

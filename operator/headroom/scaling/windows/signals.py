@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median_low
 
-from headroom.scaling.values import Freshness, Observation, Pod, PodState, Policy, Signal, Signals
+from headroom.scaling.values.observation import Observation, Pod, PodState
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Freshness, Signal, Signals
 from headroom.scaling.windows.histogram import attainment, percentile
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.unscraped import (

@@ -21,13 +21,7 @@ import numpy as np
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values import (
-    CostModel,
-    Observation,
-    Pod,
-    PodSample,
-    PodState,
-)
+from headroom.scaling.values.observation import CostModel, Observation, Pod, PodSample, PodState
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_SECONDS,

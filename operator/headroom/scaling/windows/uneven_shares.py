@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.flags import any_set
-from headroom.scaling.values import Pod, Policy, Routing
+from headroom.scaling.values.observation import Pod
+from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.windows.counter_series import BATCH_SECONDS, Vector
 from headroom.scaling.windows.sliding_windows import Windows
 

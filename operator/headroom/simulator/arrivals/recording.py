@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import CostModel, Policy
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Policy
 from headroom.simulator.arrivals.counted import CountedArrivals
 from headroom.simulator.arrivals.rates import Vector
 from headroom.simulator.arrivals.streams import require

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headroom.scaling.values import Policy, RateLimit
+from headroom.scaling.values.policy import Policy, RateLimit
 from headroom.simulator.autoscaler import ScaleRequest
 from headroom.simulator.autoscalers.peer import round_up
 

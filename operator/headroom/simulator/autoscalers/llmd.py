@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from headroom.scaling.values import RateLimit
+from headroom.scaling.values.policy import RateLimit
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.hpa_controller import HpaBehavior, Rules, from_average
 from headroom.simulator.autoscalers.peer import Peer, existing_count, ready_pods, round_up

@@ -24,7 +24,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import PodState, Policy
+from headroom.scaling.values.observation import PodState
+from headroom.scaling.values.policy import Policy
 from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
 
 Knob = float | str

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headroom.scaling.values import Pod, PodState
+from headroom.scaling.values.observation import Pod, PodState
 from headroom.simulator.generation import kernel
 from headroom.simulator.generation.plant import TokenService
 from headroom.simulator.generation.state import NONE, Row, TokenState

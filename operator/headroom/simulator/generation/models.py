@@ -7,7 +7,7 @@ Coefficients: least squares over AIConfigurator 0.12's measured tables of vLLM 0
 
 from __future__ import annotations
 
-from headroom.scaling.token_values import IterationCost, Target, TokenTargets
+from headroom.scaling.values.tokens import IterationCost, Target, TokenTargets
 from headroom.simulator.generation.plant import Engine
 
 _MS = 1e-3

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import CostSums, GenerationSample, TokenCounts
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.tokens import CostSums, GenerationSample, TokenCounts
 from headroom.simulator.generation.plant import TokenService
 from headroom.simulator.generation.state import (
     END_AT,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.token_values import Target, TokenTargets
+from headroom.scaling.values.tokens import Target, TokenTargets
 from headroom.simulator.generation.state import TokenState
 
 Floats = NDArray[np.float64]

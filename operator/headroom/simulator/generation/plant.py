@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from headroom.scaling.token_values import EngineLimits, IterationCost, TokenTargets
+from headroom.scaling.values.tokens import EngineLimits, IterationCost, TokenTargets
 
 
 class TokenRouting(IntEnum):

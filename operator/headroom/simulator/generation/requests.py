@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.token_values import RequestShape
+from headroom.scaling.values.tokens import RequestShape
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headroom.scaling.values import GatewayRejections, PodState
+from headroom.scaling.values.observation import GatewayRejections, PodState
 from headroom.simulator.autoscaler import Autoscaler, View
 from headroom.simulator.generation import kernel, observing
 from headroom.simulator.generation.fleet import TokenFleet

@@ -31,7 +31,7 @@ from pydantic import Field, ValidationError
 
 from headroom.api.durations import Duration
 from headroom.api.values import Within
-from headroom.scaling.values import Policy
+from headroom.scaling.values.policy import Policy
 from headroom.simulator.arrivals.recording import RecordedService
 from headroom.simulator.closed_loop import closed_loop
 from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec

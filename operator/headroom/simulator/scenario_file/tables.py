@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from headroom.api.durations import Duration
 from headroom.api.values import Within
-from headroom.scaling.values import RateLimit, Routing
+from headroom.scaling.values.policy import RateLimit, Routing
 from headroom.simulator.plant import (
     Clients,
     Cluster,

@@ -10,7 +10,7 @@ from headroom.api.reasons import StatusReason
 from headroom.api.status import UNBOUNDED
 from headroom.cli.commands.doctor.facts import Facts, Manifest, service_status, subject
 from headroom.cli.commands.doctor.findings import Diagnosis, note, problem
-from headroom.scaling.token_values import Binding
+from headroom.scaling.values.tokens import Binding
 
 _FIELDS = {
     Binding.TIME_PER_OUTPUT_TOKEN: "timePerOutputToken",

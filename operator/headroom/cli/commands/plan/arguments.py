@@ -9,7 +9,8 @@ from headroom.api.durations import Duration
 from headroom.planner.ceiling import check_ceiling, check_headroom
 from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan
-from headroom.scaling.values import CostModel, Routing
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Routing
 
 ROUTINGS = {
     "random": Routing.RANDOM,

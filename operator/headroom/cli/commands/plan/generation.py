@@ -26,7 +26,7 @@ from headroom.planner.generation import (
     plan_split,
 )
 from headroom.planner.serving_settings import TAIL, Advice, recommend
-from headroom.scaling.token_values import (
+from headroom.scaling.values.tokens import (
     EngineLimits,
     IterationCost,
     RequestShape,

@@ -28,7 +28,7 @@ from headroom.planner.load_sweep import (
     step_seconds,
 )
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.values import CostModel
+from headroom.scaling.values.observation import CostModel
 
 LATE_SHARE = 0.1
 """Steps with requests sent later than this share of the target measure the generator."""

@@ -14,8 +14,8 @@ from headroom.profiles.generation import GenerationMetrics
 from headroom.scaling.generation.learned import GenerationState
 from headroom.scaling.generation.rates import Rates
 from headroom.scaling.generation.work import work_of
-from headroom.scaling.token_values import EngineLimits, IterationCost
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.tokens import EngineLimits, IterationCost
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples

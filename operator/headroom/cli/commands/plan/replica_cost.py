@@ -11,7 +11,7 @@ from headroom.planner.accelerators import PUBLISHED_FACTOR, accelerator
 from headroom.planner.errors import require
 from headroom.scaling.generation.estimate import Ratios
 from headroom.scaling.generation.learned import scaled
-from headroom.scaling.token_values import EngineLimits, IterationCost
+from headroom.scaling.values.tokens import EngineLimits, IterationCost
 
 _Number = TypeVar("_Number", int, float)
 MS = 1000.0

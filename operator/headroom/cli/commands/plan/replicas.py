@@ -20,7 +20,7 @@ from headroom.planner.errors import ImpossiblePlan
 from headroom.planner.queueing import in_system
 from headroom.planner.replicas import PERCENTILES, Expectation, ReplicaPlan
 from headroom.planner.utilization_curve import utilization_curve
-from headroom.scaling.values import Reason
+from headroom.scaling.values.decision import Reason
 
 CURVE_POINTS = 14
 """Every 7 % up to 98 %."""

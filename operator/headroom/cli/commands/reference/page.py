@@ -15,7 +15,9 @@ from headroom.api.conditions import ConditionType
 from headroom.api.crd import custom_resource_definition
 from headroom.api.reasons import StatusReason
 from headroom.cli.commands.reference.fields import fields_of, rules_of
-from headroom.scaling.values import Freshness, PodState, Reason
+from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.observation import PodState
+from headroom.scaling.values.signals import Freshness
 
 _HEADER = """\
 # Reference

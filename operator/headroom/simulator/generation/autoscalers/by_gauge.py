@@ -20,7 +20,8 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from headroom.scaling.values import PodSample, RateLimit
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.policy import RateLimit
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.hpa_controller import (
     DEFAULT_DOWN,

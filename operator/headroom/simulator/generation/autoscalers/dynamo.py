@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from headroom.scaling.values import PodSample
+from headroom.scaling.values.observation import PodSample
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import round_up
 from headroom.simulator.generation.autoscalers.peer import (

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from headroom.scaling import Observation, Policy, State, decide
 from headroom.scaling.post_rules import apply_post_rules
-from headroom.scaling.values import Routing
+from headroom.scaling.values.policy import Routing
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.generation.autoscalers.peer import TokenPeer
 from headroom.simulator.generation.plant import TokenRouting

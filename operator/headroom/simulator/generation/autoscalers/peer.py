@@ -16,8 +16,9 @@ from typing import ClassVar
 import numpy as np
 
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.token_values import GenerationSample, TokenTargets
-from headroom.scaling.values import PodSample, PodState, Policy
+from headroom.scaling.values.observation import PodSample, PodState
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.tokens import GenerationSample, TokenTargets
 from headroom.scaling.windows.histogram import percentile
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.generation.run import Truth

@@ -1,0 +1,1 @@
+"""The inputs and outputs of the decision: plain immutable values."""
