@@ -11,6 +11,8 @@ from generation_study.settings import HEADROOM, PEERS, Setting
 from headroom.simulator.generation.outcome import TokenScore
 
 MIX = "mix-"
+POINTS, COST = 0.001, 0.02
+"""What is not worth a word: a tenth of a point of attainment, 2 % of the GPU-hours."""
 Runs = Mapping[tuple[Cell, Setting], Record]
 
 
@@ -22,6 +24,8 @@ class CellResult:
     headroom: TokenScore
     clairvoyant: TokenScore | None
     peer: tuple[Setting, TokenScore] | None
+    rivals: tuple[TokenScore, ...] = ()
+    """Every setting of every peer."""
 
     @property
     def feasible(self) -> bool:
@@ -36,11 +40,24 @@ class CellResult:
         return self.headroom.gpu_hours / self.clairvoyant.gpu_hours
 
     @property
-    def beaten(self) -> bool:
+    def undercut(self) -> bool:
         """Whether a peer's setting keeps the promises with fewer GPU-hours, or where we do not."""
         if self.peer is None:
             return False
         return not self.headroom.kept or self.peer[1].gpu_hours < self.headroom.gpu_hours
+
+    def beaten(self, *, points: float = 0.0, cost: float = 0.0) -> bool:
+        """Whether a peer's setting is no worse in both, and better than by a tolerance in one.
+
+        As in the study of requests (`decision_study.family.verdicts.beats`).
+        """
+        ours = self.headroom
+        for rival in self.rivals:
+            more = rival.attainment - ours.attainment
+            less = 1.0 - rival.gpu_hours / ours.gpu_hours
+            if more >= 0.0 and less >= 0.0 and (more > points or less > cost):
+                return True
+        return False
 
 
 def results(runs: Runs) -> list[CellResult]:
@@ -52,8 +69,9 @@ def results(runs: Runs) -> list[CellResult]:
             continue
         of_cell = [record for (other, _), record in runs.items() if other == cell]
         clairvoyants = [r.score for r in of_cell if r.setting.kind == "clairvoyant"]
-        peers = [r for r in of_cell if r.setting.kind in PEERS and r.score.kept]
-        best = min(peers, key=lambda r: r.score.gpu_hours, default=None)
+        peers = [r for r in of_cell if r.setting.kind in PEERS]
+        keeping = [r for r in peers if r.score.kept]
+        best = min(keeping, key=lambda r: r.score.gpu_hours, default=None)
         kept = [score for score in clairvoyants if score.kept]
         found.append(
             CellResult(
@@ -61,6 +79,7 @@ def results(runs: Runs) -> list[CellResult]:
                 headroom=own.score,
                 clairvoyant=min(kept, key=lambda score: score.gpu_hours, default=None),
                 peer=None if best is None else (best.setting, best.score),
+                rivals=tuple(r.score for r in peers),
             )
         )
     return found
@@ -114,7 +133,9 @@ def _over(feasible: list[CellResult], runs: Runs) -> list[Figure]:
     kept = sum(one.headroom.kept for one in feasible) / count
     excess = [one.excess or 0.0 for one in feasible]
     mean = sum(excess) / count
-    unbeaten = sum(not one.beaten for one in feasible) / count
+    unbeaten = sum(not one.beaten() for one in feasible) / count
+    near = sum(not one.beaten(points=POINTS, cost=COST) for one in feasible) / count
+    cheapest = sum(not one.undercut for one in feasible) / count
     flaps = [one.headroom.flaps_per_hour for one in feasible]
     full = sum(one.headroom.full_share for one in feasible) / count
     out = [
@@ -125,7 +146,18 @@ def _over(feasible: list[CellResult], runs: Runs) -> list[Figure]:
             kept >= 0.96,
         ),
         _figure("2 GPU-hours over the clairvoyant's", "at most 1.25", f"{mean:.2f}", mean <= 1.25),
-        _figure("4 not beaten", "at least 88 %", f"{100 * unbeaten:.0f} %", unbeaten >= 0.88),
+        _figure(
+            "4 not beaten by any setting of a peer in hindsight; ignoring 0.1 points and 2 %",
+            "at least 88 %",
+            f"{100 * unbeaten:.0f} %; {100 * near:.0f} %",
+            unbeaten >= 0.88,
+        ),
+        _figure(
+            "4 stricter: no setting keeps the promises with fewer GPU-hours, whatever the margin",
+            "at least 88 %",
+            f"{100 * cheapest:.0f} %",
+            cheapest >= 0.88,
+        ),
         _figure(
             "7 looks with memory above 95 %", "at most 0.5 %", f"{100 * full:.2f} %", full <= 0.005
         ),

@@ -111,16 +111,40 @@ def test_requests_wait_from_a_shortage_until_it_is_worked_off(
     assert (queue[-10:].max() > 0.0) == waits
 
 
-def test_peer_that_keeps_with_fewer_gpu_hours_beats() -> None:
-    cheaper = replace(SCORE, gpu_hours=9.0)
-    [beaten] = figures.results(_runs(headroom=SCORE, clairvoyant=SCORE, peer=cheaper))
-    [unbeaten] = figures.results(
-        _runs(headroom=SCORE, clairvoyant=SCORE, peer=replace(cheaper, kept=False))
-    )
+def _against(peer: TokenScore, *, ours: TokenScore = SCORE) -> figures.CellResult:
+    [found] = figures.results(_runs(headroom=ours, clairvoyant=SCORE, peer=peer))
+    return found
 
-    assert beaten.beaten
-    assert not unbeaten.beaten
-    assert unbeaten.excess == 1.0
+
+@pytest.mark.parametrize(
+    ("attainment", "gpu_hours", "strictly", "nearly"),
+    [
+        (0.98, 9.9, True, False),
+        (0.98, 9.7, True, True),
+        (0.9805, 10.0, True, False),
+        (0.982, 10.0, True, True),
+        (0.979, 5.0, False, False),
+        (1.0, 10.1, False, False),
+        (0.98, 10.0, False, False),
+    ],
+)
+def test_setting_beats_if_it_is_no_worse_in_both_and_better_in_one(
+    attainment: float, gpu_hours: float, strictly: bool, nearly: bool
+) -> None:
+    peer = replace(SCORE, attainment=attainment, gpu_hours=gpu_hours)
+    found = _against(peer, ours=replace(SCORE, attainment=0.98))
+
+    assert found.beaten() == strictly
+    assert found.beaten(points=figures.POINTS, cost=figures.COST) == nearly
+    assert found.excess == 1.0
+
+
+def test_setting_undercuts_if_it_keeps_the_promises_with_fewer_gpu_hours() -> None:
+    cheaper = replace(SCORE, attainment=0.96, gpu_hours=9.0)
+
+    assert _against(cheaper).undercut
+    assert not _against(replace(cheaper, kept=False)).undercut
+    assert _against(replace(cheaper, gpu_hours=11.0), ours=replace(SCORE, kept=False)).undercut
 
 
 def test_cell_that_no_clairvoyant_keeps_counts_in_no_figure() -> None:
