@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster import golang, prometheus
+from cluster import golang
 from cluster.commands import run
 from cluster.content import key_of_files
 from cluster.layout import Cache
@@ -144,17 +143,3 @@ def _build(
 def _module_key(module: Path, extra: dict[str, str]) -> str:
     files = [file for file in sorted(module.iterdir()) if file.suffix in {".go", ".mod", ".sum"}]
     return key_of_files(module, files, extra)
-
-
-def remove_other_versions(cache: Cache) -> None:
-    """Forget programs of modules that are not the present ones."""
-    wanted = {
-        kubernetes(cache).folder,
-        pause(cache).parent,
-        helm(cache).parent,
-        actionlint(cache).parent,
-        prometheus.folder(cache),
-    }
-    if cache.binaries.exists():
-        for folder in set(cache.binaries.iterdir()) - wanted:
-            shutil.rmtree(folder)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from cluster import addresses, buildah, cgroups, components, configuration, images, provision, store
-from cluster.commands import environment, run
+from cluster.commands import environment
 from cluster.errors import ClusterError
 from cluster.interface import Endpoint, wait_until
 from cluster.layout import Cache
@@ -77,15 +77,6 @@ class Node(LocalCluster):
         pid = self.layout.init_pid.read_text()
         # Not `ip netns exec`, which mounts another /sys.
         return ["nsenter", f"--target={pid}", "--net", "--mount", "--pid"]
-
-    def run_inside(self, *argv: str, timeout_s: float | None = None) -> str:
-        """Run a command in the node's namespaces and return what it printed."""
-        return run(
-            [*self.enter_command(), *argv],
-            what=f"{argv[0]} inside {self.name}",
-            env=self.inside_environment(),
-            timeout_s=timeout_s,
-        )
 
     def inside_environment(self) -> dict[str, str]:
         """Return the variables that locate the API server, the runtime and the programs."""

@@ -51,11 +51,6 @@ def worst_latency_s(cost: CostModel, wait_s: float) -> float:
     return wait_s + full_batch_s(cost)
 
 
-def fill_s(max_batch: int, arrival_rps: float) -> float:
-    """Return the mean time in which a full batch arrives. 8 at 200/s: 40 ms."""
-    return max_batch / arrival_rps
-
-
 def choose_batching(service: Service, arrival_rps: float) -> BatchChoice:
     """Choose the batch size, up to the cost's maximum, and the wait for this rate.
 

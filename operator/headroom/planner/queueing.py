@@ -22,34 +22,6 @@ def in_system(arrival_rps: float, residence_s: float) -> float:
     return arrival_rps * residence_s
 
 
-def slots_needed(arrival_rps: float, service_s: float, ceiling: float = 1.0) -> int:
-    """Concurrent executions that carry the rate below the ceiling. 10/s x 2 s: 20 slots."""
-    require(
-        0 < ceiling <= 1, "the ceiling must be above 0 and at most 1", f"{ceiling:g}", "Try 0.8"
-    )
-    return math.ceil(in_system(arrival_rps, service_s) / ceiling - 1e-9)
-
-
-def slots_rps(slots: int, service_s: float) -> float:
-    """Throughput of busy slots, c / s. 32 slots at 50 ms carry 640/s."""
-    require(slots >= 1, "slots must be at least 1", slots, "Give the concurrent executions")
-    positive("the service time", service_s, TIME)
-    return slots / service_s
-
-
-def mm1_latency_s(service_rps: float, utilization: float) -> float:
-    """Mean time in an M/M/1 system, 1 / (mu (1 - rho)). 100/s at 80 %: 50 ms."""
-    positive("the service rate", service_rps, RATE)
-    _stable(utilization)
-    return 1.0 / (service_rps * (1.0 - utilization))
-
-
-def mm1_waiting(utilization: float) -> float:
-    """Mean number waiting in M/M/1, rho^2 / (1 - rho). At 90 %: 8.1."""
-    _stable(utilization)
-    return utilization**2 / (1.0 - utilization)
-
-
 def mm1_utilization(waiting: float) -> float:
     """Utilization at which this many wait on average in M/M/1. 10 wait from 0.916 on."""
     require(

@@ -108,11 +108,6 @@ class Profile:
     """What the server does not expose and how it is derived, one sentence each."""
 
     @property
-    def says_max_batch(self) -> bool:
-        """Whether the page has the maximum batch size."""
-        return bool(self.max_batch)
-
-    @property
     def quantities(self) -> dict[str, Quantity]:
         """All quantities by field name."""
         return {name: getattr(self, name) for name in QUANTITIES}

@@ -21,7 +21,7 @@ import numpy as np
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values.observation import CostModel, Observation, Pod, PodSample, PodState
+from headroom.scaling.values.observation import Observation, Pod, PodSample, PodState
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_SECONDS,
@@ -253,11 +253,6 @@ class Windows:
             for replica, (batches, items, seconds) in zip(self.series.columns, counted, strict=True)
             if batches >= 1
         ]
-
-    def advertised_cost(self) -> CostModel | None:
-        """Return the slowest cost that a server measured at warm-up; None if none is reported."""
-        costs = [sample.cost for sample in self.last.values() if sample.cost is not None]
-        return max(costs, key=lambda cost: cost.batch_s(cost.max_batch), default=None)
 
 
 _INTAKE, _ANSWERED = slice(0, MISSED + 1), slice(-2, None)
