@@ -207,12 +207,36 @@ def test_obstacle_is_forgotten_without_further_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after_rps", "obstacle"), [(162.0, Obstacle.DOWNSTREAM_LIMIT), (310.0, None)]
+    ("after", "obstacle"),
+    [
+        pytest.param({"answered": 1296.0}, Obstacle.DOWNSTREAM_LIMIT, id="162/s"),
+        pytest.param({"answered": 2480.0}, None, id="310/s"),
+        pytest.param(
+            {"answered": 1296.0, "full_rps": 41.0}, None, id="162/s, each request costs twice"
+        ),
+        pytest.param(
+            {"answered": 1040.0, "full_rps": 41.0}, None, id="twice the cost, unevenly loaded"
+        ),
+        pytest.param(
+            {"answered": 1296.0, "full_rps": 75.0},
+            Obstacle.DOWNSTREAM_LIMIT,
+            id="162/s, each request costs 7 % more",
+        ),
+        pytest.param({"answered": 2480.0, "full_rps": 400.0}, None, id="310/s of cheap requests"),
+        pytest.param(
+            {"answered": 1296.0, "full_rps": 0.0}, None, id="all sequences that fit are running"
+        ),
+        pytest.param(
+            {"answered": 1296.0, "full_rps": math.inf},
+            Obstacle.DOWNSTREAM_LIMIT,
+            id="162/s, more sequences would fit",
+        ),
+    ],
 )
-def test_downstream_limit_is_seen_if_twice_the_replicas_answer_no_more(
-    after_rps: float, obstacle: Obstacle | None
+def test_downstream_limit_is_seen_if_twice_the_replicas_do_no_more_work(
+    after: dict[str, float], obstacle: Obstacle | None
 ) -> None:
-    few, many = load(), load(ready=4, answered=8 * after_rps, arrived=8 * after_rps)
+    few, many = load(), load(ready=4, **after)
     seen = observed(Obstacles(), 100.0, few, np.array([640.0, 640.0]))
     for now_s in (130.0, 200.0, 230.0):
         replicas = few if now_s == 130.0 else many

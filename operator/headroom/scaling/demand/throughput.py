@@ -40,10 +40,25 @@ class Throughput:
         return self.arrived / self.window_s
 
     @property
+    def answered_rps(self) -> float:
+        """Requests that were answered, per second."""
+        return self.answered / self.window_s
+
+    @property
+    def busy(self) -> bool:
+        """Whether the ready replicas answer nearly all that they can at the present cost."""
+        return self.answered >= FULL * self.full_rps * self.ready * self.window_s
+
+    @property
+    def busy_replicas(self) -> float:
+        """How many replicas with full batches answer as much; NaN where that is not known."""
+        known = 0.0 < self.full_rps < math.inf
+        return self.answered_rps / self.full_rps if known else math.nan
+
+    @property
     def saturated(self) -> bool:
         """Whether the ready replicas work at their limit: full batches, or a standing queue."""
-        busy = self.answered >= FULL * self.full_rps * self.ready * self.window_s
-        return self.ready > 0 and (busy or self.standing_queue > self.queue_bound)
+        return self.ready > 0 and (self.busy or self.standing_queue > self.queue_bound)
 
     @property
     def noise(self) -> float:
