@@ -124,6 +124,33 @@ def test_spec_whose_deployment_is_invalid_is_reported_and_what_runs_is_scaled() 
     play(story)
 
 
+@pytest.mark.parametrize(
+    "first",
+    [Unavailable("failed calling webhook: connection refused"), Forbidden("exceeded quota")],
+    ids=lambda error: type(error).__name__,
+)
+def test_spec_is_reported_as_invalid_also_if_its_first_dry_run_said_nothing_about_it(
+    first: ClusterError,
+) -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        world.cluster.fail("dry_run", "Deployment", first, times=2)
+        world.cluster.fail("dry_run", "Deployment", rejected("readinessProbe: invalid"), times=9999)
+        world.edit(runtime={"image": "registry.example/server:2"})
+        await world.run_for(3.0)
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+        assert str(first) in world.message("Ready")
+        await world.run_for(30.0)
+        assert world.condition("Ready") == ("False", "InvalidSpec")
+        assert "readinessProbe: invalid" in world.message("Ready")
+        world.cluster.stop_failing()
+        await world.run_for(65.0)
+        assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+
+
 def test_refused_deployment_and_refused_scale_are_both_reported() -> None:
     async def story(world: World) -> None:
         world.create()

@@ -173,7 +173,10 @@ class Writes:
         except (Rejected, Forbidden, Unavailable) as error:
             if isinstance(error, NamespaceTerminating | NotLeading) or _asks_to_wait(error):
                 raise
-            invalid = isinstance(error, Rejected) and not validated and not self.was_valid()
+            if not validated and not self.was_valid():
+                self.state.unjudged = self.children[-1]
+            rejected = isinstance(error, Rejected) and not validated
+            invalid = rejected and self.state.unjudged == self.children[-1]
             unapplied = "; ".join(filter(None, (result.unapplied, str(error))))
             return live, replace(result, unapplied=unapplied, invalid=invalid)
         if _generation(applied) != _generation(live):
@@ -222,7 +225,7 @@ class Writes:
             since_s = refused.since_s if refused else now_s
             state.refused = Refusal(manifest=manifest, error=error, since_s=since_s, at_s=now_s)
             raise
-        state.accepted, state.refused = manifest, None
+        state.accepted, state.refused, state.unjudged = manifest, None, None
 
     async def _write_other_children(self) -> str:
         """Write all but the Deployment, each on its own; return why one of them is not as desired.

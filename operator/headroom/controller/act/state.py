@@ -51,6 +51,9 @@ class ActState:
     accepted: Manifest | None = None
     """The Deployment that the API server accepted in a dry run."""
     refused: Refusal | None = None
+    unjudged: Manifest | None = None
+    """The Deployment of a new spec that was not accepted yet: status says so only until a tick is
+    reported, also one in which the dry run was not answered."""
     checked: ChildrenCheck | None = None
     children_due_s: float | None = None
     """Until when a new process may leave children that an earlier one found in order."""
