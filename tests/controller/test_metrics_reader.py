@@ -273,6 +273,26 @@ def test_custom_profile_reads_metrics_by_spec() -> None:
     assert sample.retried == 21
 
 
+VLLM = (PAGES / "vllm_kvfull.prom").read_text()
+
+
+def test_limits_that_no_page_says_are_those_of_each_pods_arguments() -> None:
+    """During a rollout an engine of the earlier template runs with one of the new."""
+    of = service({"profile": "vllm", "maxBatchSize": 16})
+    pods = [
+        pod("old"),
+        pod("new", arguments=("vllm", "serve", "m", "--max-num-batched-tokens=512")),
+    ]
+    clock, samples = Clock(), samples_of(of, None)
+    measuring = MetricsReader(Scraper(VLLM), clock, {})
+    asyncio.run(measuring.measure(of, pods, samples))
+    clock.time_s += 2.0
+    read = asyncio.run(measuring.measure(of, pods, samples)).samples
+    limits = [one.generation.limits for one in read if one.generation is not None]
+    assert [one.iteration_tokens for one in limits] == [None, 512]
+    assert [one.sequences for one in limits] == [16, 16]
+
+
 def test_samples_restart_when_the_spec_reads_another_profile() -> None:
     of = service(MOSEC_RUNTIME)
     known = samples_of(of, None)

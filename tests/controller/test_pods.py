@@ -233,6 +233,13 @@ def test_ready_pod_has_ready_time_and_address() -> None:
     assert (seen.pod.created_s, seen.pod.ready_s) == (NOW_S - 100, NOW_S - 42)
 
 
+def test_pod_has_the_arguments_of_all_its_containers() -> None:
+    containers = [{"name": "proxy"}, {"command": ["vllm", "serve"], "args": ["--max-num-seqs=8"]}]
+    raw = {**pod(), "spec": {"containers": containers}}
+    (seen,) = observe([raw], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
+    assert seen.arguments == ("vllm", "serve", "--max-num-seqs=8")
+
+
 def test_pod_has_scheduled_time() -> None:
     placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": ago(30)}
     raw = [pod(conditions=(placed,)), pod(conditions=(UNSCHEDULABLE,)), pod()]

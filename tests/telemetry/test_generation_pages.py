@@ -15,6 +15,7 @@ from headroom.scaling.values.tokens import EngineLimits, GenerationSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.stated_limits import stated_limits
 from pods_world import page as requests_page
 
 PAGES = Path(__file__).parent / "pages"
@@ -64,6 +65,50 @@ def test_vllm_page_under_memory_pressure_has_work_memory_and_lengths() -> None:
     assert tokens.first_token.counts[-1] == 165
     assert tokens.output_token is not None
     assert tokens.output_token.counts[-1] == 149
+
+
+def test_what_the_page_does_not_say_is_read_from_the_arguments() -> None:
+    stated = EngineLimits(sequences=32, iteration_tokens=512)
+    for page, tokens in ((text_of("vllm"), 512), ((PAGES / "vllm_plugin.prom").read_text(), 2048)):
+        reader = PodSamples(PROFILES["vllm"], None, BATCH)
+        reader.take(page, pod="u", time_s=1.0, stated=stated)
+        sample = reader.take(page, pod="u", time_s=2.0, stated=stated)
+        assert sample is not None
+        assert sample.generation is not None
+        limits = sample.generation.limits
+        assert (limits.sequences, limits.iteration_tokens) == (32, tokens)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sequences", "iteration_tokens"),
+    [
+        pytest.param((), None, None, id="none"),
+        pytest.param(("vllm", "serve", "m"), None, None, id="others"),
+        pytest.param(
+            ("--max-num-seqs", "32", "--max-num-batched-tokens", "512"), 32, 512, id="two words"
+        ),
+        pytest.param(("--max-num-seqs=32", "--max-num-batched-tokens=512"), 32, 512, id="one word"),
+        pytest.param(("--max_num_seqs=32",), 32, None, id="underscores"),
+        pytest.param(
+            ("sh", "-c", "vllm serve m \\\n --max-num-seqs '32' --max-num-batched-tokens=\"512\""),
+            32,
+            512,
+            id="the text of a shell",
+        ),
+        pytest.param(("--max-num-seqs=8", "--max-num-seqs=32"), 32, None, id="the last one counts"),
+        pytest.param(("--max-num-seqs=$(SEQS)", "--max-num-batched-tokens"), None, None, id="none"),
+        pytest.param(("--max-num-seqs", "-1", "--max-num-batched-tokens=0"), None, None, id="0"),
+        pytest.param(("--max-num-seqs=1048577",), None, None, id="more than any server can"),
+        pytest.param(("--max-num-batched-tokens=" + "9" * 5000,), None, None, id="5000 digits"),
+        pytest.param(("--max-num-seqs=٣٢",), None, None, id="digits of another script"),
+    ],
+)
+def test_limits_are_read_from_arguments_that_are_numbers(
+    arguments: tuple[str, ...], sequences: int | None, iteration_tokens: int | None
+) -> None:
+    expected = EngineLimits(sequences=sequences, iteration_tokens=iteration_tokens)
+    assert stated_limits(PROFILES["vllm"], arguments) == expected
+    assert stated_limits(PROFILES["mosec"], arguments) == EngineLimits(), "it does not generate"
 
 
 def test_vllm_page_with_the_plugin_has_sums_that_agree_with_its_own_counters() -> None:

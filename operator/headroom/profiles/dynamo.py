@@ -16,6 +16,7 @@ DYNAMO = Profile(
     ready_path="/health",
     live_path="/live",
     batch_argument="--max-num-seqs",
+    iteration_argument="--max-num-batched-tokens",
     batch_setting="--max-num-seqs of the worker",
     model_label="model_name",
     witness=metric("dynamo_component_uptime_seconds"),

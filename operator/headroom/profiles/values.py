@@ -45,6 +45,8 @@ class Profile:
     live_path: str
     batch_argument: str = ""
     """Argument for the maximum batch size, such as `--max-num-seqs`; empty: it is set elsewhere."""
+    iteration_argument: str = ""
+    """Argument for the tokens that an iteration may compute; empty: none is read."""
     batch_setting: str = ""
     """The server's name for the setting of the maximum batch size."""
 

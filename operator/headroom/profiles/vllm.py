@@ -22,6 +22,7 @@ VLLM = Profile(
         path="/v1/completions", body={"prompt": "Warm.", "max_tokens": 16}, takes_model=True
     ),
     batch_argument="--max-num-seqs",
+    iteration_argument="--max-num-batched-tokens",
     batch_setting="--max-num-seqs",
     model_label="model_name",
     answered=metric(

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from headroom.profiles.values import Profile
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import CostModel, PodSample
-from headroom.scaling.values.tokens import GenerationSample
+from headroom.scaling.values.tokens import EngineLimits, GenerationSample
 from headroom.telemetry.derived_batches import Batches, Span, batches_of
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.physical_bounds import (
@@ -38,6 +38,7 @@ from headroom.telemetry.physical_bounds import (
     check_items,
 )
 from headroom.telemetry.reading import Reading
+from headroom.telemetry.stated_limits import NOTHING_STATED
 
 NO_LATENCY = LatencyCounts(bounds_s=(), counts=())
 
@@ -78,11 +79,13 @@ def sample_of(
     time_s: float,
     batch: Batch | None,
     bounds_s: tuple[float, ...],
+    stated: EngineLimits = NOTHING_STATED,
 ) -> tuple[PodSample | None, Account]:
     """Return the sample of one pod (its UID), if there can be one yet, and the account after it.
 
     `batch` comes from the resource; None if the server exposes it. `bounds_s` are the histogram
     bounds of the service's other pods, for a histogram that exists only after the first request.
+    `stated` are limits that the page may lack.
 
     Raises InvalidMetric.
     """
@@ -116,7 +119,7 @@ def sample_of(
         cost=_cost(profile, reading),
         max_batch=batch.largest if batch is not None else _stated_batch(profile, reading),
         slots=batch.slots if batch is not None else 1,
-        generation=_generation(reading, time_s, batch),
+        generation=_generation(reading, time_s, batch, stated),
     )
     return sample, account
 
@@ -146,13 +149,19 @@ def _stated_batch(profile: Profile, reading: Reading) -> int | None:
     return _whole(profile.max_batch[0].name, reading.max_batch)
 
 
-def _generation(reading: Reading, time_s: float, batch: Batch | None) -> GenerationSample | None:
-    """Complete what the page says by what the resource says, and by the clock."""
+def _generation(
+    reading: Reading, time_s: float, batch: Batch | None, stated: EngineLimits
+) -> GenerationSample | None:
+    """Complete what the page says by what pod and resource say, and by the clock."""
     tokens = reading.generation
     if tokens is None:
         return None
-    if tokens.limits.sequences is None and batch is not None:
-        tokens = replace(tokens, limits=replace(tokens.limits, sequences=batch.largest))
+    limits = tokens.limits
+    sequences = limits.sequences or stated.sequences or (batch.largest if batch else None)
+    chunk = limits.iteration_tokens or stated.iteration_tokens
+    if (sequences, chunk) != (limits.sequences, limits.iteration_tokens):
+        limits = replace(limits, sequences=sequences, iteration_tokens=chunk)
+        tokens = replace(tokens, limits=limits)
     if tokens.engine_seconds is None and reading.idle_seconds is not None:
         # Only differences count, so the clock's zero does not matter.
         tokens = replace(tokens, engine_seconds=max(0.0, time_s - reading.idle_seconds))

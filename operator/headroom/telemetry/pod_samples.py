@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from headroom.profiles.values import Profile
 from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.tokens import EngineLimits
 from headroom.telemetry.accounts import (
     LEAST_SPAN_S,
     Account,
@@ -20,6 +21,7 @@ from headroom.telemetry.baseline import Baseline, baseline_of, since
 from headroom.telemetry.errors import RepeatedPage
 from headroom.telemetry.exposition import Page
 from headroom.telemetry.reading import ProfileReader, Reading
+from headroom.telemetry.stated_limits import NOTHING_STATED
 
 _REPLICAS_APART_S = 60.0
 """Between pages of two replicas of Prometheus, which scrape as often."""
@@ -44,9 +46,17 @@ class PodSamples:
         self._from_future: dict[str, tuple[float, float]] = {}
         """The latest page that was, of each pod: its own time, and when it was first seen."""
 
-    def take(self, page: str | Page, *, pod: str, time_s: float) -> PodSample | None:
+    def take(
+        self,
+        page: str | Page,
+        *,
+        pod: str,
+        time_s: float,
+        stated: EngineLimits = NOTHING_STATED,
+    ) -> PodSample | None:
         """Return the sample of one pod (its UID) at `time_s`; None if it needs a second page.
 
+        `stated` are the limits of its engine that the page may lack.
         A page that is not newer than the pod's last one changes nothing. One that follows it too
         soon to derive gauges from both is left to the next: its counters lose nothing.
 
@@ -67,7 +77,7 @@ class PodSamples:
             raise RepeatedPage(self.profile.pages[0].name, known)
         if before is not None and derives_gauges(reading) and time_s < before.time_s + LEAST_SPAN_S:
             return self._samples[pod]
-        sample, self._accounts[pod] = self._sample(reading, before, pod, time_s)
+        sample, self._accounts[pod] = self._sample(reading, before, pod, time_s, stated)
         self._samples[pod] = self._counted(sample)
         return self._samples[pod]
 
@@ -97,7 +107,12 @@ class PodSamples:
         self._baselines[pod] = baseline_of(reading, account)
 
     def _sample(
-        self, reading: Reading, before: Account | None, pod: str, time_s: float
+        self,
+        reading: Reading,
+        before: Account | None,
+        pod: str,
+        time_s: float,
+        stated: EngineLimits = NOTHING_STATED,
     ) -> tuple[PodSample | None, Account]:
         return sample_of(
             self.profile,
@@ -107,6 +122,7 @@ class PodSamples:
             time_s=time_s,
             batch=self.batch,
             bounds_s=common_bounds_s(self._accounts) if reading.latency is None else (),
+            stated=stated,
         )
 
     def _counted(self, sample: PodSample | None) -> PodSample | None:

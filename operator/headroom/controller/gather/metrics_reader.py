@@ -21,6 +21,7 @@ from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples
 from headroom.telemetry.prometheus_pages import ScrapedPage
+from headroom.telemetry.stated_limits import stated_limits
 
 _log = logging.getLogger(__name__)
 
@@ -109,12 +110,13 @@ class MetricsReader:
             return ScrapeFailure(pod=pod.name, why="it is ready, but its status has no podIP yet")
         try:
             where = _page_of(service, pod.ip, server_port(service, pod.port), samples)
+            stated = stated_limits(samples.profile, pod.arguments)
             async with self._room.page(service.namespace, pod.pod.uid, *where) as page:
                 time_s = self._clock.now_s()
                 sample = await self._turns.parse(
                     service.namespace,
                     len(page),
-                    lambda: samples.take(page, pod=pod.pod.uid, time_s=time_s),
+                    lambda: samples.take(page, pod=pod.pod.uid, time_s=time_s, stated=stated),
                 )
         except (ScrapeFailed, TelemetryError) as error:
             return ScrapeFailure(pod=pod.name, why=str(error))
@@ -157,7 +159,8 @@ class MetricsReader:
             return ScrapeFailure(pod=pod.name, why=_NOT_SCRAPED)
         time_s = samples.local_s(pod.pod.uid, page.time_s, self._clock.now_s())
         try:
-            sample = samples.take(page.page, pod=pod.pod.uid, time_s=time_s)
+            stated = stated_limits(samples.profile, pod.arguments)
+            sample = samples.take(page.page, pod=pod.pod.uid, time_s=time_s, stated=stated)
         except TelemetryError as error:
             return ScrapeFailure(pod=pod.name, why=str(error))
         return sample or ScrapeFailure(pod=pod.name, why=_SECOND_PAGE)

@@ -71,6 +71,8 @@ class ObservedPod:
     ip: str
     port: int | None = None
     """That its model server declares."""
+    arguments: tuple[str, ...] = ()
+    """What its containers are started with: commands and arguments."""
     running_s: float | None = None
     """Since when all of its containers run; None while one does not."""
     on_host_network: bool = False
@@ -119,6 +121,7 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         name=raw["metadata"]["name"],
         ip=raw.get("status", {}).get("podIP", ""),
         port=declared_port(raw),
+        arguments=_arguments(raw),
         running_s=_running_s(raw),
         on_host_network=bool((raw.get("spec") or {}).get("hostNetwork")),
         in_replica_set=_in_replica_set(raw),
@@ -126,6 +129,15 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         gated=gate.has_gate(raw),
         waits_for=waits_for,
         fetch=download_of(raw),
+    )
+
+
+def _arguments(raw: _RawPod) -> tuple[str, ...]:
+    return tuple(
+        word
+        for container in (raw.get("spec") or {}).get("containers") or ()
+        for words in (container.get("command"), container.get("args"))
+        for word in words or ()
     )
 
 
