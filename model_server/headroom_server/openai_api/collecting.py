@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
+from io import StringIO
 from typing import NamedTuple, Protocol
 
 from headroom_server.errors import (
@@ -26,24 +27,19 @@ from headroom_server.generation.values import (
 from headroom_server.openai_api.answers import AnswerText
 from headroom_server.openai_api.encoding import Form, Part, Usage
 from headroom_server.openai_api.parameters import ChatCall, CompletionCall, ToolUse
+from headroom_server.openai_api.unread import (
+    CHARACTER_BYTES,
+    COUNTED_BYTES,
+    MOST_PARTS,
+    PART_BYTES,
+    WithheldText,
+    held_bytes,
+    probabilities_of,
+    too_large,
+)
 from headroom_server.web.receiving import Receipt
 
 UNWRITABLE = "the answer cannot be written; see the server's log"
-CHARACTER_BYTES = 4
-PART_BYTES = 256
-TOKEN_BYTES, ALTERNATIVE_BYTES = 320, 128
-"""Memory of a token with its probability that waits to be sent, and of each alternative to it."""
-MOST_PARTS = 64
-COUNTED_BYTES = 16 * 1024
-"""What is collected is counted in steps of this size: counting every token would take 0.5 us."""
-
-
-def held_bytes(part: Part) -> int:
-    """Return the memory of a part that waits."""
-    tokens = part.tokens
-    alternatives = len(tokens[0].alternatives) if tokens else 0
-    each = TOKEN_BYTES + ALTERNATIVE_BYTES * alternatives
-    return CHARACTER_BYTES * len(part.text) + each * len(tokens)
 
 
 class StopChoice(Protocol):
@@ -81,6 +77,9 @@ def error_of(delivery: Delivery) -> RequestError:
 class ChoiceParts:
     """Turns one choice's deliveries into parts of its answer."""
 
+    withholds: bool
+    """Whether text may wait for the end of a call."""
+
     def __init__(self, context: AnswerContext, index: int) -> None:
         request, call = context.requests[index], context.call
         self.key = request.key
@@ -89,8 +88,9 @@ class ChoiceParts:
         self._answer = AnswerText(context.text.tokenizer, call.choices, request.stop_tokens)
         self._tools = call.tools if isinstance(call, ChatCall) else None
         self._parser = self._parser_of(context.text)
-        self._demanded: list[str] = []
+        self._demanded = StringIO()
         """The text of an answer that must be a call."""
+        self.withholds = self._tools is not None
         self._calls = 0
         self._stop = context.stop
 
@@ -98,6 +98,11 @@ class ChoiceParts:
     def tokens(self) -> int:
         """Tokens generated so far."""
         return self._answer.tokens
+
+    @property
+    def withheld(self) -> int:
+        """Characters that wait for the end of a call."""
+        return self._demanded.tell() if self._parser is None else self._parser.held
 
     def push(self, delivery: Delivery) -> Part | None:
         """Return what may be sent; None: nothing now.
@@ -142,10 +147,11 @@ class ChoiceParts:
                 text += rest
                 calls += found
         elif tools.required or tools.forced is not None:
-            self._demanded.append(text)
+            self._demanded.write(text)
             text = ""
             if finish is not None:
-                text, calls = _demanded_calls("".join(self._demanded), tools.forced)
+                said, self._demanded = self._demanded.getvalue(), StringIO()
+                text, calls = _demanded_calls(said, tools.forced)
         numbered = tuple(
             (self._calls + at, f"call_{secrets.token_hex(12)}", call)
             for at, call in enumerate(calls)
@@ -168,9 +174,10 @@ def _demanded_calls(text: str, forced: str | None) -> tuple[str, list[Call]]:
 class CollectedAnswer:
     """Collects all choices for one body; `unread` counts what waits for the last token."""
 
-    def __init__(self, context: AnswerContext, unread: Receipt) -> None:
+    def __init__(self, context: AnswerContext, unread: Receipt, withheld: Receipt) -> None:
         self._context = context
         self._unread = unread
+        self._withheld = WithheldText(withheld, len(context.requests))
         self._uncounted = CHARACTER_BYTES * sum(map(len, context.echoes))
         self.probabilities = 0
         """That the body reports: tokens and their alternatives."""
@@ -196,6 +203,8 @@ class CollectedAnswer:
     def _take(self, index: int, delivery: Delivery) -> None:
         choice = self._choices[index]
         part = choice.push(delivery)
+        if choice.withholds:
+            self._withheld.count(index, choice.withheld)
         if part is None:
             return
         parts = self._parts[index]
@@ -206,8 +215,7 @@ class CollectedAnswer:
         if self._counted[index] < MOST_PARTS:
             self._counted[index] += 1
             self._uncounted += PART_BYTES
-        if part.tokens:
-            self.probabilities += len(part.tokens) * (1 + len(part.tokens[0].alternatives))
+        self.probabilities += probabilities_of(part)
         if self._uncounted > COUNTED_BYTES and not self._count():
             return
         if choice.done:
@@ -219,9 +227,7 @@ class CollectedAnswer:
         try:
             self._unread.grow(self._uncounted)
         except QueueFullError:
-            self.done.set_exception(
-                QueueFullError("answers that are incomplete are too large; retry", retry_after_s=1)
-            )
+            self.done.set_exception(too_large())
             return False
         self._uncounted = 0
         return True
@@ -229,6 +235,7 @@ class CollectedAnswer:
     def close(self) -> None:
         """Count nothing any more."""
         self._unread.close()
+        self._withheld.close()
 
     def body(self) -> bytes:
         """Return the body."""

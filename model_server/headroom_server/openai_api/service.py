@@ -31,7 +31,10 @@ from headroom_server.openai_api.cached import (
     question_of,
     replay,
 )
-from headroom_server.openai_api.collecting import AnswerContext, CollectedAnswer
+from headroom_server.openai_api.collecting import (
+    AnswerContext,
+    CollectedAnswer,
+)
 from headroom_server.openai_api.encoding import Head
 from headroom_server.openai_api.endpoints import Call, MakeForm, Parse
 from headroom_server.openai_api.parameters import ChatCall
@@ -45,6 +48,7 @@ from headroom_server.openai_api.prompts import (
     most_body_bytes,
 )
 from headroom_server.openai_api.streaming import StreamedAnswer
+from headroom_server.openai_api.unread import FEW_PROBABILITIES
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator
 from headroom_server.scheduling.request_options import (
@@ -64,8 +68,6 @@ from headroom_server.web.response_stream import AsgiStream, ResponseStream
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-FEW_PROBABILITIES = 4096
-"""Answers with more are written as JSON on a thread: 4096 take about 10 ms."""
 EVENT_STREAM: Headers = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
@@ -330,7 +332,11 @@ class GenerationService:
         send: Send,
         looked: Looked | None,
     ) -> None:
-        answer = CollectedAnswer(context, Receipt(self.unread, connection.client))
+        answer = CollectedAnswer(
+            context,
+            Receipt(self.unread, connection.client),
+            Receipt(self.unread, connection.client),
+        )
 
         def leave() -> None:
             run.cancel()
@@ -342,8 +348,7 @@ class GenerationService:
             try:
                 await answer.done
             except QueueFullError as error:
-                self.generator.refused(error)
-                run.cancel(Outcome.REFUSED)
+                self._refuse(run, error)
                 raise
             _keep(run, recording, looked)
             body = await self._rendered(answer)
@@ -408,10 +413,12 @@ class GenerationService:
             context,
             open_stream,
             Receipt(self.unread, connection.client),
+            Receipt(self.unread, connection.client),
             unread_timeout_s=self.unread_timeout_s,
             on_error=on_error,
             on_over=on_over,
             on_slow=partial(self._give_up, run),
+            on_full=partial(self._refuse, run),
         )
 
         def leave() -> None:
@@ -463,6 +470,10 @@ class GenerationService:
             return stream
         headers = [*headers, (b"connection", b"close")] if close else headers
         return AsgiStream(send, headers)
+
+    def _refuse(self, run: GenerationRun, error: QueueFullError) -> None:
+        self.generator.refused(error)
+        run.cancel(Outcome.REFUSED)
 
     def _give_up(self, run: GenerationRun) -> None:
         self.generator.generation.slow_readers += 1

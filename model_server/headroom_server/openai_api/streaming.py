@@ -7,21 +7,20 @@ text, and not of an event per token.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 
 from headroom_server.errors import FailedError, QueueFullError, RequestError
 from headroom_server.generation.values import Delivery
 from headroom_server.openai_api.collecting import (
-    MOST_PARTS,
-    PART_BYTES,
     UNWRITABLE,
     AnswerContext,
     ChoiceParts,
-    held_bytes,
-    merged,
     usage_of,
 )
 from headroom_server.openai_api.encoding import Part
+from headroom_server.openai_api.held_parts import HeldParts
+from headroom_server.openai_api.unread import FEW_PROBABILITIES, WithheldText
 from headroom_server.web.receiving import Receipt
 from headroom_server.web.response_stream import ResponseStream, nothing
 
@@ -30,7 +29,8 @@ class StreamedAnswer:
     """One request's stream. `open_stream` is called with the first delivery, and not before.
 
     Until then an error still gets a status of its own: `on_error` is called instead. `on_over` is
-    called once, when nothing more will be written, with whether the answer is complete.
+    called once, when nothing more will be written, with whether the answer is complete. `on_slow`
+    and `on_full` are called before it ends for a client that does not read, and for want of memory.
     """
 
     def __init__(
@@ -38,24 +38,26 @@ class StreamedAnswer:
         context: AnswerContext,
         open_stream: Callable[[], ResponseStream],
         unread: Receipt,
+        withheld: Receipt,
         *,
         unread_timeout_s: float,
         on_error: Callable[[RequestError], None],
         on_over: Callable[[bool], None],
         on_slow: Callable[[], None],
+        on_full: Callable[[QueueFullError], None],
     ) -> None:
         self._context = context
         self._open_stream = open_stream
         self._unread = unread
+        self._withheld = WithheldText(withheld, len(context.requests))
         self._unread_timeout_s = unread_timeout_s
         self._on_error = on_error
         self._on_over = on_over
         self._on_slow = on_slow
+        self._on_full = on_full
         self._choices = [ChoiceParts(context, index) for index in range(len(context.requests))]
         self._opened = [False] * len(self._choices)
-        self._held: list[list[Part]] = [[] for _ in self._choices]
-        self._counted = [0] * len(self._choices)
-        """Held parts of each choice that count as objects, not only as text."""
+        self._held = HeldParts(len(self._choices))
         self._holds = self._ended = False
         self._left = len(self._choices)
         self._stream: ResponseStream | None = None
@@ -69,6 +71,9 @@ class StreamedAnswer:
             return
         try:
             self._take(index, delivery)
+        except QueueFullError as error:
+            self._on_full(error)
+            self._fail(error)
         except RequestError as error:
             self._fail(error)
         except Exception:
@@ -78,6 +83,8 @@ class StreamedAnswer:
     def _take(self, index: int, delivery: Delivery) -> None:
         choice = self._choices[index]
         part = choice.push(delivery)
+        if choice.withholds:
+            self._withheld.count(index, choice.withheld)
         if part is None and not delivery.tokens:
             return
         stream = self._stream or self._begin()
@@ -129,8 +136,9 @@ class StreamedAnswer:
             self._close()
             self._on_error(error)
             return
-        data = b"".join(
-            self._encoded(index, merged(held)) for index, held in enumerate(self._held) if held
+        data = self._taken() + b"".join(
+            self._encoded(index, part._replace(tokens=()))  # too many: the text must do
+            for index, part in self._held.take(math.inf)
         )
         self._close()
         stream.end(data + self._context.form.failure(error))
@@ -138,39 +146,43 @@ class StreamedAnswer:
     # ---- a client that does not read
 
     def _hold(self, stream: ResponseStream, index: int, part: Part) -> None:
-        size = held_bytes(part)
-        if self._counted[index] < MOST_PARTS:
-            self._counted[index] += 1
-            size += PART_BYTES
+        size = self._held.add(index, part)
         if not self._holds:
             self._holds = True
             size += stream.unsent_bytes
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._unread_timeout_s, self._give_up)
-        self._held[index].append(part)
-        if len(self._held[index]) >= MOST_PARTS:  # one string instead of many objects
-            self._held[index] = [merged(self._held[index])]
-        try:
-            self._unread.grow(size)
-        except QueueFullError:
-            self._give_up()
+            self._restart_timer()
+        self._count(size)
 
     def _release(self) -> None:
+        """Send what was held back: of many probabilities some, and others have their turn."""
         stream = self._stream
         if not self._holds or self._ended or stream is None or stream.paused:
             return
+        self._unread.close()
+        data = self._taken()
+        if self._held:
+            self._restart_timer()
+            stream.write(data)
+            self._count(self._held.size + stream.unsent_bytes)
+            if not stream.paused:
+                asyncio.get_running_loop().call_soon(self._release)
+            return
         self._holds = False
         self._stop_timer()
-        self._unread.close()
-        held, self._held = self._held, [[] for _ in self._choices]
-        self._counted = [0] * len(self._choices)
-        data = b"".join(
-            self._encoded(index, merged(parts)) for index, parts in enumerate(held) if parts
-        )
         if self._left:
             stream.write(data)
         else:
             self._end(stream, data)
+
+    def _taken(self) -> bytes:
+        parts = self._held.take(FEW_PROBABILITIES)
+        return b"".join(self._encoded(index, part) for index, part in parts)
+
+    def _count(self, size: int) -> None:
+        try:
+            self._unread.grow(size)
+        except QueueFullError:
+            self._give_up()
 
     def _give_up(self) -> None:
         stream = self._stream
@@ -189,6 +201,12 @@ class StreamedAnswer:
             self._stream = None
         self._stop_timer()
         self._unread.close()
+        self._withheld.close()
+
+    def _restart_timer(self) -> None:
+        self._stop_timer()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._unread_timeout_s, self._give_up)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

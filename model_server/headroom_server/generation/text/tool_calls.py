@@ -62,6 +62,11 @@ class TaggedCalls:
         self._said = StringIO()
         """Of a call, before what is held."""
 
+    @property
+    def held(self) -> int:
+        """Characters that wait."""
+        return len(self._held) + self._said.tell()
+
     def push(self, text: str) -> Parsed:
         """Return what this text completes."""
         self._held += text
@@ -124,6 +129,11 @@ class JsonCalls:
     def __init__(self) -> None:
         self._held = StringIO()
         self._begun = self._content = False
+
+    @property
+    def held(self) -> int:
+        """Characters that wait."""
+        return self._held.tell()
 
     def push(self, text: str) -> Parsed:
         """Return the text unless it may be a call."""

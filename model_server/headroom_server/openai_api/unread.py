@@ -1,0 +1,70 @@
+"""PURE. What an answer takes of memory that waits for its last token, or for its reader."""
+
+from __future__ import annotations
+
+from headroom_server.errors import QueueFullError
+from headroom_server.openai_api.encoding import Part
+from headroom_server.web.receiving import Receipt
+
+CHARACTER_BYTES = 4
+PART_BYTES = 256
+TOKEN_BYTES, ALTERNATIVE_BYTES = 320, 128
+"""Memory of a token with its probability that waits to be sent, and of each alternative to it."""
+MOST_PARTS = 64
+FEW_PROBABILITIES = 4096
+"""So many take about 10 ms as JSON: more at once would hold up other requests."""
+COUNTED_BYTES = 16 * 1024
+"""What is collected is counted in steps of this size: counting every token would take 0.5 us."""
+
+
+def too_large() -> QueueFullError:
+    """Return the error of an answer that there is no memory for."""
+    return QueueFullError("answers that are incomplete are too large; retry", retry_after_s=1)
+
+
+def held_bytes(part: Part) -> int:
+    """Return the memory of a part that waits."""
+    tokens = part.tokens
+    alternatives = len(tokens[0].alternatives) if tokens else 0
+    each = TOKEN_BYTES + ALTERNATIVE_BYTES * alternatives
+    size = CHARACTER_BYTES * len(part.text) + each * len(tokens)
+    for _, _, call in part.calls:
+        size += PART_BYTES + CHARACTER_BYTES * (len(call.name) + len(call.arguments))
+    return size
+
+
+def probabilities_of(part: Part) -> int:
+    """Return how many probabilities a part reports: of its tokens and their alternatives."""
+    return len(part.tokens) * (1 + len(part.tokens[0].alternatives)) if part.tokens else 0
+
+
+class WithheldText:
+    """Counts the text that waits for the end of a call, also of a client that reads."""
+
+    def __init__(self, receipt: Receipt, choices: int) -> None:
+        self._receipt = receipt
+        self._characters = [0] * choices
+        self._uncounted = 0
+
+    def count(self, index: int, characters: int) -> None:
+        """Count that so many characters of a choice wait now.
+
+        Raises:
+            QueueFullError: they are too many.
+        """
+        self._uncounted += CHARACTER_BYTES * (characters - self._characters[index])
+        self._characters[index] = characters
+        if self._uncounted > COUNTED_BYTES:
+            try:
+                self._receipt.grow(self._uncounted)
+            except QueueFullError:
+                raise too_large() from None
+        elif self._uncounted < -COUNTED_BYTES:
+            self._receipt.shrink(-self._uncounted)
+        else:
+            return
+        self._uncounted = 0
+
+    def close(self) -> None:
+        """Count nothing any more."""
+        self._receipt.close()
