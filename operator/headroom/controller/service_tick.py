@@ -134,6 +134,7 @@ class ServiceTick:
             accelerators=_difference(service, workload),
         )
         desired = min(_desired(tick, decided.after.state, inputs.min_replicas), ceiling.replicas)
+        tick = replace(tick, requested=desired)
         self.ceilings.note(service, workload, decided.observation, desired)
         await self._write(context, tick, inputs, decided, desired)
 

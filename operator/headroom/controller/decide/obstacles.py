@@ -54,7 +54,7 @@ def check(
             backoff=overwrites,
             now_s=now_s,
         ),
-        overridden=overridden(overwrites, replicas),
+        overridden=overridden(overwrites, replicas, service.spec.scaling.mode),
     )
 
 
@@ -98,26 +98,34 @@ def obstacle(
             reason=StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN,
             message=f"{backoff.by or UNKNOWN_WRITER} keeps overwriting the replicas "
             f"({UNDONE} times within {WITHIN_S / 60:g} min, or again after a pause); none are "
-            f"written before {rfc3339(backoff.until_s)}: {remedy(backoff.by)}",
+            f"written before {rfc3339(backoff.until_s)}: {remedy(backoff.by, scaling.mode)}",
         )
     return None
 
 
-def overridden(backoff: OverwriteBackoff, replicas: int) -> str:
+def overridden(backoff: OverwriteBackoff, replicas: int, mode: str = "Auto") -> str:
     """Say that another client's number is in force; empty if it is not."""
     if not backoff.by or backoff.ours is not None:
         return ""
+    until = "which is kept until the decision changes"
+    if mode == "External":
+        until = "which follows spec.replicas again as fast as the guard rails allow"
     return (
-        f"{backoff.by} changed the replicas from {backoff.instead} to {replicas}, which is kept "
-        f"until the decision changes: {remedy(backoff.by)}"
+        f"{backoff.by} changed the replicas from {backoff.instead} to {replicas}, {until}: "
+        f"{remedy(backoff.by, mode)}"
     )
 
 
-def remedy(manager: str) -> str:
-    """Return how to avoid the conflict with this field manager."""
+def remedy(manager: str, mode: str = "Auto") -> str:
+    """Return how to avoid the conflict with this field manager in this mode of scaling."""
+    external = mode == "External"
     if manager in _PEOPLE:
+        if external:
+            return "to change their number, scale the InferenceService instead of the workload"
         return "to fix a number, set scaling.minReplicas and maxReplicas, or scaling.mode"
     if manager == "kube-controller-manager":
+        if external:
+            return "let the HorizontalPodAutoscaler scale the InferenceService"
         return "delete the HorizontalPodAutoscaler of the workload"
     return "remove spec.replicas from what it applies (Argo CD: ignoreDifferences /spec/replicas)"
 

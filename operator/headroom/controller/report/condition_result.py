@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from headroom.api import InferenceService
@@ -59,6 +61,9 @@ class TickResult:
     gathered: Gathered
     decision: Decision
     written: WriteResult
+    requested: int | None = None
+    """Replicas that are to be requested: the decision, or spec.replicas within the guard rails;
+    None where that is not known."""
     preemption: str = ""
     """Which services give accelerators to this one; empty if none does."""
     accelerators: str = ""
@@ -107,10 +112,15 @@ COLLECTING = "not enough metrics history yet to compute a request rate"
 
 
 def condition_result(
-    kind: ConditionType, status: ConditionStatus, reason: StatusReason, message: str
+    kind: ConditionType,
+    status: ConditionStatus,
+    reason: StatusReason,
+    message: str,
+    steps: Mapping[StatusReason, str] = MappingProxyType({}),
 ) -> ConditionResult:
-    """Return the condition with its next step."""
-    return ConditionResult(kind, status, reason, with_next_step(kind, status, reason, message))
+    """Return the condition with its next step; `steps` are those that differ from the usual."""
+    said = with_next_step(kind, status, reason, message, steps)
+    return ConditionResult(kind, status, reason, said)
 
 
 def join(*parts: str) -> str:

@@ -16,7 +16,13 @@ from headroom.api.status import duration_text
 from headroom.controller.act.act_tick import Step
 from headroom.controller.decide.recovery import DecisionFailure
 from headroom.controller.gather.workload import TargetUnusable, is_paused
-from headroom.controller.report import class_conditions, demand_conditions, replica_messages
+from headroom.controller.report import (
+    class_conditions,
+    demand_conditions,
+    limit_conditions,
+    replica_messages,
+    zero_replicas,
+)
 from headroom.controller.report.condition_result import (
     COLLECTING,
     ConditionResult,
@@ -24,10 +30,10 @@ from headroom.controller.report.condition_result import (
     condition_result,
     join,
 )
+from headroom.controller.report.next_steps import steps_of
 from headroom.controller.report.token_conditions import token_feasibility
 from headroom.resources.names import client_port, client_service
 from headroom.scaling.replica_defect import Defect
-from headroom.scaling.values.decision import Reason
 from headroom.scaling.values.observation import PodState
 from headroom.scaling.values.signals import Freshness
 
@@ -37,7 +43,8 @@ _Condition = tuple[ConditionStatus, StatusReason, str]
 
 def of_tick(tick: TickResult) -> list[ConditionResult]:
     """Return every condition as of this tick."""
-    return [condition_result(kind, *find(tick)) for kind, find in _LADDERS.items()]
+    steps = steps_of(tick.service.spec.scaling.mode, tick.written.replicas)
+    return [condition_result(kind, *find(tick), steps) for kind, find in _LADDERS.items()]
 
 
 def before_write(
@@ -104,7 +111,7 @@ def _ready(tick: TickResult) -> _Condition:
         reason = StatusReason.INVALID_SPEC if tick.written.invalid else StatusReason.APPLY_FAILED
         return _FALSE, reason, tick.written.unapplied
     if tick.is_at_zero:
-        return _TRUE, StatusReason.SCALED_TO_ZERO, _AT_ZERO
+        return _TRUE, StatusReason.SCALED_TO_ZERO, zero_replicas.waits(tick)
     ready = f"{counts.ready} of {tick.written.replicas} replicas are ready"
     if counts.ready >= max(1, least):
         return _TRUE, StatusReason.SERVING, join(ready, replica_messages.cold(tick))
@@ -145,7 +152,7 @@ def _scaling_active(tick: TickResult) -> _Condition:
         message = "decisions are not written, because scaling.mode is Recommend"
         return _FALSE, StatusReason.RECOMMEND_ONLY, message
     if tick.is_at_zero:
-        return _TRUE, StatusReason.SCALED_TO_ZERO, _AT_ZERO
+        return _TRUE, StatusReason.SCALED_TO_ZERO, zero_replicas.waits(tick)
     if tick.is_collecting:
         return _UNKNOWN, StatusReason.COLLECTING_METRICS, COLLECTING
     if tick.decision.signals.freshness is Freshness.MISSING:
@@ -186,35 +193,7 @@ def _able_to_scale(tick: TickResult) -> _Condition:
     if tick.gathered.observation.rolling:
         message = "a rollout is replacing pods; none is removed until it ends"
         return _TRUE, StatusReason.ROLLING_OUT, message
-    return (
-        _TRUE,
-        StatusReason.NOTHING_TO_SCALE,
-        "the workload already has the desired number of replicas",
-    )
-
-
-_LIMITS = {
-    Reason.MAX_REPLICAS: StatusReason.AT_MAX_REPLICAS,
-    Reason.RATE_LIMITED: StatusReason.RATE_LIMITED,
-    Reason.CAPACITY_SHORTAGE: StatusReason.CAPACITY_SHORTAGE,
-    Reason.YIELDED_TO_PRIORITY: StatusReason.YIELDED_TO_PRIORITY,
-}
-
-
-def _scaling_limited(tick: TickResult) -> _Condition:
-    ceiling = tick.ceiling
-    if ceiling is not None and ceiling.exceeded:
-        message = f"{tick.written.replicas} replicas are kept and none is added; {ceiling.why}"
-        return _TRUE, StatusReason.OPERATOR_LIMIT, message
-    for applied in reversed(tick.decision.limits if tick.decision.replicas else ()):
-        if ceiling is not None and ceiling.why and applied.limit is Reason.MAX_REPLICAS:
-            message = f"{applied.before} replicas are needed, {ceiling.replicas} allowed"
-            return _TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
-        if applied.limit in _LIMITS and applied.after < applied.before:
-            message = f"{applied.before} replicas are needed, {applied.after} allowed"
-            return _TRUE, _LIMITS[applied.limit], join(message, applied.detail)
-    message = join("no limit reduces the number of replicas", tick.accelerators)
-    return _FALSE, StatusReason.WITHIN_BOUNDS, message
+    return _TRUE, StatusReason.NOTHING_TO_SCALE, limit_conditions.nothing_to_scale(tick)
 
 
 def _metrics_available(tick: TickResult) -> _Condition:
@@ -222,15 +201,13 @@ def _metrics_available(tick: TickResult) -> _Condition:
     unread = join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
     covered = f"{signals.coverage:.0%} of the ready replicas have a recent sample"
     if tick.is_at_zero:
-        return (
-            _TRUE,
-            StatusReason.SCALED_TO_ZERO,
-            "while no replica runs, requests are counted at the activators",
-        )
+        return _TRUE, StatusReason.SCALED_TO_ZERO, zero_replicas.counts(tick)
     if not tick.gateway.fresh and not tick.gateway.begun and not tick.gateway.silent:
         return _UNKNOWN, StatusReason.COLLECTING_METRICS, COLLECTING
     if not tick.gateway.fresh:
         return _FALSE, StatusReason.METRICS_STALE, _no_gateway_metrics(tick)
+    if signals.freshness is Freshness.FRESH and not tick.decision.counts.ready:
+        return _TRUE, StatusReason.METRICS_FRESH, join(zero_replicas.counts(tick), unread)
     if signals.freshness is Freshness.FRESH:
         return _TRUE, StatusReason.METRICS_FRESH, join(covered, unread, _no_histogram(tick))
     if not tick.decision.counts.ready:
@@ -328,10 +305,12 @@ def _sudden_rise(tick: TickResult) -> str:
     decision = tick.decision
     if decision.floor_rps is None or decision.cold_start_s is None:
         return ""
+    floor = f"minReplicas ({decision.floor_replicas}) serve"
+    if decision.floor_replicas == 1 and tick.service.spec.scaling.min_replicas == 0:
+        floor = "one replica serves"
     return (
-        f"minReplicas ({decision.floor_replicas}) serve {decision.floor_rps:.3g}/s "
-        f"within it; a sudden rise above that waits {duration_text(decision.cold_start_s)} "
-        "for replicas to start"
+        f"{floor} {decision.floor_rps:.3g}/s within it; a sudden rise above that waits "
+        f"{duration_text(decision.cold_start_s)} for replicas to start"
     )
 
 
@@ -370,7 +349,9 @@ def _routing_ready(tick: TickResult) -> _Condition:
         held = f"{route.activators} activators hold them while no replica is ready"
         return _TRUE, StatusReason.VIA_GATEWAY, join(message, held)
     if scaling.min_replicas == 0:
-        none = "no activator can hold them while no replica is ready, so the last replica is kept"
+        none = "no activator can hold them while no replica is ready"
+        if scaling.mode == "Auto":
+            none += ", so the last replica is kept"
         return _FALSE, StatusReason.NO_ACTIVATOR, join(message, none)
     return _TRUE, StatusReason.VIA_GATEWAY, message
 
@@ -429,7 +410,7 @@ _LADDERS = {
     ConditionType.READY: _ready,
     ConditionType.SCALING_ACTIVE: _scaling_active,
     ConditionType.ABLE_TO_SCALE: _able_to_scale,
-    ConditionType.SCALING_LIMITED: _scaling_limited,
+    ConditionType.SCALING_LIMITED: limit_conditions.scaling_limited,
     ConditionType.METRICS_AVAILABLE: _metrics_available,
     ConditionType.SLO_MET: _slo_met,
     ConditionType.SLO_FEASIBLE: _slo_feasible,
@@ -448,13 +429,11 @@ _WRITE_FAILED = frozenset(
 _EXPLAIN_ABOVE_TARGET = (
     (ConditionType.SLO_FEASIBLE, _slo_feasible, _TRUE),
     (ConditionType.SCALING_ACTIVE, _scaling_active, _TRUE),
-    (ConditionType.SCALING_LIMITED, _scaling_limited, _FALSE),
+    (ConditionType.SCALING_LIMITED, limit_conditions.scaling_limited, _FALSE),
     (ConditionType.CAPACITY_AVAILABLE, _capacity_available, _TRUE),
     (ConditionType.REPLICAS_HEALTHY, _replicas_healthy, _TRUE),
     (ConditionType.SCALING_EFFECTIVE, demand_conditions.scaling_effective, _TRUE),
 )
-
-_AT_ZERO = "no replica is needed; the first request starts one and is held until it is ready"
 
 
 def _no_histogram(tick: TickResult) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from headroom.api.conditions import ConditionStatus, ConditionType
 from headroom.api.demand_status import demand_status
 from headroom.api.reasons import StatusReason
+from headroom.controller.report import zero_replicas
 from headroom.controller.report.condition_result import COLLECTING, TickResult, join
 from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values.decision import DemandKnown, Obstacle
@@ -42,8 +43,7 @@ def demand_visible(tick: TickResult) -> _Condition:
     """Return whether the arrivals are what clients want to send."""
     demand = demand_status(tick.decision)
     if tick.is_at_zero:
-        held = "while no replica runs, requests are counted at the activators"
-        return _TRUE, StatusReason.SCALED_TO_ZERO, held
+        return _TRUE, StatusReason.SCALED_TO_ZERO, zero_replicas.counts(tick)
     if unknown := _unknown(tick):
         return unknown
     if demand is not None and tick.decision.demand.known in _HIDDEN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from headroom.api.conditions import MAX_MESSAGE, ConditionStatus, ConditionType, shortened
 from headroom.api.reasons import StatusReason
@@ -49,6 +50,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.DOWNSTREAM_LIMIT: "look at what replicas share; more of them do not help",
     StatusReason.COST_UNKNOWN: "send requests; it is learned from them",
 }
+_RAISE = {"External": "raise spec.replicas", "Recommend": "scale the workload up"}
 _EXPLAINED_BY = {
     StatusReason.NO_READY_REPLICAS: ConditionType.READY,
     StatusReason.METRICS_MISSING: ConditionType.METRICS_AVAILABLE,
@@ -71,16 +73,35 @@ IN_MESSAGE = frozenset(
 """Their messages contain the step that fits."""
 
 
+def steps_of(mode: str, replicas: int) -> Mapping[StatusReason, str]:
+    """Return the steps that differ in a mode of scaling: where decisions are advice, others act."""
+    if mode not in _RAISE:
+        return {}
+    steps = {
+        StatusReason.SCALED_TO_ZERO: f"{_RAISE[mode]} to start one",
+        StatusReason.HIDDEN_DEMAND: f"{_RAISE[mode]}: the decision is only advice",
+    }
+    if not replicas:
+        steps[StatusReason.NO_READY_REPLICAS] = f"{_RAISE[mode]} to start one"
+    return steps
+
+
 def with_next_step(
-    kind: ConditionType, status: ConditionStatus, reason: StatusReason, message: str
+    kind: ConditionType,
+    status: ConditionStatus,
+    reason: StatusReason,
+    message: str,
+    steps: Mapping[StatusReason, str] = MappingProxyType({}),
 ) -> str:
     """Return the message, with the next step if the condition is not as it should be.
+
+    `steps` are those that differ from the usual ones.
 
     As long as a status may have it: what others say is cut, the step is not.
     """
     good = ConditionStatus.FALSE if kind is ConditionType.SCALING_LIMITED else ConditionStatus.TRUE
     home = _EXPLAINED_BY.get(reason, kind)
-    step = f"see {home}" if home is not kind else _STEPS.get(reason, "")
+    step = f"see {home}" if home is not kind else steps.get(reason) or _STEPS.get(reason, "")
     if status is good or not step:
         return shortened(message)
     return f"{shortened(message, MAX_MESSAGE - len(f'; {step}'))}; {step}"

@@ -121,6 +121,10 @@ BEHIND_GATEWAY: dict[StatusReason, str] = {
     "connections that bypass it stay with the replicas that accepted them",
 }
 """Remedies that differ where spec.routing.mode is Gateway already."""
+AS_ADVICE: dict[StatusReason, str] = {
+    _R.HIDDEN_DEMAND: "raise the replicas: the decision is only advice in this scaling.mode",
+}
+"""Remedies that differ where another client scales."""
 _UNKNOWN_REASON = "follow the message, and read the operator's log"
 
 
@@ -182,6 +186,8 @@ def _remedy(one: Manifest, status: Status, reason: StatusReason | None) -> str:
     namespace = one["metadata"]["namespace"]
     routed = (one["spec"].get("routing") or {}).get("mode") == "Gateway"
     remedies = REMEDIES | BEHIND_GATEWAY if routed else REMEDIES
+    if (one["spec"].get("scaling") or {}).get("mode", "Auto") != "Auto":
+        remedies = remedies | AS_ADVICE
     return remedies.get(reason, _UNKNOWN_REASON).format(
         name=resource(one),
         service=one["metadata"]["name"],
