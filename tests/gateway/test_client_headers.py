@@ -33,12 +33,18 @@ async def ask(one: Route, headers: dict[str, str], source: str = STRANGER) -> in
         return answered.status
 
 
+@pytest.mark.parametrize("grpc_port", [None, 1])
 @pytest.mark.parametrize("tenants", [None, LIMIT, SHARE])
 async def test_claims_of_untrusted_client_reach_no_replica(
-    front: Gateway, started: list[Replica], tenants: TenantLimit | None
+    front: Gateway, started: list[Replica], tenants: TenantLimit | None, grpc_port: int | None
 ) -> None:
     started.append(await Replica(ok).start())
-    one = service(classes=(URGENT,), tenants=tenants, trusted_cidrs=(f"{TRUSTED}/32",))
+    one = service(
+        classes=(URGENT,),
+        tenants=tenants,
+        trusted_cidrs=(f"{TRUSTED}/32",),
+        grpc_port=grpc_port,
+    )
     await front.tell(one, replicas={one.key: [started[0].endpoint]})
     named = {"x-headroom-idempotent": "false", "x-slo-class": "urgent"}
     assert await ask(one, CLAIMED | named) == 200

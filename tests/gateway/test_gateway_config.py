@@ -35,6 +35,7 @@ ROUTES = {
         split=(("vision/canary", 10),),
         models=(("bert", "vision/bert"),),
     ),
+    "untrusted": route(grpc_port=8001, trusted_cidrs=()),
     "shares": route(
         grpc_port=8001,
         tenants=TenantLimit(header="x-tenant", rate_rps=50, burst=100, in_flight_percent=25),

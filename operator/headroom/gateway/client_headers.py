@@ -29,6 +29,8 @@ RETRIES = (
 Envoy's own here."""
 _REMOVED = (CLASS, PRIORITY, TENANT, *RETRIES)
 
+EARLY = "early_header_mutation_extensions"
+"""Of a connection manager: what it changes before anything reads the headers."""
 _ADDRESS = "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%"
 
 Chain = Callable[[str, Json], Json]
@@ -40,7 +42,7 @@ def chains(route: Route, chain: Chain) -> Json:
     """Build the chains of a listener: of trusted networks, and of everybody else."""
     if any(IPv4Network(one, strict=False).prefixlen == 0 for one in route.trusted_cidrs):
         return {"filter_chains": [chain(_believed(route), {})]}
-    others = chain(TENANT, {"early_header_mutation_extensions": [_removal(route)]})
+    others = chain(TENANT, {EARLY: [_removal(route)]})
     if not route.trusted_cidrs:
         return {"filter_chains": [others]}
     ranges = [_range(one) for one in route.trusted_cidrs]
@@ -68,8 +70,13 @@ def _removal(route: Route) -> Json:
         header = {"key": TENANT, "value": _ADDRESS}
         action = "OVERWRITE_IF_EXISTS_OR_ADD"
         mutations.append({"append": {"header": header, "append_action": action}})
+    return mutation(*mutations)
+
+
+def mutation(*mutations: Json) -> Json:
+    """Build one of the extensions `EARLY`."""
     return typed(
         "envoy.http.early_header_mutation.header_mutation",
         "envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation",
-        mutations=mutations,
+        mutations=list(mutations),
     )

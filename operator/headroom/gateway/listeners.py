@@ -95,12 +95,11 @@ def _connection_manager(
     return typed(
         "envoy.filters.network.http_connection_manager",
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        **manager,
+        **(_telling_protocol(manager) if streams else manager),
         http_filters=[*filters, _router()],
         # Only HTTP/2 multiplies what one connection may hold.
         codec_type="AUTO" if streams else "HTTP1",
         **_upgrades(route, upgraded),
-        **(_TELLS_PROTOCOL if streams else {}),
         common_http_protocol_options={
             "idle_timeout": seconds(IDLE_CONNECTION_S),
             "max_headers_count": MAX_HEADERS,
@@ -120,22 +119,12 @@ def _connection_manager(
     )
 
 
-_TELLS_PROTOCOL = {
-    "early_header_mutation_extensions": [
-        typed(
-            "envoy.http.early_header_mutation.header_mutation",
-            "envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation",
-            mutations=[
-                {
-                    "append": {
-                        "header": {"key": routes.PROTOCOL, "value": "%PROTOCOL%"},
-                        "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-                    }
-                }
-            ],
-        )
-    ]
-}
+def _telling_protocol(manager: Json) -> Json:
+    """Set the header of the protocol before routes are chosen, besides what `manager` changes."""
+    header = {"key": routes.PROTOCOL, "value": "%PROTOCOL%"}
+    told = {"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}}
+    known = manager.get(client_headers.EARLY, [])
+    return manager | {client_headers.EARLY: [*known, client_headers.mutation(told)]}
 
 
 def _upgrades(route: Route, filters: list[Json]) -> Json:
