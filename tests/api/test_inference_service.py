@@ -193,6 +193,20 @@ def test_broken_rule_says_what_it_compares(changes: dict[str, Any], says: str) -
     assert says in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ([], "with at least one key"),
+        ([{"kty": "EC"}] * 9, "with at most 8 keys"),
+        ([{"kty": "EC", "d": "private"}], "must have public keys only"),
+    ],
+)
+def test_key_sets_are_small_and_public(keys: list[dict[str, str]], says: str) -> None:
+    jwt = {"issuer": "https://issuer.example", "localJWKS": json.dumps({"keys": keys})}
+    with pytest.raises(InvalidSpec, match=says):
+        service(spec__routing={"jwt": jwt})
+
+
 @pytest.mark.parametrize("ceiling", [math.nan, math.inf, -math.inf])
 def test_utilization_ceiling_must_be_a_number(ceiling: float) -> None:
     with pytest.raises(InvalidSpec, match="must be from 0"):

@@ -10,13 +10,16 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from fakes_gateway import Gateway, Replica, ok, service, until, url
+from fakes_gateway import Gateway, Replica, is_open, ok, service, until, url
 from headroom.adapters.xds_server import messages
-from headroom.gateway import Route, snapshot
+from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.access_counts import PAGE, ServiceCounters, read
+from headroom.gateway.bounds import KEY_SET_BYTES
+from headroom.gateway.snapshot import Resource, Snapshot
 from headroom.gateway.values import ClientTokens, RemoteKeys, TenantLimit
 
 pytestmark = pytest.mark.clock
@@ -134,6 +137,41 @@ async def test_optional_token_leaves_the_tenant_to_address_or_trusted_hop(
     assert await ask(front, one, of("acme"), x_tenant="named by the hop") == 200
     assert started[0].seen[-1]["x-tenant"] == "acme"
     assert await ask(front, one, token(OTHER_KEY)) == 401
+
+
+@pytest.mark.parametrize(
+    ("size", "status"), [(KEY_SET_BYTES - 200, 200), (KEY_SET_BYTES + 200, 401), (1 << 20, 401)]
+)
+async def test_fetched_key_set_is_bounded(
+    front: Gateway, started: list[Replica], size: int, status: int
+) -> None:
+    """Else 70 services of one tenant, each with 32 MiB, end the gateway of all."""
+
+    async def serve(_: web.Request) -> web.Response:
+        return web.Response(text=key_set() + " " * (size - len(key_set())))
+
+    started += [await Replica(ok).start(), await Replica(serve).start()]
+    one = service(tokens=tokens(keys=RemoteKeys(service="issuer", port=8080, path="/keys")))
+    await tell_keys_at(front, one, started[0].endpoint, started[1].endpoint)
+    assert await ask(front, one, of("acme")) == status
+
+
+async def tell_keys_at(front: Gateway, one: Route, replica: Endpoint, keys: Endpoint) -> None:
+    """Publish with the key server at an address: there is no DNS of a cluster here."""
+    told = snapshot([one], {one.key: [replica]}, {}).resources
+    name = f"{one.key}/jwks"
+    named, port = b'"address":"issuer.vision.svc","port_value":8080', keys.port
+    body = told["clusters"][name].body
+    assert named in body
+    body = body.replace(named, b'"address":"%b","port_value":%d' % (keys.address.encode(), port))
+    front.xds.publish(
+        Snapshot({**told, "clusters": {**told["clusters"], name: Resource("1", body)}})
+    )
+
+    async def known() -> bool:
+        return one.key in await front.hosts() and await is_open(one.port)
+
+    await until(known, "the gateway routes")
 
 
 def test_remote_keys_are_read_from_a_service_of_the_namespace_alone() -> None:

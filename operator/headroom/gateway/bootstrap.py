@@ -9,6 +9,7 @@ from __future__ import annotations
 from headroom.gateway import access_counts, runtime
 from headroom.gateway.bounds import (
     CONNECTION_BUFFER_BYTES,
+    KEY_SET_BYTES,
     MAX_CONNECTIONS,
     MAX_HEADERS_KIB,
     SOCKET_OPTIONS,
@@ -36,6 +37,8 @@ TRACKED_FROM_POWER = 12
 """Streams that hold fewer than 2^12 bytes are not reset."""
 RELEASED_BYTES = 4 << 20
 """Bytes released to the system per second."""
+_FETCHED = "http.async_response_buffer_limit"
+"""Envoy's runtime key for the bytes of a key set that it fetches; 32 MiB where none is set."""
 
 _HTTP = "envoy.extensions.filters.http"
 _PROTOCOL_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
@@ -76,10 +79,11 @@ def bootstrap(
         },
         "layered_runtime": {
             "layers": [
+                {"name": "bounds", "static_layer": {_FETCHED: KEY_SET_BYTES}},
                 {
                     "name": runtime.LAYER,
                     "rtds_layer": {"name": runtime.LAYER, "rtds_config": FROM_OPERATOR},
-                }
+                },
             ]
         },
         "static_resources": {
