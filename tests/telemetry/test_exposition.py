@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headroom.telemetry.errors import MalformedExposition
 from headroom.telemetry.exposition import ExpositionReader, Series
+from headroom.telemetry.recent_layouts import LayoutMemory
 
 
 def read(page: str, *wanted: str) -> list[tuple[Series, float]]:
@@ -129,22 +130,24 @@ def test_official_client_page_matches_its_own_parser(
 
 
 def test_layout_cache_is_bounded_and_changes_no_result() -> None:
-    reader = ExpositionReader(frozenset({"m"}))
+    memory = LayoutMemory()
+    reader = ExpositionReader(frozenset({"m"}), memory)
     for number in range(20_000):
         for _ in range(2):
             page = reader.read(f'm{{n="{number}"}} {number}\n')
             assert page.layout.series == (Series("m", {"n": str(number)}),)
             assert tuple(page.values) == (float(number),)
-    assert len(reader._layouts) <= 16_384
+    assert memory.pages.used[0] <= 16_384
 
 
 @pytest.mark.parametrize("length", [100, 3000, 200_000])
 def test_memory_of_layouts_is_bounded_in_bytes(length: int) -> None:
-    reader = ExpositionReader(frozenset({"m"}))
+    memory = LayoutMemory()
+    readers = [ExpositionReader(frozenset({"m", other}), memory) for other in "abc"]
     for number in range(2 * (5 << 20) // length):
         for _ in range(2):
-            reader.read(f'm{{n="{number:0{length}}"}} {number}\n')
-    assert sum(len(text) for texts in reader._layouts for text in texts) <= 4 << 20
+            readers[number % 3].read(f'm{{n="{number:0{length}}"}} {number}\n')
+    assert memory.pages.used[1] <= 4 << 20
 
 
 def test_pages_whose_series_are_always_new_displace_no_layout_of_others() -> None:

@@ -19,6 +19,7 @@ from functools import lru_cache
 from operator import itemgetter
 
 from headroom.telemetry.errors import MalformedExposition
+from headroom.telemetry.recent_layouts import LayoutMemory
 
 # Possessive quantifiers throughout: pages are not trusted, and a blank that two parts of a pattern
 # could each take would let one line of a megabyte occupy the operator for hours.
@@ -34,14 +35,7 @@ _LINE = re.compile(
 _PAIR = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 _REMEMBERED_SERIES = 16_384
-"""About 300 bytes each. Our server has 200; pods of one model share them."""
-_REMEMBERED_BYTES = 1 << 22
-"""Of their texts: a series may have 256 kB."""
-_LARGEST_LAYOUT = 8
-"""A layout has at most this part of what is remembered: 2048 series, 512 kB."""
-_SEEN_ONCE = 4096
-"""Layouts are remembered when they are seen again: a pod whose series are new on each page does
-not displace those of others."""
+"""Parsed series by their texts, whatever their layouts."""
 _LONGEST_TEXT = 512
 """Of a series that is remembered without its layout."""
 
@@ -78,12 +72,10 @@ class Page:
 class ExpositionReader:
     """Reads the requested metrics of pages; its caches affect only speed."""
 
-    def __init__(self, wanted: Set[str]) -> None:
+    def __init__(self, wanted: Set[str], memory: LayoutMemory | None = None) -> None:
+        """`memory` may be shared with other readers."""
         self._wanted = frozenset(wanted)
-        self._layouts: dict[tuple[str, ...], tuple[Layout, _Picked]] = {}
-        """Those used last are at the end."""
-        self._seen_once: dict[int, None] = {}
-        self._series = self._bytes = 0
+        self._memory = memory or LayoutMemory()
 
     def read(self, page: str) -> Page:
         """Read the requested series of a page in its order; histograms by the names of their parts.
@@ -146,41 +138,17 @@ class ExpositionReader:
 
         Raises ValueError if a text is not exactly one series.
         """
-        known = self._layouts.pop(texts, None)
+        key = self._wanted, texts
+        known: tuple[Layout, _Picked] | None = self._memory.pages.get(key)
         if known is not None:
-            self._layouts[texts] = known
             return known
         read = [_series(text) for text in texts]
         places = [place for place, one in enumerate(read) if one.name in self._wanted]
         layout = Layout(tuple(read[place] for place in places), len(texts))
         found = layout, _picker(places)
-        if self._is_seen_again(texts):
-            self._remember(texts, found)
+        if self._memory.seen(key):
+            self._memory.pages.add(key, found, len(texts), sum(map(len, texts)))
         return found
-
-    def _is_seen_again(self, texts: tuple[str, ...]) -> bool:
-        digest = hash(texts)
-        if digest in self._seen_once:
-            del self._seen_once[digest]
-            return True
-        if len(self._seen_once) >= _SEEN_ONCE:
-            del self._seen_once[next(iter(self._seen_once))]
-        self._seen_once[digest] = None
-        return False
-
-    def _remember(self, texts: tuple[str, ...], found: tuple[Layout, _Picked]) -> None:
-        """Remember a layout, and forget those that were not used for longest."""
-        size = sum(map(len, texts))
-        if max(size / _REMEMBERED_BYTES, len(texts) / _REMEMBERED_SERIES) > 1 / _LARGEST_LAYOUT:
-            return
-        self._series += len(texts)
-        self._bytes += size
-        while self._series > _REMEMBERED_SERIES or self._bytes > _REMEMBERED_BYTES:
-            oldest = next(iter(self._layouts))
-            del self._layouts[oldest]
-            self._series -= len(oldest)
-            self._bytes -= sum(map(len, oldest))
-        self._layouts[texts] = found
 
 
 _Picked = Callable[[Sequence[float]], Sequence[float]]

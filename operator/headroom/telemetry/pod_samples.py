@@ -21,6 +21,7 @@ from headroom.telemetry.baseline import Baseline, baseline_of, since
 from headroom.telemetry.errors import RepeatedPage
 from headroom.telemetry.exposition import Page
 from headroom.telemetry.reading import ProfileReader, Reading
+from headroom.telemetry.recent_layouts import LayoutMemory
 from headroom.telemetry.stated_limits import NOTHING_STATED
 
 _REPLICAS_APART_S = 60.0
@@ -165,4 +166,8 @@ class PodSamples:
 @lru_cache(maxsize=64)
 def reader_of(profile: Profile) -> ProfileReader:
     """Return the reader of a profile; services with the same profile share its caches."""
-    return ProfileReader(profile)
+    return ProfileReader(profile, _MEMORY)
+
+
+_MEMORY = LayoutMemory()
+"""Of all services together."""

@@ -17,12 +17,13 @@ from headroom.scaling.generation.classes import ClassCounts
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.tokens import GenerationSample
 from headroom.telemetry.class_positions import class_positions
-from headroom.telemetry.continued_page import ContinuedPage, continued
+from headroom.telemetry.continued_page import ContinuedPage, continued, remembered
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
 from headroom.telemetry.exposition import ExpositionReader, Layout, Page, Series
 from headroom.telemetry.generation_positions import positions_of
 from headroom.telemetry.physical_bounds import check_quantities
 from headroom.telemetry.positions import Buckets, SumOfSeries, is_of
+from headroom.telemetry.recent_layouts import LayoutMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,11 @@ _reading: Callable[..., Reading] = Reading  # fields are filled by the order of 
 class ProfileReader:
     """Reads pages of servers with one profile."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, memory: LayoutMemory | None = None) -> None:
+        """`memory` may be shared with other readers."""
         self._profile = profile
-        self._pages = ExpositionReader(profile.metric_names)
+        self._memory = memory or LayoutMemory()
+        self._pages = ExpositionReader(profile.metric_names, self._memory)
         self._counters = profile.counter_names
         self._plans: WeakKeyDictionary[Layout, dict[str | None, _Plan]] = WeakKeyDictionary()
 
@@ -101,13 +104,14 @@ class ProfileReader:
         InvalidMetric.
         """
         alone = self._plan(page.layout, model)
-        source = continued(before.source if before else None, page, self._counters)
-        if source.page is not page:
+        whole = continued(before.source if before else None, page, self._counters)
+        if whole is not page:
             try:
-                return self._plan(source.page.layout, model).read(source)
+                source = remembered(self._memory, page.layout, whole)
+                return self._plan(whole.layout, model).read(whole.values, source)
             except TelemetryError:  # such as buckets with other bounds
-                source = continued(None, page, self._counters)
-        return alone.read(source)
+                pass
+        return alone.read(page.values, remembered(self._memory, page.layout, page))
 
     def _plan(self, layout: Layout, model: str | None) -> _Plan:
         plans = self._plans.setdefault(layout, {})
@@ -156,9 +160,8 @@ class _Plan:
             used |= self._generation.places
         self._used = sorted(used)
 
-    def read(self, source: ContinuedPage) -> Reading:
+    def read(self, values: Sequence[float], source: ContinuedPage | None) -> Reading:
         """Raise InvalidMetric."""
-        values = source.page.values
         self._check(values)
         sums = [one.of(values) for one in self._sums]
         check_quantities(self._profile, sums)
