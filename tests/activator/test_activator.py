@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,8 +16,40 @@ from aiohttp import ClientResponse, WSMsgType, web
 from fakes_activator import KEY, TOKEN, Stage, stage
 from fakes_gateway import Replica
 from headroom.activator.request_buffer import Bounds
+from headroom.gateway import Endpoint
 
 pytestmark = pytest.mark.clock
+
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+ReplicaOf = Callable[[Serve], Awaitable[Endpoint]]
+
+
+@pytest.fixture
+async def replica_of() -> AsyncIterator[ReplicaOf]:
+    """Start replicas that answer on the connection itself."""
+    servers: list[asyncio.Server] = []
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def start(serve: Serve) -> Endpoint:
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            tasks.add(task)
+            with suppress(asyncio.CancelledError):
+                await serve(reader, writer)
+            writer.close()
+
+        server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=1024)
+        servers.append(server)
+        return Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
+
+    yield start
+    for one in servers:
+        one.close()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def echo(request: web.Request) -> web.Response:
@@ -158,6 +193,70 @@ async def test_disconnected_client_releases_its_request(
     held.tell(started[0])
     assert (await ask(held, b"mine")).status == 200
     assert len(started[0].seen) == 1
+
+
+async def test_client_that_left_is_forgotten_though_its_replica_does_not_read(
+    held: Stage, replica_of: ReplicaOf
+) -> None:
+    asked = 0
+
+    async def mute_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            await asyncio.Event().wait()
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+
+    size = 8 << 20  # more than the kernel takes
+    await held.opened(max_body_bytes=size)
+    _, writer = await asyncio.open_connection("127.0.0.1", held.port)
+    writer.write(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % size)
+    writer.write(bytes(size))
+    await held.held(1)
+    held.tell(await replica_of(mute_once), max_body_bytes=size, in_flight=1)
+    await asyncio.sleep(0.5)  # as much is sent as the kernel takes
+    writer.close()
+    async with asyncio.timeout(5.0), await ask(held) as answered:
+        assert (answered.status, asked) == (200, 2)
+
+
+async def test_status_in_several_segments_is_an_answer(held: Stage, replica_of: ReplicaOf) -> None:
+    asked = 0
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        await reader.readuntil(b"\r\n\r\n")
+        for part in (b"HTTP/1.1 ", b"200 OK\r\ncontent-length: 2\r\n\r\nok"):
+            writer.write(part)
+            await asyncio.sleep(0.1)
+
+    await held.opened()
+    held.tell(await replica_of(slow))
+    async with await ask(held) as answered:
+        assert (answered.status, await answered.text(), asked) == (200, "ok", 1)
+
+
+async def test_answer_that_breaks_off_does_not_end_as_a_whole_one(
+    held: Stage, replica_of: ReplicaOf
+) -> None:
+    async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nhalf")
+        await asyncio.sleep(0.2)
+        reset = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+        writer.transport.abort()
+
+    await held.opened()
+    held.tell(await replica_of(cut))
+    reader, writer = await asyncio.open_connection("127.0.0.1", held.port)
+    writer.write(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert (await reader.readexactly(23)).endswith(b"half")
+    with pytest.raises(ConnectionResetError):
+        await reader.read()
+    writer.close()
 
 
 async def test_shutdown_refuses_held_requests_with_retry_after(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import struct
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ READ_WITHIN_S = 60.0
 """Deadline for reading a whole request: gateways buffer the body before they forward it."""
 CONNECT_WITHIN_S = 0.5
 HTTP2 = b"PRI * HTTP/2.0"
+STATUS_BYTES = len(b"HTTP/1.1 200 ")
+"""Of an answer, until its status is known."""
 
 
 @dataclass(slots=True, eq=False)
@@ -338,10 +341,7 @@ class HoldingProxy:
                 return _Attempt.BROKEN_OFF
             self._buffer.answered(held)
             self._metrics.passed_on(held.key, held_s)
-            while data:
-                connection.writer.write(data)
-                await connection.writer.drain()
-                data = await reader.read(PIECE)
+            await _answer(data, reader, connection.writer)
             return _Attempt.ANSWERED
         finally:
             upwards.cancel()
@@ -366,20 +366,61 @@ class _Attempt(Enum):
 
 
 async def _first(reader: asyncio.StreamReader) -> bytes:
-    """Read the first bytes of an answer; empty if the replica closes the connection."""
-    try:
-        return await reader.read(PIECE)
-    except OSError:
-        return b""
+    """Read the start of an answer; less than its status if the replica closes the connection."""
+    data = b""
+    with suppress(OSError):
+        while len(data) < STATUS_BYTES and (more := await reader.read(PIECE)):
+            data += more
+    return data
+
+
+async def _answer(data: bytes, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+    """Copy an answer that begins with `data`; one that breaks off does not end as a whole one."""
+    while data:
+        client.write(data)
+        await client.drain()
+        try:
+            data = await reader.read(PIECE)
+        except OSError:
+            _reset(client)
+            raise
 
 
 async def _send(connection: HeldConnection, held_s: float, writer: asyncio.StreamWriter) -> None:
-    """Send the held request in pieces, without a second copy of its body; then what follows."""
-    writer.write(connection.incoming.forwarded_head(held_s))
-    for piece in connection.incoming.pieces:
+    """Send the held request, then what follows; end it when the client has left."""
+    sending = asyncio.create_task(_send_held(connection.incoming, held_s, writer))
+    later = asyncio.create_task(connection.reader.read(PIECE))
+    try:
+        await asyncio.wait({sending, later}, return_when=asyncio.FIRST_COMPLETED)
+        if later.done() and not later.result():
+            writer.transport.abort()  # a replica that does not read would keep the request
+            return
+        await sending
+        if data := await later:
+            writer.write(data)
+            await writer.drain()
+            await _copy(connection.reader, writer)
+        else:
+            writer.close()
+    finally:
+        sending.cancel()
+        later.cancel()
+        await asyncio.gather(sending, later, return_exceptions=True)
+
+
+async def _send_held(incoming: Incoming, held_s: float, writer: asyncio.StreamWriter) -> None:
+    """Send a request in pieces, without a second copy of its body."""
+    writer.write(incoming.forwarded_head(held_s))
+    for piece in incoming.pieces:
         writer.write(bytes(piece))
         await writer.drain()
-    await _copy(connection.reader, writer)
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Close a connection with an error: an end would be that of the answer."""
+    sent = writer.get_extra_info("socket")
+    sent.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 def _bound(writer: asyncio.StreamWriter) -> None:
