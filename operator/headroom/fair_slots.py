@@ -25,6 +25,11 @@ class FairSlots:
         """What all owners hold."""
         return self._share.held
 
+    @property
+    def crowded(self) -> bool:
+        """Whether anybody waits."""
+        return bool(self._waiting)
+
     @asynccontextmanager
     async def slot(self, owner: str, amount: int = 1) -> AsyncIterator[None]:
         """Wait for a slot, or several at once (at most all that there are), and hold it."""

@@ -192,6 +192,32 @@ async def test_grpc_call_refused_by_a_replica_is_requeued(
         assert (outcome.code(), outcome.details()) == (ends, "too much is waiting")
 
 
+async def test_held_grpc_calls_do_not_wait_for_each_others_answers(held: Stage) -> None:
+    """The replica reads calls whole; memory for messages is for two calls at a time."""
+    together = asyncio.Barrier(5)
+
+    async def answer(said: AsyncIterator[bytes], context: Any) -> None:
+        words = [message async for message in said]
+        await together.wait()
+        await context.write(b"".join(words))
+
+    server = grpc.aio.server()
+    handler = grpc.stream_stream_rpc_method_handler(answer)
+    generic = grpc.method_handlers_generic_handler("test.Echo", {"Say": handler})
+    server.add_generic_rpc_handlers((generic,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    changes = {"max_body_bytes": 1 << 24, "grpc_port": port}
+    await held.opened(**changes)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{held.port}") as channel:
+        one = route(port=held.port)
+        calls = [asyncio.create_task(_all(say(one, channel, b"hello"))) for _ in range(5)]
+        await held.held(5)
+        held.tell(Endpoint("127.0.0.1", 1), **changes)
+        assert await asyncio.gather(*calls) == [[b"hello"]] * 5
+    await server.stop(grace=None)
+
+
 async def test_cancelled_grpc_call_is_released(front: Gateway, held: Stage) -> None:
     one = await led(front, held, held.port, cold_start_s=4.0)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from headroom.activator.replayable_stream import ReplayableStream
+from headroom.activator.replayable_stream import IDLE_S, GaveWayError, ReplayableStream
+from headroom.fair_slots import FairSlots
+from virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.clock
 
@@ -77,6 +79,43 @@ async def test_messages_above_the_bound_are_not_replayed() -> None:
     more.put_nowait(None)
     assert [word async for word in stream.replay()] == [b"aaaa", b"bb"]
     assert not stream.repeatable
+
+
+async def test_turn_ends_with_the_stream() -> None:
+    turns = FairSlots(1)
+    said, more = spoken(b"a")
+    stream = ReplayableStream(said, lambda _: True, lambda: turns.slot("vision"))
+    more.put_nowait(None)
+    assert [word async for word in stream.replay()] == [b"a"]
+    assert turns.held == 0, "the replica may take long to answer"
+
+
+def test_idle_stream_gives_way_to_others_that_wait_for_a_turn() -> None:
+    async def heard_until_s() -> tuple[float, list[bytes]]:
+        turns, time_s = FairSlots(1), asyncio.get_running_loop().time
+
+        def streamed(*words: bytes) -> ReplayableStream:
+            said, _ = spoken(*words)
+            return ReplayableStream(
+                said, lambda _: True, lambda: turns.slot("vision"), lambda: turns.crowded
+            )
+
+        idle, other = streamed(), streamed(b"a")
+        first = asyncio.ensure_future(anext(idle.replay()))
+        await asyncio.sleep(60.0)
+        assert not first.done(), "nobody waits"
+        second = asyncio.ensure_future(anext(other.replay()))
+        with pytest.raises(GaveWayError):
+            await first
+        await idle.end()
+        word = await second
+        await other.end()
+        return time_s(), [word]
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        until_s, words = runner.run(heard_until_s())
+    assert words == [b"a"]
+    assert until_s <= 60.0 + IDLE_S
 
 
 async def test_end_while_reading_cancels_the_read() -> None:

@@ -28,6 +28,7 @@ from headroom.activator.request_buffer import (
     HEAD_BYTES,
     HeldRequest,
     Refusal,
+    RefusalReason,
     RequestBuffer,
     namespace_of,
 )
@@ -82,6 +83,14 @@ class _CallEnd:
         if self.answered or not stream.repeatable:
             return False
         return not self.begun or (self.code is grpc.StatusCode.UNAVAILABLE and not once)
+
+
+_GAVE_WAY = Refusal(
+    status=503,
+    why=RefusalReason.IDLE,
+    message="the call was idle while others waited for memory to send their messages",
+    retry_after_s=1,
+)
 
 
 @dataclass(slots=True)
@@ -179,6 +188,7 @@ class GrpcProxy:
             said,
             lambda size: self._buffer.grow(admitted, size, now_s()) is None,
             lambda: self._messages.slot(namespace_of(key), _largest(served)),
+            lambda: self._messages.crowded,
         )
         try:
             outcome = await self._hold(admitted, method, stream, context)
@@ -212,6 +222,8 @@ class GrpcProxy:
                 return outcome
             held_s = now_s() - held.arrived_s
             ended = await self._forward(held, outcome, method, metadata, stream, context)
+            if stream.gave_way:
+                return _GAVE_WAY
             if not ended.may_go_back(stream, once=once):
                 self._metrics.passed_on(held.key, held_s)
                 return ended

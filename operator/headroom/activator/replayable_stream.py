@@ -6,6 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 
+IDLE_S = 5.0
+"""Until a stream whose next message has not arrived may have to give way."""
+
+
+class GaveWayError(Exception):
+    """The stream was idle while others waited for their turn."""
+
 
 class ReplayableStream:
     """The messages of a call; none is read before an attempt asks for it."""
@@ -15,12 +22,15 @@ class ReplayableStream:
         said: AsyncIterator[bytes],
         keep: Callable[[int], bool],
         turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        others_wait: Callable[[], bool] = lambda: False,
     ) -> None:
         """`keep` says whether this many more bytes may be kept for another attempt.
 
-        A message is read in a `turn`, which lasts until the next one is asked for.
+        A message is read in a `turn`, which lasts until the next one is asked for, or there is
+        none. A stream that is idle in its turn ends as soon as `others_wait` for theirs.
         """
         self._turn = turn
+        self._others_wait = others_wait
         self._turns = AsyncExitStack()
         self._said = aiter(said)
         self._keep = keep
@@ -31,6 +41,8 @@ class ReplayableStream:
         self._ended = False
         self.repeatable = True
         """Whether all messages so far can be replayed."""
+        self.gave_way = False
+        """Whether it was ended because it was idle."""
 
     async def replay(self) -> AsyncIterator[bytes]:
         """Yield all messages from the start; the previous attempt must have ended."""
@@ -67,14 +79,27 @@ class ReplayableStream:
         await asyncio.shield(self._reading)
 
     async def _read(self) -> None:
-        try:
-            await self._turns.aclose()
-            await self._turns.enter_async_context(self._turn())
-            message = await anext(self._said)
-        except StopAsyncIteration:
+        await self._turns.aclose()
+        await self._turns.enter_async_context(self._turn())
+        message = await self._next()
+        if message is None:
             self._ended = True
+            await self._turns.aclose()
         else:
             self._kept.append(message)
             if self.repeatable and not self._keep(len(message)):
                 self.repeatable = False
         self._reading = None
+
+    async def _next(self) -> bytes | None:
+        """Return the next message, None if there is none; raise GaveWayError."""
+        coming = asyncio.ensure_future(anext(self._said, None))
+        try:
+            while not (await asyncio.wait({coming}, timeout=IDLE_S))[0]:
+                if self._others_wait():
+                    self.gave_way = True
+                    raise GaveWayError
+            return coming.result()
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)

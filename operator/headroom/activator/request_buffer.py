@@ -42,6 +42,7 @@ class RefusalReason(StrEnum):
     UNKNOWN = "Unknown"
     MALFORMED = "Malformed"
     FAILED = "Failed"
+    IDLE = "Idle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
