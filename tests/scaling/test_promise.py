@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes_scaling import policy, sample
-from headroom.scaling import LatencyCounts, Observation, Pod, PodState
+from fakes_scaling import BOUNDS_S, Service, policy, sample
+from headroom.scaling import LatencyCounts, Observation, Pod, PodSample, PodState
 from headroom.scaling.evidence import with_risk
 from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes, one_alone_is_late
 from headroom.scaling.promise.margin import LARGEST, Margin
@@ -53,7 +53,8 @@ def test_few_requests_prove_nothing() -> None:
         pytest.param(0.01, 4, 4, id="unspent"),
         pytest.param(0.10, 4, 5, id="twice the budget: at least one more"),
         pytest.param(0.15, 20, 26, id="three times the budget: 30 % more"),
-        pytest.param(0.90, 4, 8, id="all late: twice as many"),
+        pytest.param(0.50, 4, 8, id="half late: twice as many"),
+        pytest.param(0.90, 4, 4, id="most fail: no burst does that"),
     ],
 )
 def test_margin_rises_with_the_burn_rate(late_share: float, ready: int, replicas: int) -> None:
@@ -62,24 +63,68 @@ def test_margin_rises_with_the_burn_rate(late_share: float, ready: int, replicas
 
 
 def test_margin_uses_its_evidence_once() -> None:
-    margin, rest = Margin().observe(budget(0.9), ALLOWED, TICK_S, carrying=4, ready=4)
+    margin, rest = Margin().observe(budget(0.5), ALLOWED, TICK_S, carrying=4, ready=4)
     again, _ = margin.observe(rest, ALLOWED, TICK_S, carrying=4, ready=8)
     assert again.beta == margin.beta
 
 
 def test_margin_stays_while_it_must_not_rise() -> None:
-    margin, _ = Margin().observe(budget(0.9), ALLOWED, TICK_S, carrying=0, ready=4)
+    margin, _ = Margin().observe(budget(0.5), ALLOWED, TICK_S, carrying=0, ready=4)
     assert margin.beta == 0.0
 
 
-def test_margin_that_changes_nothing_stops_after_four_steps() -> None:
-    margin, ready, steps = Margin(), 1, 0
+def test_margin_that_changes_nothing_is_undone_after_three_steps() -> None:
+    margin, ready, steps = Margin(beta=1.0), 2, [2]
     for _ in range(10):
-        before = margin
-        margin, _ = margin.observe(budget(0.9), ALLOWED, TICK_S, carrying=1, ready=ready)
-        steps += margin.beta > before.beta
+        margin, _ = margin.observe(budget(0.5), ALLOWED, TICK_S, carrying=1, ready=ready)
         ready = margin.replicas(1)
-    assert steps == 4
+        steps.append(ready)
+    assert steps == [2, 4, 8, 16, *[2] * 7]
+
+
+def test_steps_that_helped_are_kept_when_later_ones_are_undone() -> None:
+    margin, ready, steps = Margin(), 1, list[int]()
+    for late_share in (0.5, 0.2, 0.2, 0.2, 0.2, 0.2):
+        margin, _ = margin.observe(budget(late_share), ALLOWED, TICK_S, carrying=1, ready=ready)
+        ready = margin.replicas(1)
+        steps.append(ready)
+    assert steps == [2, 3, 5, 8, 2, 2]
+
+
+def test_evidence_of_requests_that_fail_is_not_kept_for_the_time_after() -> None:
+    _, rest = Margin().observe(budget(0.9), ALLOWED, TICK_S, carrying=4, ready=4)
+    assert rest.steady_burn(ALLOWED) == 0.0
+
+
+class PartlyLate(Service):
+    """A service of which 30 % of the answers take 2 to 4 s, whatever is done."""
+
+    def samples(self) -> tuple[PodSample, ...]:
+        shares = tuple(1.0 if bound >= 4.0 else 0.7 for bound in BOUNDS_S)
+        return tuple(
+            replace(one, latency=LatencyCounts(bounds_s=BOUNDS_S, counts=counts))
+            for one in super().samples()
+            for counts in [tuple(map(math.prod, zip(shares, one.latency.counts, strict=True)))]
+        )
+
+
+def test_next_step_is_judged_by_what_misses_once_the_replicas_of_the_last_serve() -> None:
+    service = PartlyLate(rate_rps=20.0, replicas=3, load_s=60.0)
+    steps = list[float]()
+    while len(steps) < 2:
+        before, decision = service.replicas, service.tick()
+        if decision.replicas > before:
+            steps.append(service.now_s)
+    # 60 s for the start, 60 s until what waited before is answered, 30 s of evidence
+    assert steps[1] - steps[0] >= 150.0
+
+
+def test_requests_that_miss_a_target_out_of_reach_add_no_replica_once_it_is_corrected() -> None:
+    service = Service(rate_rps=20.0, replicas=3, policy=policy(latency_target_s=0.1))
+    assert not service.run(300).feasible
+    service.policy = policy()
+    service.run(120)
+    assert {decision.replicas for decision in service.decisions} == {3}
 
 
 def test_margin_fades_while_the_budget_is_unspent() -> None:

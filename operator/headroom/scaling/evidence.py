@@ -262,8 +262,8 @@ def learn_from_outcomes(
     """Count this tick's misses; move the margin, the reserve and the risk level.
 
     While `disturbed` by a replica that is replaced, or while one alone is late, they say nothing
-    about the others. Unless the target is `reachable` and no obstacle is seen, more replicas would
-    change nothing.
+    about the others; nor while replicas start, about those. Unless the target is `reachable` and no
+    obstacle is seen, more replicas would change nothing.
     """
     elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
     allowed, target_s = 1.0 - policy.latency_percentile, policy.latency_target_s
@@ -275,15 +275,16 @@ def learn_from_outcomes(
     since_s = None
     if not disturbed:
         since_s = _steady_since_s(state, signals, estimate, counts, results, now_s)
-    steady = since_s is not None and now_s - max(since_s, state.ready_since_s) >= STEADY_S
-    budget = state.budget.observe(outcomes, elapsed_s, steady=steady)
     helps = reachable and state.obstacles.obstacle is None
-    may_rise = (
-        steady
-        and helps
+    steady = (
+        since_s is not None
+        and now_s - max(since_s, state.ready_since_s) >= STEADY_S
+        and reachable
         and counts.warming == 0
-        and results.desired.replicas <= counts.ready < policy.max_replicas
+        and results.desired.replicas <= counts.ready
     )
+    budget = state.budget.observe(outcomes, elapsed_s, steady=steady)
+    may_rise = steady and helps and counts.ready < policy.max_replicas
     margin, budget = state.margin.observe(
         budget,
         allowed,

@@ -5,8 +5,9 @@ the model (Halfin and Whitt 1981). Random arrivals need more spare the larger th
 less than in proportion. beta is learned by integral action on the promise: while the load is
 steady, R replicas are ready and nothing is starting, and still more requests miss than the budget
 allows, it rises by a step that grows with the burn rate. The next step waits for the replicas of
-the last. Three steps in a row that change nothing are the last ones: something else is slow. While
-the hour's budget is unspent the margin fades slowly.
+the last. Three steps in a row that change nothing are undone, and are the last ones: something else
+is slow. Where most requests miss, the reason is no burst, and there is no step. While the hour's
+budget is unspent the margin fades slowly.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from headroom.scaling.promise.error_budget import ErrorBudget
 STEP = 0.15
 """Of the ready replicas, per unit of burn rate above 1; at most as many again, at least one.
 Worked: 10 ready, three times the budget: 3 more."""
+MOST_LATE = 0.5
+"""Of the requests beyond the allowed ones: where more miss, they fail, or all are slow."""
 LARGEST = 64.0
 FADE_S = 4 * 3600.0
 
@@ -33,6 +36,8 @@ class Margin:
     """Burn rate at the last step."""
     vain: int = 0
     """Steps in a row after which hardly fewer requests missed."""
+    before: float = 0.0
+    """beta before these steps."""
 
     def replicas(self, carrying: int) -> int:
         """Return the replicas with the margin, where `carrying` carry the counted arrivals."""
@@ -52,11 +57,17 @@ class Margin:
         if burn <= 1.0 or self.vain >= _MOST_VAIN:
             within = budget.late_share is not None and budget.late_share < allowed
             return replace(self, beta=beta, vain=0 if within else self.vain), budget
+        if (burn - 1.0) * allowed > MOST_LATE * (1.0 - allowed):
+            return replace(self, beta=beta), budget.without_evidence()
         vain = self.vain + 1 if burn > _HARDLY_FEWER * self.burn else 0
+        before = self.before if vain else beta
+        if vain == _MOST_VAIN:
+            undone = Margin(beta=min(beta, before), burn=burn, vain=vain)
+            return undone, budget.without_evidence()
         more = max(1.0, ready * min(1.0, STEP * (burn - 1.0)))
         beta = (ready + more - carrying) / math.sqrt(carrying)
         beta = min(LARGEST, max(beta, self.beta))
-        return Margin(beta=beta, burn=burn, vain=vain), budget.without_evidence()
+        return Margin(beta=beta, burn=burn, vain=vain, before=before), budget.without_evidence()
 
 
 _HARDLY_FEWER = 0.95
