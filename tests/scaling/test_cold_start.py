@@ -47,6 +47,16 @@ def test_cold_start_before_the_first_measurement_is_at_least_the_unfinished_one(
     assert seen(seen(starts, (), 700.0), other, 741.0).at_least_s == 40.0
 
 
+def test_start_that_is_not_over_is_known_until_it_is() -> None:
+    warming = (pod("a", PodState.WARMING, scheduled_s=160.0, ready_s=None),)
+    starts = seen(ColdStarts(seconds=(20.0,)), warming, 260.0)
+    assert (starts.underway_s, starts.p90_s, starts.at_least_s) == (100.0, 20.0, 20.0)
+    assert seen(starts, warming, 761.0).underway_s == 0.0  # beyond the timeout it is no start
+    assert seen(starts, (), 262.0).underway_s == 0.0
+    ready = (pod("a", PodState.READY, scheduled_s=160.0, ready_s=262.0),)
+    assert seen(starts, ready, 262.0).underway_s == 0.0
+
+
 @pytest.mark.parametrize("state", [PodState.UNSCHEDULABLE, PodState.BROKEN, PodState.TERMINATING])
 def test_pod_that_is_not_starting_changes_no_cold_start(state: PodState) -> None:
     other = (pod("a", state, scheduled_s=None, ready_s=None),)

@@ -11,10 +11,10 @@ from headroom.scaling import Allocation, Direction, PodSample, PodState, Reason
 from headroom.scaling.limits.cold_start import ColdStarts
 
 
-def _over_asked(*measured_s: float) -> Service:
+def _over_asked(*measured_s: float, load_s: float = 500.0) -> Service:
     """Two ready replicas at 5/s, and those for a surge of ten seconds still warming."""
     slow = policy(scale_down_stabilization_s=300.0)
-    service = Service(rate_rps=12.0, replicas=2, policy=slow, load_s=500.0)
+    service = Service(rate_rps=12.0, replicas=2, policy=slow, load_s=load_s)
     service.state = replace(service.state, cold_starts=ColdStarts(seconds=measured_s))
     service.run(310)
     assert service.replicas == 2
@@ -39,18 +39,16 @@ def _next_change_s(service: Service) -> float:
     return service.now_s - begun_s
 
 
-def test_warming_replicas_not_needed_wait_for_the_hold() -> None:
-    service = _over_asked(290.0)
-    assert _next_change_s(service) == pytest.approx(300.0, abs=2.0)
-    while service.replicas > 1:
-        service.tick()
-        assert service.decisions[-1].counts.ready == 2  # those that warm are taken first
-
-
-def test_warming_replica_before_a_measured_start_is_kept() -> None:
-    service = _over_asked()
+@pytest.mark.parametrize("measured_s", [(), (290.0,)], ids=["none measured", "shorter before"])
+def test_warming_replicas_not_needed_wait_for_their_start(measured_s: tuple[float, ...]) -> None:
+    service = _over_asked(*measured_s)
     assert _next_change_s(service) == pytest.approx(500.0, abs=12.0)
-    assert service.state.cold_starts.seconds[0] == pytest.approx(500.0, abs=2.0)
+    assert service.state.cold_starts.seconds[-1] == pytest.approx(500.0, abs=2.0)
+
+
+def test_replicas_not_needed_that_started_in_time_wait_for_the_hold() -> None:
+    service = _over_asked(290.0, load_s=250.0)
+    assert _next_change_s(service) == pytest.approx(300.0, abs=2.0)
 
 
 @dataclass

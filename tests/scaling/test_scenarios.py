@@ -10,6 +10,7 @@ from fakes_scaling import COST, Service, policy
 from headroom.scaling import Direction, Freshness, Reason, State
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits.cold_start import ColdStarts
+from headroom.scaling.values.policy import Routing
 
 
 def test_constant_load_settles_on_the_needed_replicas() -> None:
@@ -185,6 +186,18 @@ def test_manual_scale_up_is_kept_for_a_whole_window() -> None:
     while service.tick().replicas == 4:
         pass
     assert service.now_s - raised_s >= service.policy.scale_down_stabilization_s
+
+
+def test_replicas_that_start_slower_than_usual_are_kept_for_the_queue_that_waits_for_them() -> None:
+    service = Service(
+        rate_rps=15.0, replicas=2, policy=policy(routing=Routing.LEAST_IN_FLIGHT), load_s=400.0
+    )
+    service.state = replace(service.state, cold_starts=ColdStarts(seconds=(60.0,)))
+    service.run(60)
+    service.rate_rps = 40.0
+    service.run(350)
+    assert service.replicas > 6  # what the arrivals need
+    assert Direction.DOWN not in {decision.direction for decision in service.decisions}
 
 
 def test_lowered_max_replicas_applies_without_metrics() -> None:

@@ -25,7 +25,8 @@ class ColdStarts:
     judged: frozenset[str] = frozenset()
     """UIDs of pods whose start was measured, or must not be."""
     underway_s: float = 0.0
-    """Before the first measured start: how long the longest unfinished one has taken so far."""
+    """How long the longest unfinished start has taken so far; before the first measured one, also
+    of pods that are gone."""
     at_most_s: float | None = None
     """The shortest time from a node to ready of the pods that were ready at the first tick; None
     without any. Their starts took no longer."""
@@ -39,9 +40,10 @@ class ColdStarts:
         but each is a bound. Starts longer than `timeout_s` are not counted.
         """
         judged = {pod.uid for pod in pods} & self.judged
-        if len(judged) == len(pods) == len(self.judged):
+        underway_s = 0.0 if self.seconds else self.underway_s
+        if len(judged) == len(pods) == len(self.judged) and underway_s == self.underway_s:
             return self
-        seconds, judged, underway_s = list(self.seconds), set(judged), self.underway_s
+        seconds, judged = list(self.seconds), set(judged)
         at_most_s = _shortest_s(pods, timeout_s) if first else self.at_most_s
         for pod in pods:
             if pod.uid in judged:
@@ -57,7 +59,7 @@ class ColdStarts:
         return ColdStarts(
             seconds=tuple(seconds[-KEPT:]),
             judged=frozenset(judged),
-            underway_s=0.0 if seconds else underway_s,
+            underway_s=underway_s,
             at_most_s=at_most_s,
         )
 
