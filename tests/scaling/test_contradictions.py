@@ -97,6 +97,7 @@ def scaled(factor: float) -> Lie:
             true,
             arrivals=served,
             latency=LatencyCounts(bounds_s=true.latency.bounds_s, counts=(served, served)),
+            running=true.running if factor else 0,
             batches=served,
             batch_items=served,
             batch_seconds=0.21 * served,

@@ -165,7 +165,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         obstacle_detail=state.obstacles.detail,
         margin=state.margin.replicas(max(1, results.carries)) / max(1, results.carries),
         late_share=state.budget.late_share,
-        left_out=state.contradictions.left_out(now_s),
+        left_out=(*state.contradictions.left_out(now_s), *state.repeated_pages.named),
     )
     decision = generation_explanation.described(policy, state, generation, decision)
     decision, state = replacing.step(policy, state, observation, rules, tail, decision)

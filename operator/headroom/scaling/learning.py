@@ -40,6 +40,9 @@ def restart_hold_on_manual_scale_up(state: State, observation: Observation) -> S
 
 def learn(policy: Policy, state: State, observation: Observation) -> tuple[State, ReplicaCounts]:
     """Take in the samples; samples of pods that are not ready yet never enter the cost."""
+    repeated, observation = state.repeated_pages.without(
+        observation, state.windows.last, state.cost
+    )
     contradictions, windows = state.contradictions.absorb(
         policy,
         observation,
@@ -85,6 +88,7 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
         else state.waiting_low.add(observation.now_s, waiting, shortest_s),
         connections=connections,
         contradictions=contradictions,
+        repeated_pages=repeated,
         ready=counts.ready,
         ready_since_s=observation.now_s if moved else state.ready_since_s,
     )

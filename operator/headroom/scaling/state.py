@@ -38,6 +38,7 @@ from headroom.scaling.replacement.replacer import Replacer
 from headroom.scaling.routing_transition import RoutingTransition
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.contradictions import Contradictions
+from headroom.scaling.windows.repeated_pages import RepeatedPages
 from headroom.scaling.windows.sliding_windows import Windows
 
 CHECKPOINT_VERSION = 3
@@ -98,6 +99,8 @@ class State:
     """Given to each decision and not remembered: promises and measurements per class."""
     contradictions: Contradictions = field(default_factory=Contradictions)
     """Replicas whose samples the others contradict."""
+    repeated_pages: RepeatedPages = field(default_factory=RepeatedPages)
+    """Replicas whose page stays the same while requests are in flight."""
     replacer: Replacer = field(default_factory=Replacer)
     """Evidence against single replicas, and the replacement in progress."""
     rebalancer: Rebalancer = field(default_factory=Rebalancer)

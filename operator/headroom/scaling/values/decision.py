@@ -202,7 +202,8 @@ class Decision:
     generation: GenerationDecision | None = None
     """None: the service does not generate tokens, or has no promise on them."""
     left_out: tuple[LeftOut, ...] = ()
-    """Ready replicas whose samples contradict those of the others, or end the decision."""
+    """Ready replicas whose samples contradict those of the others, stay the same although requests
+    are in flight, or end the decision."""
 
     @property
     def alone(self) -> int:

@@ -1,0 +1,78 @@
+"""Leaves out pages that repeat themselves while requests are in flight. Pure.
+
+A replica with requests in flight ends one of them within a batch, and its counters move. A page
+that stays the same for longer is no news: what writes it hangs, or something in between keeps it.
+Taken as news it shows a replica without arrivals, and later the requests of all that time in one
+tick. Left out, the replica is silent (`unscraped`), and what it counts next is of the whole time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headroom.scaling.frozen import replace
+from headroom.scaling.replica_defect import LeftOut
+from headroom.scaling.values.observation import CostModel, Observation, PodSample
+
+BATCHES = 3.0
+"""So many full batches a page may stay the same: executions vary."""
+NAMED_S = 10.0
+"""Until then it may be an execution that takes long."""
+REAL_S = 600.0
+"""A gauge may be wrong; a page that stays the same for so long is taken as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedPages:
+    """Since when the page of a replica has been the same, while requests were in flight."""
+
+    since_s: Mapping[str, float] = field(default_factory=dict)
+    named: tuple[LeftOut, ...] = ()
+    """Those that are left out at this tick, and have been for a while."""
+
+    def without(
+        self, observation: Observation, last: Mapping[str, PodSample], cost: CostModel | None
+    ) -> tuple[RepeatedPages, Observation]:
+        """Return the record after this tick, and the observation without such pages.
+
+        `last` are the newest pages that were taken in. Without a cost nothing is left out.
+        """
+        if cost is None:
+            return _NONE, observation
+        least_s = BATCHES * cost.batch_s(cost.max_batch)
+        sampled = {sample.pod for sample in observation.samples}
+        since_s = {
+            uid: at_s for uid, at_s in self.since_s.items() if uid in last and uid not in sampled
+        }
+        left, named = set(), list[LeftOut]()
+        for sample in observation.samples:
+            before = last.get(sample.pod)
+            if before is None or not _repeats(sample, before):
+                continue
+            began_s = since_s[sample.pod] = self.since_s.get(sample.pod, before.time_s)
+            same_s = sample.time_s - began_s
+            if least_s < same_s <= REAL_S:
+                left.add(sample.pod)
+                if same_s >= least_s + NAMED_S:
+                    why = f"has shown the same page for {same_s:.3g}s with requests in flight"
+                    named.append(LeftOut(pod=sample.pod, why=why))
+        if not since_s:
+            return _NONE, observation
+        found = RepeatedPages(since_s=since_s, named=tuple(named))
+        if not left:
+            return found, observation
+        kept = tuple(sample for sample in observation.samples if sample.pod not in left)
+        return found, replace(observation, samples=kept)
+
+
+def _repeats(sample: PodSample, before: PodSample) -> bool:
+    return (
+        sample.arrivals == before.arrivals
+        and sample.waiting + sample.running > 0
+        and sample.time_s > before.time_s
+        and replace(sample, time_s=before.time_s) == before
+    )
+
+
+_NONE = RepeatedPages()

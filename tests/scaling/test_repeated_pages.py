@@ -1,0 +1,112 @@
+"""Pages that stay the same while requests are in flight say nothing, and later no burst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from fakes_scaling import COST, Service, sample
+from headroom.scaling import Freshness, Observation, PodSample
+from headroom.scaling.windows.repeated_pages import REAL_S, RepeatedPages
+
+
+@dataclass
+class Busy(Service):
+    """Each page has two running requests; those of `frozen` replicas stay as they are."""
+
+    frozen: int = 0
+    pages: dict[str, PodSample] = field(default_factory=dict)
+
+    def samples(self) -> tuple[PodSample, ...]:
+        now = {one.pod: replace(one, running=2) for one in super().samples()}
+        for uid, page in list(self.pages.items())[: self.frozen]:
+            now[uid] = replace(page, time_s=self.now_s)
+        self.pages = now
+        return tuple(now.values())
+
+
+@pytest.mark.parametrize("frozen", [1, 2, 4], ids=["one", "half", "all"])
+@pytest.mark.parametrize("seconds", [20, 60, 300])
+def test_pages_that_freeze_and_go_on_move_no_replica(frozen: int, seconds: int) -> None:
+    service = Busy(rate_rps=28.0, replicas=4)
+    service.run(200)
+    assert service.replicas == 4
+    settled = len(service.decisions)
+    service.frozen = frozen
+    decision = service.run(seconds)
+    assert decision.signals.freshness is not Freshness.FRESH
+    named = {one.pod: one.why for one in decision.left_out}
+    assert list(named) == [f"pod-{number}" for number in range(frozen)]
+    assert named["pod-0"] == f"has shown the same page for {seconds}s with requests in flight"
+    service.frozen = 0
+    service.run(200)
+    assert {decision.replicas for decision in service.decisions[settled:]} == {4}
+
+
+def test_service_without_requests_in_flight_is_idle_and_not_frozen() -> None:
+    service = Service(rate_rps=28.0, replicas=4)
+    service.run(200)
+    service.rate_rps = 0.0
+    service.run(400)
+    assert service.replicas == 1
+
+
+def test_gauge_that_is_wrong_for_ten_minutes_keeps_no_replica() -> None:
+    service = Busy(rate_rps=28.0, replicas=4)
+    service.run(200)
+    service.rate_rps = 0.0
+    service.run(REAL_S - 20)
+    assert service.replicas == 4
+    service.run(300)
+    assert service.replicas == 1
+
+
+@pytest.mark.parametrize(
+    ("later", "left_out"),
+    [
+        pytest.param({}, True, id="the same"),
+        pytest.param({"arrivals": 101.0}, False, id="an arrival"),
+        pytest.param({"batches": (11.0, 41.0, 4.0)}, False, id="a batch"),
+        pytest.param({"waiting": 2}, False, id="a request that starts"),
+    ],
+)
+def test_page_is_left_out_while_nothing_in_it_changes(
+    later: dict[str, object], left_out: bool
+) -> None:
+    before = sample("a", 100.0, 100.0, waiting=3, running=4, batches=(10.0, 40.0, 3.9))
+    page: dict[str, object] = {"waiting": 3, "running": 4, "batches": (10.0, 40.0, 3.9)}
+    now = sample("a", 110.0, **{"arrivals": 100.0, **page, **later})  # type: ignore[arg-type]
+    observation = Observation(now_s=110.0, current=1, samples=(now,))
+    _, kept = RepeatedPages().without(observation, {"a": before}, COST)
+    assert kept.samples == (() if left_out else (now,))
+
+
+def test_page_may_stay_the_same_for_as_long_as_some_batches_take() -> None:
+    slow = replace(COST, fixed_s=20.0)  # full batches take 20.24 s
+    page, repeated = sample("a", 100.0, 9.0, running=1), RepeatedPages()
+    last, taken = {"a": page}, list[float]()
+    for now_s in range(102, 200, 2):
+        observation = Observation(
+            now_s=now_s, current=1, samples=(replace(page, time_s=float(now_s)),)
+        )
+        repeated, kept = repeated.without(observation, last, slow)
+        for one in kept.samples:
+            last["a"] = one
+            taken.append(one.time_s)
+    assert taken[-1] == 160.0
+
+
+def test_lost_scrape_does_not_make_a_repeated_page_new() -> None:
+    page = sample("a", 100.0, 9.0, running=1)
+    one = Observation(now_s=110.0, current=1, samples=(replace(page, time_s=110.0),))
+    repeated, _ = RepeatedPages().without(one, {"a": page}, COST)
+    repeated, _ = repeated.without(replace(one, now_s=112.0, samples=()), {"a": page}, COST)
+    assert repeated.since_s == {"a": 100.0}
+    assert RepeatedPages(since_s={"b": 1.0}).without(one, {}, COST)[0].since_s == {}
+
+
+def test_without_a_cost_no_page_is_left_out() -> None:
+    page = sample("a", 100.0, 9.0, running=1)
+    one = Observation(now_s=900.0, current=1, samples=(replace(page, time_s=300.0),))
+    assert RepeatedPages().without(one, {"a": page}, None)[1] is one
