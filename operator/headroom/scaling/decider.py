@@ -36,7 +36,7 @@ from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component
 from headroom.scaling.values.decision import Decision, LimitApplied, Obstacle
-from headroom.scaling.values.observation import Observation, PodState
+from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.windows.signals import read_signals
 
@@ -66,11 +66,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     routing, correction_factor = routing_transition.effective_routing(policy.routing, correction)
     state, left_out = replacing.observe(policy, state, signals, observation)
     serving = replacing.serving(counts, left_out)
-    ready = [
-        pod.uid
-        for pod in observation.pods
-        if pod.state is PodState.READY and pod.uid not in left_out
-    ]
+    ready = [uid for uid in observation.ready_uids if uid not in left_out]
     connections = state.connections.number
     batches = tail_of(policy, cost, routing, state.learner.speeds, ready, connections)
     target_s = corrected_target_s(policy, batches, correction_factor)

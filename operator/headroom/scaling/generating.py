@@ -90,9 +90,7 @@ def observe(
         policy = replace(policy, latency_percentile=strictest(targets))
     now_s = observation.now_s
     ready_since_s = {
-        pod.uid: pod.created_s if pod.ready_s is None else pod.ready_s
-        for pod in observation.pods
-        if pod.state is PodState.READY
+        pod.uid: pod.created_s if pod.ready_s is None else pod.ready_s for pod in observation.ready
     }
     elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
     learned = state.generation.observe(

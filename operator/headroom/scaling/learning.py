@@ -18,7 +18,7 @@ from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.values.decision import ReplicaCounts
-from headroom.scaling.values.observation import Observation, PodState
+from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Freshness, Signals
 from headroom.scaling.windows.contradictions import Contradictions
@@ -75,7 +75,7 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     connections = state.connections
     settled = not moved and observation.now_s - state.ready_since_s >= 2 * EVERY_S
     if policy.routing is Routing.STICKY:
-        connections = connections.watching(_ready(observation))
+        connections = connections.watching(observation.ready_uids)
         if settled and connections.due(observation.now_s):
             connections = _observed(policy, connections, windows, contradictions, observation)
     state = replace(
@@ -95,10 +95,6 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     return state, counts
 
 
-def _ready(observation: Observation) -> list[str]:
-    return [pod.uid for pod in observation.pods if pod.state is PodState.READY]
-
-
 def _observed(
     policy: Policy,
     connections: Connections,
@@ -110,7 +106,7 @@ def _observed(
     sampled = windows.sampled_throughout(EVERY_S, observation.now_s, policy.stale_after_s)
     known = [
         uid
-        for uid in _ready(observation)
+        for uid in observation.ready_uids
         if uid in sampled and not contradictions.has_no_known_share(uid)
     ]
     shares = np.array([connections.expected.get(uid, 0.0) for uid in known])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.values.decision import Decision
-from headroom.scaling.values.observation import CostModel, Observation, Pod, PodState
+from headroom.scaling.values.observation import CostModel, Observation, Pod
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness, Signals
 
@@ -53,8 +54,8 @@ def step(
     if not policy.rebalances:
         return decision, state
     now_s = observation.now_s
-    ready = [pod for pod in observation.pods if pod.state is PodState.READY]
-    rebalancer = state.rebalancer.watching(frozenset(pod.uid for pod in ready), now_s)
+    ready = observation.ready
+    rebalancer = state.rebalancer.watching(frozenset(observation.ready_uids), now_s)
     late = (decision.signals.latency_s.value or 0.0) > policy.latency_target_s
     demand = None
     if late or rebalancer.victims or rebalancer.wanted:
@@ -116,7 +117,7 @@ def _demand(
     tail: ServingModel | None,
     target_s: float,
     signals: Signals,
-    ready: list[Pod],
+    ready: Sequence[Pod],
 ) -> _Demand | None:
     """Return the demand; None while it is unknown or zero.
 
@@ -141,14 +142,14 @@ def _demand(
     return _Demand(hidden=hidden, carried=carried, enough=enough)
 
 
-def _in_flight(state: State, ready: list[Pod]) -> list[float]:
+def _in_flight(state: State, ready: Sequence[Pod]) -> list[float]:
     """Return the requests in flight at each replica."""
     last = [state.windows.last.get(pod.uid) for pod in ready]
     return [0.0 if one is None else float(one.waiting + one.running) for one in last]
 
 
 def _load(
-    policy: Policy, state: State, ready: list[Pod], now_s: float, window_s: float, hidden: bool
+    policy: Policy, state: State, ready: Sequence[Pod], now_s: float, window_s: float, hidden: bool
 ) -> Load | None:
     """Return what the ready replicas did; None if one of them is not measured."""
     windows, replicas = state.windows, tuple(pod.uid for pod in ready)

@@ -13,7 +13,7 @@ from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.values.decision import Decision, ReplicaCounts
-from headroom.scaling.values.observation import CostModel, Observation, PodState
+from headroom.scaling.values.observation import CostModel, Observation
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness, Signals
 
@@ -27,15 +27,13 @@ def observe(
     nothing about the others.
     """
     replacer, now_s = state.replacer, observation.now_s
-    ready = [pod for pod in observation.pods if pod.state is PodState.READY]
     evidence = replacer.evidence
     if _usable(signals, observation):
-        evidence = evidence.observe(policy, state.windows, ready, _speeds(state), now_s)
+        evidence = evidence.observe(policy, state.windows, observation.ready, _speeds(state), now_s)
     else:
         evidence = evidence.interrupted()
     replacer = replace(replacer, evidence=evidence)
-    uids = [pod.uid for pod in ready]
-    left_out = replacer.left_out(policy, uids, observation.current, now_s)
+    left_out = replacer.left_out(policy, observation.ready_uids, observation.current, now_s)
     if left_out:
         replacer = replace(replacer, disturbed_until_s=now_s + policy.stable_window_s)
     return replace(state, replacer=replacer), left_out
@@ -76,7 +74,7 @@ def step(
     replacer = state.replacer
     if replacer.under_way is None and not replacer.evidence.suspicions:
         return decision, state
-    ready = tuple(pod.uid for pod in observation.pods if pod.state is PodState.READY)
+    ready = observation.ready_uids
     counts, others = decision.counts, len(ready) - 1
     rate_rps = decision.signals.arrival_rps.value
 

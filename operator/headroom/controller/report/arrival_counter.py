@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from headroom.scaling.values.observation import Observation, PodSample, PodState
+from headroom.scaling.values.observation import Observation, PodSample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class ArrivalCounter:
 
     def _of_replicas(self, observation: Observation) -> tuple[int | None, ArrivalCounter]:
         samples = {sample.pod: sample for sample in observation.samples}
-        ready = [pod for pod in observation.pods if pod.state is PodState.READY]
+        ready = observation.ready
         serving = {pod.uid: samples.get(pod.uid) for pod in ready}
         since_s = observation.now_s if self.since_s is None else self.since_s
         fresh = {pod.uid for pod in ready if pod.created_s >= since_s} - self.known

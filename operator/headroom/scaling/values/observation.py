@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.tokens import GenerationSample
@@ -120,7 +121,7 @@ class GatewayRejections:
     """Since some moment; never falls."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Observation:
     """Everything that one tick knows; complete before the decision starts."""
 
@@ -136,6 +137,16 @@ class Observation:
     rolling: bool = False
     allocation: Allocation | None = None
     """None: nothing is withheld for other services."""
+
+    @cached_property
+    def ready(self) -> tuple[Pod, ...]:
+        """The pods that are ready; most parts of a decision ask for them."""
+        return tuple([pod for pod in self.pods if pod.state is PodState.READY])
+
+    @cached_property
+    def ready_uids(self) -> tuple[str, ...]:
+        """Their UIDs, in the same order."""
+        return tuple([pod.uid for pod in self.ready])
 
     def count(self, state: PodState) -> int:
         """Return the number of pods in this state."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.replica_defect import LeftOut
-from headroom.scaling.values.observation import CostModel, Observation, Pod, PodState
+from headroom.scaling.values.observation import CostModel, Observation, Pod
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.windows.leaps import fallen, leaps, may_leap
 from headroom.scaling.windows.sliding_windows import Windows
@@ -59,7 +59,7 @@ class Contradictions:
         connections: int | None,
     ) -> tuple[Contradictions, Windows]:
         """Return them after this tick, and the windows with the samples that may be used."""
-        ready = [pod for pod in observation.pods if pod.state is PodState.READY]
+        ready = observation.ready
         after = windows.absorb(observation)
         if len(ready) < 2 or cost is None:
             return self._faded(observation.now_s), after

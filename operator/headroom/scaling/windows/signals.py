@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median_low
 
-from headroom.scaling.values.observation import Observation, Pod, PodState
+from headroom.scaling.values.observation import Observation, Pod
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 from headroom.scaling.windows.histogram import attainment, percentile
@@ -24,11 +24,8 @@ def shared_queue(windows: Windows, observation: Observation) -> int | None:
     None before the first scrape. Other replicas cannot work off the queue of a stuck or late one,
     and more replicas would not help it.
     """
-    lasts = [
-        windows.last[pod.uid].waiting
-        for pod in observation.pods
-        if pod.state is PodState.READY and pod.uid in windows.last
-    ]
+    last = windows.last
+    lasts = [last[uid].waiting for uid in observation.ready_uids if uid in last]
     return len(lasts) * median_low(lasts) if lasts else None
 
 
@@ -65,10 +62,9 @@ def read_signals(
     and using it would let a restart of the operator change the replicas. Gauges are known at once,
     the standing queue after its window.
     """
-    now_s = observation.now_s
-    ready = [pod for pod in observation.pods if pod.state is PodState.READY]
+    now_s, ready = observation.now_s, observation.ready
     last = windows.last
-    lasts = [last[pod.uid] for pod in ready if pod.uid in last]
+    lasts = [last[uid] for uid in observation.ready_uids if uid in last]
     if not lasts:
         return Signals()
     ages_s = [now_s - sample.time_s for sample in lasts]

@@ -21,7 +21,7 @@ import numpy as np
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values.observation import Observation, Pod, PodSample, PodState
+from headroom.scaling.values.observation import Observation, Pod, PodSample
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_SECONDS,
@@ -113,7 +113,7 @@ class Windows:
         newer = _newer(samples, last, bounds_s)
         last |= newer
         series = _append_samples(series, list(newer.values()), pods, self.since_s)
-        ready = {pod.uid for pod in observation.pods if pod.state is PodState.READY}
+        ready = set(observation.ready_uids)
         held = [uid in ready for uid in series.columns]
         scraped_s = series.times_s[-1]
         return Windows(
