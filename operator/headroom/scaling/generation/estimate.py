@@ -202,11 +202,17 @@ def _minimum(
     parts: Vector | None,
 ) -> Estimate:
     """Return the minimum that is reached from these parts; None: from the usual ratios."""
+    before: list[float] = []
     for _ in range(_ROUNDS):
-        rows = np.zeros((len(known), len(squares.products)))
-        for row, (term, ratio, error) in zip(rows, known, strict=True):
-            found = ratio if parts is None else float(parts[term]) / scale_s
-            weight = _by_logarithm(found / ratio) / (error * scale_s)
+        weights = [
+            1.0 if parts is None else _by_logarithm(float(parts[term]) / scale_s / ratio)
+            for term, ratio, _ in known
+        ]
+        if weights == before:  # near the usual ratios, mostly at once
+            break
+        before, rows = weights, np.zeros((len(known), len(squares.products)))
+        for row, times, (term, ratio, error) in zip(rows, weights, known, strict=True):
+            weight = times / (error * scale_s)
             row[term], row[PROMPT] = weight, -ratio * weight
         inner = squares.inner + noise_s * rows.T @ rows
         parts = non_negative(inner, squares.products)

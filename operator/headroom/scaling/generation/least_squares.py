@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from operator import mul
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,18 +36,21 @@ def non_negative(inner: Vector, right: Vector) -> Vector:
 
 
 def _independent(inner: Vector) -> Flags:
-    """Return the columns that earlier ones do not explain: of multiples the first counts."""
-    taken = np.ones(len(inner), dtype=bool)
-    try:
-        if np.linalg.cholesky(inner).diagonal().min() > _OWN_SHARE:
-            return taken
-    except np.linalg.LinAlgError:
-        pass
-    for column in range(len(inner)):
-        before = np.flatnonzero(taken[:column])
-        explained = inner[before, column]
-        known = np.linalg.lstsq(inner[before[:, np.newaxis], before], explained, rcond=None)[0]
-        taken[column] = inner[column, column] - float(explained @ known) > _OWN_SHARE**2
+    """Return the columns that earlier ones do not explain: of multiples the first counts.
+
+    Cholesky's factor of a few columns, row by row; a column without a part of its own gets no row.
+    """
+    columns, rows = inner.tolist(), list[tuple[int, list[float], float]]()
+    for number, column in enumerate(columns):
+        explained: list[float] = []
+        for place, row, own in rows:
+            known = sum(map(mul, row, explained))
+            explained.append((column[place] - known) / own)
+        squared = column[number] - sum(map(mul, explained, explained))
+        if squared > _OWN_SHARE**2:
+            rows.append((number, explained, math.sqrt(squared)))
+    taken = np.zeros(len(columns), dtype=bool)
+    taken[[number for number, _, _ in rows]] = True
     return taken
 
 
