@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,8 @@ class FutureRatios:
         `weights` [at least instants] are those of the instants, oldest first; `usual` is the ratio
         without any, with the weight `STAYING`.
         """
-        mass = np.append(np.float32(0.0), weights[self.order].cumsum())
+        mass = np.zeros(len(self.order) + 1, dtype=weights.dtype)
+        weights.take(self.order).cumsum(out=mass[1:])
         due = share * (float(mass[-1]) + STAYING)
         below = float(mass[self.ratios.searchsorted(usual)])
         if below < due <= below + STAYING:
@@ -71,7 +73,7 @@ class FutureRatios:
         return float(self.ratios[min(len(self.ratios), int(mass.searchsorted(due))) - 1])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AnalogForecast:
     """The stable rate over an hour, and what followed each instant of it."""
 
@@ -111,7 +113,7 @@ class AnalogForecast:
         similarity: Vector = np.exp((rates * rates + slopes * slopes) * (-0.5 / (width * width)))
         return similarity
 
-    @property
+    @cached_property
     def highest_rps(self) -> float:
         """The highest stable rate of the hour, and as much more as still counts as alike."""
         highest_rps = float(self.history.stable_rps.max(initial=0.0))

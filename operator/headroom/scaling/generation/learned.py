@@ -146,7 +146,7 @@ class GenerationState:
             lengths=lengths,
             window=window,
             limits=_limits(samples) or self.limits,
-            untaught=untaught if lengths.shape is not None else (),
+            untaught=untaught if lengths.known else (),
             fitted_s=now_s if due else self.fitted_s,
         )
         if not due:

@@ -91,6 +91,13 @@ class Lengths:
         computed = tokens * shape.computed_tokens / shape.prompt_tokens
         return requests, computed, tokens - computed if self.slow[CACHED] > 0.0 else 0.0
 
+    @property
+    def known(self) -> bool:
+        """Whether there is a shape: enough requests have ended, or arrived."""
+        return self._seen(OUTPUT, OUTPUTS) and (
+            self._seen(COMPUTED, ARRIVED) or self._seen(PROMPT, PROMPTS)
+        )
+
     @cached_property
     def shape(self) -> RequestShape | None:
         """The lengths; None before enough requests."""
@@ -118,10 +125,9 @@ class Lengths:
         )
 
     def _mean(self, tokens: int, requests: int, cv: float) -> float | None:
-        count = self.slow[requests]
-        if count < LEAST_REQUESTS or self.slow[tokens] <= 0.0:
+        if not self._seen(tokens, requests):
             return None
-        mean = self.slow[tokens] / count
+        mean = self.slow[tokens] / self.slow[requests]
         found = known = mean
         for sums, least in (
             (self.fast, LEAST_REQUESTS),
@@ -136,6 +142,9 @@ class Lengths:
             chance = DEVIATIONS * max(_LEAST_CV, cv) * mean / math.sqrt(sums[requests])
             found += (latest - found) * beyond_chance(latest - found, chance)
         return found
+
+    def _seen(self, tokens: int, requests: int) -> bool:
+        return self.slow[requests] >= LEAST_REQUESTS and self.slow[tokens] > 0.0
 
     def _cv(self, tokens: int, squares: int, requests: int) -> float:
         count, total = self.slow[requests], self.slow[tokens]
@@ -217,11 +226,12 @@ def _arrivals(increase: Increase) -> tuple[float, float, float]:
     increase = increase.reporting(Count.COMPUTED).reporting(Count.CACHED)
     counts = increase.total[:FIRST_SUM].tolist()
     computed, cached = counts[Count.COMPUTED], counts[Count.CACHED]
+    waiting = increase.waiting_tokens
     if math.isnan(computed):
         return 0.0, 0.0, 0.0
     return (
         max(0.0, counts[Count.ARRIVALS] - counts[Count.MISSED]),
-        max(0.0, computed + float(np.nansum(increase.waiting_tokens))),
+        max(0.0, computed + float(np.where(np.isnan(waiting), 0.0, waiting).sum())),
         0.0 if math.isnan(cached) else cached,
     )
 

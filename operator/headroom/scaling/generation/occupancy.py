@@ -32,19 +32,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 
-from headroom.scaling.generation.prompt_bursts import bursts_of
+from headroom.scaling.generation.prompt_bursts import PromptBursts, bursts_of
 from headroom.scaling.generation.work import Work
 
 ROUNDS = 5
 """The expert term depends on the occupancy that follows from it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Occupancy:
-    """Decoding sequences at one replica at this rate; mean inf where they grow without bound."""
+    """Decoding sequences at one replica at this rate; mean inf where they grow without bound.
+
+    Several bounds ask for the same variances: each is computed once and kept.
+    """
 
     work: Work
     arrival_rps: float
@@ -53,27 +56,29 @@ class Occupancy:
     mean: float
     growth: float
     """g: 1 is the limit of the engine's time."""
+    prompts: PromptBursts
+    """Of a replica that is not kept level with others."""
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """Variance of the number of sequences."""
         return self._of_number + self._of_contexts
 
-    @property
+    @cached_property
     def _of_number(self) -> float:
         """Where all contexts are alike."""
-        prompts = bursts_of(self.work, self.arrival_rps)
+        prompts = self.prompts
         bursts = self.arrival_rps * prompts.variance_per_s / (2.0 * (1.0 - prompts.share) ** 2)
         return self.mean * (1.0 + bursts) / (1.0 - self.growth)
 
-    @property
+    @cached_property
     def _of_contexts(self) -> float:
         """Because long contexts hold up all others."""
         growth, held_up = self.growth, self._held_up
         uneven = self.mean * self.work.context_variation
         return uneven * held_up * held_up / ((1.0 - growth) * (2.0 - growth))
 
-    @property
+    @cached_property
     def _held_up(self) -> float:
         """h: the share of an iteration that contexts take."""
         slope_s = self.work.slope_s
@@ -134,12 +139,20 @@ def occupancy_of(work: Work, arrival_rps: float) -> Occupancy | None:
     mean, fixed_s = 0.0, work.fixed_s
     contexts = work.context_slope_s / max(work.slope_s, _LEAST_S)
     more = growth * work.context_variation * contexts**2 / (1.0 - growth)
-    more += arrival_rps * bursts_of(work, arrival_rps).backlog_s / free
+    bursts = bursts_of(work, arrival_rps)
+    more += arrival_rps * bursts.backlog_s / free
     for _ in range(ROUNDS if work.experts_s > 0.0 else 1):
         prompts = arrival_rps * work.chunks * (fixed_s + work.slope_s * mean) / free
         fixed_s = work.iteration_fixed_s(1.0 + mean, prompts)
         mean = (fixed_s + work.slope_s) * per_s / (1.0 - growth) + more
-    return Occupancy(work=work, arrival_rps=arrival_rps, fixed_s=fixed_s, mean=mean, growth=growth)
+    return Occupancy(
+        work=work,
+        arrival_rps=arrival_rps,
+        fixed_s=fixed_s,
+        mean=mean,
+        growth=growth,
+        prompts=bursts,
+    )
 
 
 def longest_tokens(work: Work, percentile: float) -> float:

@@ -39,7 +39,9 @@ def output_token_s(
 def mean_and_cv(occupancy: Occupancy, output_cv: float, level: float = 1.0) -> tuple[float, float]:
     """Return mean in seconds per iteration and coefficient of variation, as `output_token_s`."""
     work = occupancy.work
-    prompts = bursts_of(work, occupancy.arrival_rps, level)
+    prompts = occupancy.prompts
+    if level != 1.0:
+        prompts = bursts_of(work, occupancy.arrival_rps, level)
     step_s = occupancy.fixed_s + work.slope_s * max(1.0, occupancy.mean)
     step_variance = work.slope_s**2 * occupancy.variance / level
     return time_per_step(work, prompts, step_s, step_variance, output_cv)

@@ -40,18 +40,20 @@ class Spread:
         if bounds_s[index] == seconds or not counts[-1] > 0.0:
             return None
         lower, before = (bounds_s[index - 1], counts[index - 1]) if index else (0.0, 0.0)
-        below, here, upper = map(self._below, (lower, seconds, bounds_s[index]))
+        below, here, upper = self._below(lower, seconds, bounds_s[index])
         inside = float(counts[index] - before) / float(counts[-1])
         if not 0.0 < inside <= CONTRADICTED * (upper - below):
             return None
         return (here - below) / (upper - below)
 
-    def _below(self, seconds: float) -> float:
-        if not 0.0 < seconds < math.inf:
-            return float(seconds > 0.0)
+    def _below(self, *times_s: float) -> list[float]:
+        """Return the share of all requests that take less than each of these times."""
         variance = max(_LEAST_VARIANCE, math.log1p(self.cv * self.cv))
         logarithms = NormalDist(math.log(self.mean_s) - variance / 2.0, math.sqrt(variance))
-        return logarithms.cdf(math.log(seconds))
+        return [
+            logarithms.cdf(math.log(one_s)) if 0.0 < one_s < math.inf else float(one_s > 0.0)
+            for one_s in times_s
+        ]
 
 
 _LEAST_VARIANCE = 1e-6
@@ -66,4 +68,5 @@ def with_bound(
     index = bisect_left(bounds_s, seconds)
     before = counts[index - 1] if index else 0.0
     within = before + share * (counts[index] - before)
-    return (*bounds_s[:index], seconds, *bounds_s[index:]), np.insert(counts, index, within)
+    split = np.concatenate((counts[:index], [within], counts[index:]))
+    return (*bounds_s[:index], seconds, *bounds_s[index:]), split

@@ -64,8 +64,10 @@ class Increase:
 
     def reporting(self, count: Count) -> Increase:
         """Return the increase of the pods that report this counter; of all if none does."""
+        if self._alike:
+            return self
         known = ~self._unknown[:, count]
-        return self if self._alike or not any_set(known) else self.chosen(known)
+        return self.chosen(known) if any_set(known) else self
 
     def chosen(self, pods: NDArray[np.bool_]) -> Increase:
         """Return the increase of these pods, without histograms."""

@@ -6,6 +6,7 @@ The time that a pod waited for a node says nothing about how long a model takes 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.observation import Pod, PodState
@@ -17,7 +18,7 @@ LATE_FACTOR = 1.5
 LATE_SLACK_S = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ColdStarts:
     """The latest measured starts, oldest first, and the pods already processed."""
 
@@ -73,7 +74,7 @@ class ColdStarts:
         """The measured p90; else the longest of a minute, the bound and the unfinished starts."""
         return self.p90_s or max(UNMEASURED_S, self.at_most_s or 0.0, self.at_least_s)
 
-    @property
+    @cached_property
     def p90_s(self) -> float | None:
         """The 90th percentile of the measured starts (nearest rank); None before the first."""
         if not self.seconds:

@@ -156,7 +156,7 @@ class Demand:
     """The evidence as text; empty if the count is exact."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Decision:
     """The number of replicas, and everything needed to explain it."""
 

@@ -40,7 +40,7 @@ class RateLimit:
     """Of the replicas at the start of the period. The larger of the two limits applies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Policy:
     """The targets and limits that the user sets, parsed from the spec."""
 

@@ -58,7 +58,7 @@ class GenerationMeasurement:
     """Of the replica with the largest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GenerationDecision:
     """What a decision about a generating service is made from."""
 

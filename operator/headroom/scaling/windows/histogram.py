@@ -61,13 +61,13 @@ def answered_within(bounds_s: Sequence[float], counts: Counts, target_s: float) 
 
     The bounds must not be empty.
     """
-    index = bisect_left(bounds_s, target_s)
-    below: Counts = counts[..., index - 1] if index else np.zeros(counts.shape[:-1])
+    index, by_bound = bisect_left(bounds_s, target_s), counts.T
+    below: Counts = by_bound[index - 1] if index else np.zeros(counts.shape[:-1])
     if math.isinf(bounds_s[index]):
         return below
     lower = bounds_s[index - 1] if index else 0.0
     part = (target_s - lower) / (bounds_s[index] - lower)
-    within: Counts = below + part * (counts[..., index] - below)
+    within: Counts = below + part * (by_bound[index] - below)
     return within
 
 
