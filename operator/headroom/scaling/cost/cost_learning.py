@@ -69,21 +69,20 @@ def claim_of(samples: Iterable[PodSample]) -> Claim | None:
     cost that the server's own batches bear out goes before one without batches yet, and that before
     one that they contradict.
     """
-    costs: tuple[list[CostModel], ...] = ([], [], [])
+    reported: list[tuple[PodSample, CostModel]] = []
     largests: list[int] = []
     slots = 1
     for sample in samples:
         cost = sample.cost
         if cost is not None:
-            costs[_doubt(sample, cost)].append(cost)
+            reported.append((sample, cost))
             largests.append(cost.max_batch)
         elif sample.max_batch:
             largests.append(sample.max_batch)
         slots = max(slots, sample.slots)
     if not largests:
         return None
-    usual = _usual_cost(next((alike for alike in costs if alike), []))
-    return Claim(max_batch=median_low(largests), slots=slots, cost=usual)
+    return Claim(max_batch=median_low(largests), slots=slots, cost=_usual_cost(reported))
 
 
 def _doubt(sample: PodSample, cost: CostModel) -> int:
@@ -94,13 +93,16 @@ def _doubt(sample: PodSample, cost: CostModel) -> int:
     return 0 if reported_s / FAR_OFF <= sample.batch_seconds <= FAR_OFF * reported_s else 2
 
 
-def _usual_cost(costs: Sequence[CostModel]) -> CostModel | None:
-    if not costs:
+def _usual_cost(reported: Sequence[tuple[PodSample, CostModel]]) -> CostModel | None:
+    if not reported:
         return None
-    first = costs[0]
-    if all(one is first or one == first for one in costs):
+    first = reported[0][1]
+    if all(cost is first or cost == first for _, cost in reported):
         return first
-    ordered = sorted(costs, key=_full_s)
+    by_doubt: tuple[list[CostModel], ...] = ([], [], [])
+    for sample, cost in reported:
+        by_doubt[_doubt(sample, cost)].append(cost)
+    ordered = sorted(next(costs for costs in by_doubt if costs), key=_full_s)
     lower, upper = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     if _full_s(upper) >= FAR_OFF * _full_s(lower):
         return lower
@@ -258,9 +260,10 @@ def _usual(
     most_s = MOST_PARALLEL * slots * elapsed_s
     return [
         one
-        if one.batches * one.mean_s <= most_s + slots * one.mean_s and one.mean_s >= _LEAST_MEAN_S
-        else one._replace(batches=min(one.batches, slots + most_s / max(one.mean_s, _LEAST_MEAN_S)))
+        if batches * mean_s <= most_s + slots * mean_s and mean_s >= _LEAST_MEAN_S
+        else one._replace(batches=min(batches, slots + most_s / max(mean_s, _LEAST_MEAN_S)))
         for one in found
+        for _, batches, _, mean_s in (one,)
     ]
 
 

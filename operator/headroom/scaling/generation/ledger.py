@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +89,7 @@ class Intervals:
 Bin = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Ledger:
     """Sums of the least squares by bin, and whether the engine has changed."""
 
@@ -185,7 +186,7 @@ class Ledger:
             total = total + _stated(total, stated, ratios)
         return estimate(total, ratios, self.share, search=search)
 
-    @property
+    @cached_property
     def spread(self) -> float:
         """Largest over smallest mean time of an iteration that was seen; 1 if all were alike."""
         times = [

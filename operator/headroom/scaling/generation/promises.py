@@ -62,13 +62,12 @@ class PromiseWindow:
 
     def _aged(self, now_s: float) -> PromiseWindow:
         """Return the window without what is older than it."""
-        kept = tuple(tick for tick in self.ticks if now_s - tick[0] < WINDOW_S)
-        if len(kept) == len(self.ticks):
-            return self
-        total = self.total
-        for _, gone in self.ticks[: len(self.ticks) - len(kept)]:
-            total = total - gone  # counts: exact
-        return replace(self, ticks=kept, total=total)
+        gone, total = 0, self.total
+        for time_s, added in self.ticks:
+            if now_s - time_s < WINDOW_S:
+                break
+            gone, total = gone + 1, total - added  # counts: exact
+        return replace(self, ticks=self.ticks[gone:], total=total) if gone else self
 
     def measure(
         self, targets: TokenTargets, missed: float = 0.0, token: Spread | None = None
