@@ -200,15 +200,19 @@ class CounterSeries:
 
     def place(self, instants_s: Vector) -> Place:
         """Return where one instant per pod lies, [pods]."""
-        after = self._after(instants_s)
+        times_s, after = self.times_s, self._after(instants_s)
         early: Rows
         late: Rows
         if isinstance(after, int):
-            late, early = min(after, len(self.times_s) - 1), max(after, 1) - 1
+            if 0 < after < len(times_s):
+                start_s = times_s[after - 1]
+                part = (instants_s - start_s) / (times_s[after] - start_s)
+                return Place(after - 1, after, part)
+            late, early = min(after, len(times_s) - 1), max(after, 1) - 1
         else:
-            late, early = np.minimum(after, len(self.times_s) - 1), np.maximum(after, 1) - 1
-        start_s = self._row(self.times_s, early)
-        span_s = self._row(self.times_s, late) - start_s
+            late, early = np.minimum(after, len(times_s) - 1), np.maximum(after, 1) - 1
+        start_s = self._row(times_s, early)
+        span_s = self._row(times_s, late) - start_s
         # no span: before the first point or after the last, where the series is constant
         part = (instants_s - start_s) / np.where(span_s > 0, span_s, np.inf)
         return Place(early, late, part)

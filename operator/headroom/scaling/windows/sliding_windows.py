@@ -115,13 +115,15 @@ class Windows:
         series = _append_samples(series, list(newer.values()), pods, self.since_s)
         ready = set(observation.ready_uids)
         held = [uid in ready for uid in series.columns]
-        scraped_s = series.times_s[-1]
+        ends_s = series.times_s[-1]
+        if not all(held):
+            ends_s = np.where(held, ends_s, np.maximum(ends_s, now_s))
         return Windows(
             since_s=now_s if self.since_s is None else self.since_s,
             bounds_s=bounds_s,
             series=series,
             last=last,
-            ends_s=np.where(held, scraped_s, np.maximum(scraped_s, now_s)),
+            ends_s=ends_s,
         )
 
     def rebased(self, samples: Sequence[PodSample]) -> Windows:
