@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.generation.lengths import RECOMPUTED_S, Lengths, ahead, moments
+from headroom.scaling.generation.lengths import RECOMPUTED_S, WIDTH, Lengths, ahead, moments
 from headroom.scaling.generation.token_counters import Increase
 from headroom.scaling.generation.token_table import FIRST_BUCKET, Count, Grid
 
@@ -73,6 +73,12 @@ def test_lengths_of_a_service_that_preempts_follow_the_requests_that_end(
     assert shape is not None
     assert shape.prompt_tokens == pytest.approx(4000, rel=0.1)
     assert shape.computed_tokens == pytest.approx(share * shape.prompt_tokens, rel=0.01)
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0, 5.0, 2000.0]), min_size=WIDTH, max_size=WIDTH))
+def test_lengths_are_known_where_there_is_a_shape(sums: list[float]) -> None:
+    lengths = Lengths(slow=tuple(sums))
+    assert lengths.known is (lengths.shape is not None)
 
 
 def test_lengths_of_prompts_that_grow_follow_within_a_minute() -> None:

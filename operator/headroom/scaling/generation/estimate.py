@@ -129,14 +129,15 @@ def estimate(
     measured = [non_negative(one.inner, one.products) for one in (line, *mixtures)]
     scale_s = _prompt_token_s(line, float(measured[0][PROMPT]), ratios)
     noise_s = _noise_s(line, min(map(_left_s, (line, *mixtures), measured)))
+    if mixtures and (stated or not search):
+        return _best(mixtures[0], ratios, shares[0], scale_s, noise_s, measured[1])
+    without = _best(line, ratios, 0.0, scale_s, noise_s, measured[0])
+    bar = without.deviations - (KEPT if before > 0.0 else EVIDENCE)
     found = [
         _best(one, ratios, share, scale_s, noise_s, parts)
         for one, share, parts in zip(mixtures, shares, measured[1:], strict=True)
+        if _left_s(one, parts) / noise_s < bar  # usual ratios only add to what times leave
     ]
-    if found and (stated or not search):
-        return found[0]
-    without = _best(line, ratios, 0.0, scale_s, noise_s, measured[0])
-    bar = without.deviations - (KEPT if before > 0.0 else EVIDENCE)
     bent = [one for one in found if one.parts[TERMS] > 0.0]
     best = min(bent, key=lambda one: one.deviations, default=without)
     return best if best.deviations < bar else without
