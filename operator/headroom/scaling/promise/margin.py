@@ -6,8 +6,8 @@ less than in proportion. beta is learned by integral action on the promise: whil
 steady, R replicas are ready and nothing is starting, and still more requests miss than the budget
 allows, it rises by a step that grows with the burn rate. The next step waits for the replicas of
 the last. Three steps in a row that change nothing are undone, and are the last ones: something else
-is slow. Where most requests miss, the reason is no burst, and there is no step. While the hour's
-budget is unspent the margin fades slowly.
+is slow. Where nearly all requests miss, the reason is no burst, and there is no step. While the
+hour's budget is unspent the margin fades slowly.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from headroom.scaling.promise.error_budget import ErrorBudget
 STEP = 0.15
 """Of the ready replicas, per unit of burn rate above 1; at most as many again, at least one.
 Worked: 10 ready, three times the budget: 3 more."""
-MOST_LATE = 0.5
-"""Of the requests beyond the allowed ones: where more miss, they fail, or all are slow."""
+NEARLY_ALL = 0.95
+"""Of the requests: where more miss, they fail, or an idle replica is too slow. Clumps that find too
+few replicas may make two thirds of all requests miss."""
 LARGEST = 64.0
 FADE_S = 4 * 3600.0
 
@@ -57,7 +58,7 @@ class Margin:
         if burn <= 1.0 or self.vain >= _MOST_VAIN:
             within = budget.late_share is not None and budget.late_share < allowed
             return replace(self, beta=beta, vain=0 if within else self.vain), budget
-        if (burn - 1.0) * allowed > MOST_LATE * (1.0 - allowed):
+        if burn * allowed > NEARLY_ALL:
             return replace(self, beta=beta), budget.without_evidence()
         vain = self.vain + 1 if burn > _HARDLY_FEWER * self.burn else 0
         before = self.before if vain else beta
