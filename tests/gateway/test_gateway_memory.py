@@ -5,19 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 import yaml
+from aiohttp import web
 
-from fakes_gateway import Gateway, Replica, gateway, ok, service, until
-from headroom.gateway import Route
-from headroom.gateway.bounds import BUFFERED_BYTES, MAX_CONNECTIONS, SERVICE_CONNECTIONS
+from fakes_gateway import Gateway, Replica, gateway, ok, service, until, url
+from headroom.gateway import Endpoint, Route
+from headroom.gateway.bounds import (
+    BUFFERED_BYTES,
+    MAX_ANSWER_HEADERS_KIB,
+    MAX_CONNECTIONS,
+    SERVICE_CONNECTIONS,
+    WORST_BYTES,
+)
+from headroom.gateway.values import TenantLimit
 from reliability.attacks import hostile_client
 from reliability.memory_cgroup import memory_cgroup
 
@@ -85,6 +94,92 @@ def ask(kept: HTTPConnection) -> int:
     answered = kept.getresponse()
     answered.read()
     return answered.status
+
+
+ANSWER_HEAD = b"".join(b"h%d: %b\r\n" % (number, b"x" * 70) for number in range(95))
+REQUEST_HEAD = b"".join(b"h%d: %b\r\n" % (number, b"x" * 370) for number in range(40))
+"""Nearly as much as is taken."""
+UNREAD = 200
+
+
+@pytest.mark.parametrize("tenants", [None, TenantLimit(header="x-tenant", in_flight_percent=100)])
+async def test_unread_answer_costs_no_more_than_the_bounds_assume(
+    front: Gateway, tenants: TenantLimit | None
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.CancelledError):
+            await reader.readuntil(b"\r\n\r\n")
+            long = b"content-length: 9000000\r\n\r\n" + bytes(9_000_000)
+            writer.write(b"HTTP/1.1 200 OK\r\n" + ANSWER_HEAD + long)
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await asyncio.sleep(PATIENCE_S)
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=UNREAD)
+    one = service(tenants=tenants)
+    replica = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
+    await front.tell(one, replicas={one.key: [replica]}, bound=10 * UNREAD)
+    before = resident_bytes(front.process.pid)
+    head = b"POST / HTTP/1.1\r\nhost: a\r\n%bcontent-length: 1000000\r\n\r\n" % REQUEST_HEAD
+    clients = [await asyncio.to_thread(unread, one.port, head) for _ in range(UNREAD)]
+    for _ in range(60):
+        for client in clients:
+            with suppress(BlockingIOError):
+                client.send(bytes(WORST_SEGMENT))
+        await asyncio.sleep(0.02)
+
+    async def all_in_flight() -> bool:
+        hosts = (
+            f"http://127.0.0.1:{front.admin_port}/stats?filter=cluster.{one.key}.upstream_rq_act"
+        )
+        async with front.client.get(hosts) as page:
+            return f": {UNREAD}" in await page.text()
+
+    await until(all_in_flight, "all requests are in flight")
+    await asyncio.sleep(1.0)
+    cost = (resident_bytes(front.process.pid) - before) / UNREAD
+    for client in clients:
+        client.close()
+    server.close()
+    assert 50_000 < cost <= WORST_BYTES
+
+
+async def test_answer_with_larger_headers_is_refused(
+    front: Gateway, started: list[Replica]
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(headers={"x-size": "x" * int(request.headers["x-size"])})
+
+    started.append(await Replica(answer).start())
+    one = service()
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    most = MAX_ANSWER_HEADERS_KIB << 10
+    for size, status in ((most - 500, 200), (most + 500, 503)):
+        async with front.client.get(url(one), headers={"x-size": f"{size}"}) as answered:
+            assert answered.status == status
+
+
+def unread(port: int, head: bytes) -> socket.socket:
+    """Send a request; never read."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    client.connect(("127.0.0.1", port))
+    client.setblocking(False)
+    client.send(head)
+    return client
+
+
+def resident_bytes(pid: int) -> int:
+    (line,) = (
+        line
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("VmRSS")
+    )
+    return int(line.split()[1]) << 10
+
+
+def test_all_connections_at_their_worst_cost_fit_the_shipped_limit() -> None:
+    idle = 120_000_000
+    assert idle + MAX_CONNECTIONS * (WORST_BYTES + KERNEL_BYTES) <= shipped_bytes()
 
 
 async def test_all_admitted_connections_at_their_worst_fit_the_shipped_limit(

@@ -64,11 +64,13 @@ def bootstrap(
     replaces the memory limit of the container, where there is none.
     """
     return {
-        # The gates of tenants lead to internal listeners.
+        # The gates of tenants lead to internal listeners. What waits inside a connection to one
+        # would be up to 1 MiB per request and direction.
         "bootstrap_extensions": [
             typed(
                 "envoy.bootstrap.internal_listener",
                 "envoy.extensions.bootstrap.internal_listener.v3.InternalListener",
+                buffer_size_kb=CONNECTION_BUFFER_BYTES >> 10,
             )
         ],
         "admin": {"address": _socket("127.0.0.1", admin_port)},

@@ -7,8 +7,10 @@ are counted.
 
 The worst that a connection takes, measured (`tests/gateway/test_gateway_memory.py`): 27 kB idle
 with a request begun; 92 kB with a body in segments of 512 bytes, each of which occupies a page of
-4 KiB, be it received whole or streamed to a replica that does not read; and 64 kB in the kernel.
-12 288 x 156 kB + 120 MB with 500 services = 2.04 GB; the container's limit is 2 GiB = 2.15 GB.
+4 KiB, be it received whole or streamed to a replica that does not read; 160 kB with such a body,
+the largest headers in both directions and an answer that is not read; 390 kB where tenants have
+limits, since such a request passes two listeners; and 64 kB in the kernel.
+6144 x 466 kB + 120 MB with 500 services = 2.98 GB; the container's limit is 3 GiB = 3.22 GB.
 """
 
 from __future__ import annotations
@@ -20,10 +22,14 @@ BUFFERED_BYTES = 8 << 10
 CONNECTION_BUFFER_BYTES = 8 << 10
 """Per connection and direction, on both sides of the gateway."""
 MAX_HEADERS_KIB = 16
-MAX_CONNECTIONS = 12_288
+MAX_ANSWER_HEADERS_KIB = 8
+"""Of a replica. A client that does not read lets each byte take up to four."""
+MAX_CONNECTIONS = 6144
 """Of all services together; a further one is closed at once."""
-SERVICE_CONNECTIONS = 10_240
+SERVICE_CONNECTIONS = 5120
 """Of one service, so that it cannot take all."""
+WORST_BYTES = 400_000
+"""Of a connection, in Envoy."""
 KERNEL_BYTES = 16 << 10
 """Of a socket, per direction. The kernel doubles it, and counts it against the container."""
 STREAMS_PER_CONNECTION = 100

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from headroom.gateway.bounds import (
     CONNECTION_BUFFER_BYTES,
+    MAX_ANSWER_HEADERS_KIB,
     REPLICA_WINDOW_BYTES,
     SOCKET_OPTIONS,
     STREAM_WINDOW_BYTES,
@@ -95,7 +96,10 @@ def _cluster(route: Route, name: str, protocol: Json) -> Json:
         "typed_extension_protocol_options": {
             _PROTOCOL_OPTIONS: any_of(
                 _PROTOCOL_OPTIONS,
-                common_http_protocol_options={"idle_timeout": seconds(UPSTREAM_IDLE_S)},
+                common_http_protocol_options={
+                    "idle_timeout": seconds(UPSTREAM_IDLE_S),
+                    "max_response_headers_kb": MAX_ANSWER_HEADERS_KIB,
+                },
                 explicit_http_config=protocol,
             )
         },
