@@ -36,6 +36,7 @@ ROUTES = {
         models=(("bert", "vision/bert"),),
     ),
     "untrusted": route(grpc_port=8001, trusted_cidrs=()),
+    "overlapping": route(trusted_cidrs=("10.0.0.0/8", "10.0.0.1/8", "10.1.0.0/16")),
     "shares": route(
         grpc_port=8001,
         tenants=TenantLimit(header="x-tenant", rate_rps=50, burst=100, in_flight_percent=25),

@@ -40,12 +40,14 @@ settings."""
 
 def chains(route: Route, chain: Chain) -> Json:
     """Build the chains of a listener: of trusted networks, and of everybody else."""
-    if any(IPv4Network(one, strict=False).prefixlen == 0 for one in route.trusted_cidrs):
+    # Envoy refuses a listener that has a network twice, as 10.0.0.0/8 and 10.0.0.1/8 are.
+    networks = dict.fromkeys(IPv4Network(one, strict=False) for one in route.trusted_cidrs)
+    if any(one.prefixlen == 0 for one in networks):
         return {"filter_chains": [chain(_believed(route), {})]}
     others = chain(TENANT, {EARLY: [_removal(route)]})
     if not route.trusted_cidrs:
         return {"filter_chains": [others]}
-    ranges = [_range(one) for one in route.trusted_cidrs]
+    ranges = [_range(one) for one in networks]
     trusted = chain(_believed(route), {})
     trusted |= {"name": "trusted", "filter_chain_match": {"source_prefix_ranges": ranges}}
     return {"filter_chains": [trusted], "default_filter_chain": others | {"name": "others"}}
@@ -58,8 +60,7 @@ def _believed(route: Route) -> str:
     return route.tenants.header
 
 
-def _range(cidr: str) -> Json:
-    network = IPv4Network(cidr, strict=False)
+def _range(network: IPv4Network) -> Json:
     return {"address_prefix": str(network.network_address), "prefix_len": network.prefixlen}
 
 
