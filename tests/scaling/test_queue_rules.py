@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +11,11 @@ from hypothesis import strategies as st
 from fakes_scaling import Service, policy, ready_pod, sample
 from headroom.scaling import (
     CostModel,
+    DemandKnown,
     Freshness,
     Observation,
     Pod,
+    PodSample,
     PodState,
     Reason,
     ReplicaCounts,
@@ -222,3 +226,18 @@ def test_stuck_replica_adds_no_replica() -> None:
     assert decision.signals.standing_queue.value == 0
     assert decision.signals.waiting.value is not None
     assert decision.signals.waiting.value > 900
+
+
+class Batching(Service):
+    """While a batch executes, those of the next one wait."""
+
+    def samples(self) -> tuple[PodSample, ...]:
+        return tuple(replace(one, waiting=2, running=2) for one in super().samples())
+
+
+@pytest.mark.parametrize("depth", [1, 2, None])
+def test_bound_below_what_waits_between_batches_is_no_saturation(depth: int | None) -> None:
+    service = Batching(rate_rps=20.0, replicas=3, policy=policy(queue_depth=depth))
+    service.run(120)
+    assert {decision.demand.known for decision in service.decisions} == {DemandKnown.EXACT}
+    assert service.replicas <= 4

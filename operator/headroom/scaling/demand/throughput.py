@@ -75,7 +75,7 @@ def measure_throughput(
     if windows.watched_s(now_s, window_s) < window_s or not in_flight.fresh:
         return None
     total = windows.flow(window_s)
-    depth = policy.queue_depth if policy.queue_depth is not None else cost.max_batch
+    depth = max(cost.max_batch, policy.queue_depth or 0)  # fewer wait while a batch executes
     return Throughput(
         window_s=window_s,
         arrived=total.arrivals,
