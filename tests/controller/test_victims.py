@@ -174,7 +174,7 @@ def test_rejected_mark_stops_no_scale_down(error: Exception, said: str) -> None:
     async def story(world: World) -> None:
         await raised(world)
         world.cluster.fail("apply", "Pod", error, times=1000)  # type: ignore[arg-type]
-        world.pods.arrivals_rps["resnet"] = 0.0
+        world.pods.arrivals_rps["resnet"] = 0.5 * REPLICA_RPS
         before, messages = world.replicas(), set[str]()
         for _ in range(60):
             await world.run_for(2.0)
