@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from headroom.adapters.bounded_listener import listening
 from headroom.adapters.relay import LOOPBACK, Relay
+from headroom.bounded_listener import listening
 
 MIB = 1 << 20
 

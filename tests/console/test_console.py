@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from cluster_world import FakeClock, FakeCluster
 from controller_world import FakeRecorder
+from free_ports import free_port
 from headroom.api import InferenceService
+from headroom.bounded_listener import PAGE_CONNECTIONS
 from headroom.controller.controller import Controller
 from headroom.controller.scheduling.scheduler import Scheduler
 from headroom.ops.checks import Check
@@ -46,6 +50,35 @@ DECISION = Decision(
     signals=Signals(arrival_rps=Signal(freshness=Freshness.FRESH, value=12.5, age_s=1.0)),
     utilization=0.7,
 )
+
+
+async def test_clients_that_do_not_read_pages_are_few() -> None:
+    """A page of a thousand services has a megabyte."""
+
+    async def page(_: web.Request) -> web.Response:
+        return web.Response(body=bytes(8 << 20))
+
+    app = web.Application()
+    app.add_routes([web.get("/metrics", page)])
+    port = free_port()
+    serving = asyncio.create_task(serve(app, port, "127.0.0.1"))
+    await asyncio.sleep(0.1)
+    kept = 0
+    writers = []
+    for _ in range(2 * PAGE_CONNECTIONS):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writers.append(writer)
+        writer.write(b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n")
+        with suppress(OSError):
+            kept += bool(await reader.read(1))
+    assert kept == PAGE_CONNECTIONS // 2
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+    writer.write(b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert await reader.readexactly(12) == b"HTTP/1.1 200", "another address"
+    for each in (*writers, writer):
+        each.transport.abort()
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
 
 
 def controller() -> Controller:
@@ -256,10 +289,21 @@ async def test_endpoints_are_served() -> None:
     assert 'headroom_operator_api_requests_total{code="200",verb="get"} 1.0' in page
 
 
+@pytest.mark.parametrize("address", [None, "127.0.0.1", "::1"])
+async def test_pages_are_served_on_every_kind_of_address(address: str | None) -> None:
+    port, app = free_port(), application(Health(controller()), OperatorMetrics())
+    serving = asyncio.create_task(serve(app, port, address))
+    await asyncio.sleep(0.1)
+    _, writer = await asyncio.open_connection(address or "127.0.0.1", port)
+    writer.close()
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+
+
 async def test_serve_on_taken_port_raises() -> None:
     app = application(Health(controller()), OperatorMetrics())
     async with TestServer(app) as first:
         assert first.port is not None
         second = application(Health(controller()), OperatorMetrics())
-        with pytest.raises(OSError, match="address already in use"):
+        with pytest.raises(OSError, match=r"(?i)address already in use"):
             await serve(second, first.port)

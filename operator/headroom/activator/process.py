@@ -16,6 +16,7 @@ from headroom.activator.metrics import Metrics
 from headroom.activator.operator_client import OperatorClient
 from headroom.activator.proxy import HoldingProxy
 from headroom.activator.request_buffer import Bounds, RequestBuffer
+from headroom.bounded_listener import serve_pages
 from headroom.gateway.activator_messages import Report, Served
 
 _log = logging.getLogger(__name__)
@@ -141,8 +142,8 @@ class Activator:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         try:
-            await web.TCPSite(runner, port=self._settings.port).start()
-            await asyncio.Event().wait()
+            assert runner.server is not None
+            await serve_pages(runner.server, self._settings.port, None)
         finally:
             await runner.cleanup()
 

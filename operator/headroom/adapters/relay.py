@@ -10,7 +10,7 @@ import asyncio
 import socket
 from typing import cast
 
-from headroom.adapters.bounded_listener import BoundedListener, owner
+from headroom.bounded_listener import BoundedListener, owner
 
 LOOPBACK = "127.0.0.1"
 BUFFERED_BYTES = 64 << 10

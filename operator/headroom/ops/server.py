@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from headroom.bounded_listener import serve_pages
 from headroom.ops.checks import Check, as_json, as_lines, passed
 from headroom.ops.health import Health
 from headroom.ops.operator_metrics import OperatorMetrics
@@ -38,8 +38,8 @@ async def serve(app: web.Application, port: int, address: str | None = None) -> 
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        await web.TCPSite(runner, address, port).start()
-        await asyncio.Event().wait()
+        assert runner.server is not None
+        await serve_pages(runner.server, port, address)
     finally:
         await runner.cleanup()
 

@@ -16,10 +16,10 @@ import grpc
 import grpc.aio
 import orjson
 
-from headroom.adapters.bounded_listener import listening
 from headroom.adapters.relay import LOOPBACK, Relay
 from headroom.adapters.xds_server import messages
 from headroom.adapters.xds_server.stream_state import Delta, StreamState
+from headroom.bounded_listener import listening
 from headroom.gateway.snapshot import SEND_ORDER, Resource, Snapshot
 
 _log = logging.getLogger(__name__)

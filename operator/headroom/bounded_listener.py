@@ -12,6 +12,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 
 from headroom.fair_share import FairShare
 
@@ -22,6 +23,11 @@ CLOSED_SEEN_AFTER_S = 0.5
 ACCEPT_AGAIN_S = 0.1
 """After an error of the system, such as no free file descriptor."""
 
+PAGE_CONNECTIONS = 32
+"""To pages of metrics and status. Each may hold one that is not read."""
+CONNECTED_S = 60.0
+"""A client that stays connects again; one that vanished gives its place back."""
+
 Factory = Callable[[], asyncio.BaseProtocol]
 
 
@@ -30,7 +36,8 @@ def listening(port: int, host: str | None) -> socket.socket:
     if host is None and socket.has_dualstack_ipv6():
         opened = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
     else:
-        opened = socket.create_server((host or "", port))
+        family = socket.AF_INET6 if ":" in (host or "") else socket.AF_INET
+        opened = socket.create_server((host or "", port), family=family)
     opened.setblocking(False)
     return opened
 
@@ -38,8 +45,10 @@ def listening(port: int, host: str | None) -> socket.socket:
 class BoundedListener:
     """Accepts at most so many connections at a time."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, longest_s: float | None = None) -> None:
+        """A connection lasts `longest_s` at most; None is unlimited."""
         self._share = FairShare(most)
+        self._longest_s = longest_s
         self._connections: set[asyncio.Task[None]] = set()
 
     @property
@@ -76,9 +85,16 @@ class BoundedListener:
             one.close()
             return
         self._share.take(client, 1)
-        task = asyncio.get_running_loop().create_task(_hold(one, factory, context))
+        task = asyncio.get_running_loop().create_task(self._held(one, factory, context))
         self._connections.add(task)
         task.add_done_callback(lambda task: self._gone(task, client))
+
+    async def _held(
+        self, one: socket.socket, factory: Factory, context: ssl.SSLContext | None
+    ) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._longest_s):
+                await _hold(one, factory, context)
 
     def _gone(self, task: asyncio.Task[None], client: str) -> None:
         self._connections.discard(task)
@@ -112,3 +128,9 @@ def owner(address: str) -> str:
     seen = ipaddress.ip_address(address.partition("%")[0])
     mapped = seen.ipv4_mapped if isinstance(seen, ipaddress.IPv6Address) else None
     return str(mapped or seen)
+
+
+async def serve_pages(factory: Factory, port: int, host: str | None) -> None:
+    """Serve pages until cancelled. Raises OSError if the port is taken."""
+    opened = listening(port, host)
+    await BoundedListener(PAGE_CONNECTIONS, CONNECTED_S).serve(opened, factory, None)
