@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
+from free_ports import free_port
 from headroom.cli.app import app
 
 
@@ -32,3 +38,17 @@ def test_activator_with_invalid_option_fails_with_rule(
     result = CliRunner().invoke(app, [*wanted, *options])
     assert result.exit_code == code
     assert said in " ".join(result.output.split())
+
+
+def test_activator_opens_as_many_files_as_it_may(tmp_path: Path) -> None:
+    """Its bound on connections is above the 1024 that containers begin with."""
+    command = ["sh", "-c", 'ulimit -Sn 256 && exec "$@"', "sh"]
+    command += [sys.executable, "-m", "headroom", "activator", "--address", "127.0.0.1"]
+    command += ["--operator", "https://127.0.0.1:1", "--operator-name", "operator"]
+    command += ["--port", str(free_port()), "--token-file", str(tmp_path / "token")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert b"cannot get the services" in process.stderr.readline()
+        soft, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        process.kill()
+    assert soft == hard > 256

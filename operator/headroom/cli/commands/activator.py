@@ -61,7 +61,7 @@ def activator(
     from headroom.activator.process import Settings, run
     from headroom.activator.request_buffer import Bounds
     from headroom.api.durations import Duration
-    from headroom.cli.compose.process_setup import configure_logging
+    from headroom.cli.compose.process_setup import configure_logging, raise_open_files
 
     if "$(" in operator:  # the kubelet leaves unknown variables as they are
         fail(
@@ -83,6 +83,7 @@ def activator(
         longest_s=max_hold_s,
     )
     configure_logging(log_level.number)
+    raise_open_files()
     try:
         uvloop.run(
             run(

@@ -100,7 +100,7 @@ def run(
     import uvloop
 
     from headroom.cli.compose.operator_process import RunOptions, operate
-    from headroom.cli.compose.process_setup import configure_logging
+    from headroom.cli.compose.process_setup import configure_logging, raise_open_files
     from headroom.controller.sharing.ceilings import Caps
     from headroom.errors import ClusterError
     from headroom.resources.accelerators import NOT_COUNTED
@@ -127,6 +127,7 @@ def run(
         )
     instance = os.environ.get("HOSTNAME") or socket.gethostname()
     configure_logging(log_level.number)
+    raise_open_files()
     options = RunOptions(
         namespaces=tuple(namespace or ()),
         tick_s=tick_s,

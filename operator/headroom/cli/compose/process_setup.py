@@ -7,6 +7,7 @@ import ctypes
 import gc
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Coroutine
@@ -41,6 +42,13 @@ def configure_logging(level: int = logging.INFO) -> None:
     logging.captureWarnings(capture=True)
     # Read when gRPC is imported. It would write a line for each client without a certificate.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+
+def raise_open_files() -> None:
+    """Open as many files as the process may: systemd, and so containerd, begins with 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def configure_memory() -> None:
