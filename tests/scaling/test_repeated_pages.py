@@ -8,6 +8,7 @@ import pytest
 
 from fakes_scaling import COST, Service, sample
 from headroom.scaling import Freshness, Observation, PodSample
+from headroom.scaling.values.tokens import GenerationSample
 from headroom.scaling.windows.repeated_pages import REAL_S, RepeatedPages
 
 
@@ -104,6 +105,27 @@ def test_lost_scrape_does_not_make_a_repeated_page_new() -> None:
     repeated, _ = repeated.without(replace(one, now_s=112.0, samples=()), {"a": page}, COST)
     assert repeated.since_s == {"a": 100.0}
     assert RepeatedPages(since_s={"b": 1.0}).without(one, {}, COST)[0].since_s == {}
+
+
+@pytest.mark.parametrize(
+    ("iterations", "left_out"),
+    [
+        pytest.param(50.0, True, id="iterations stand still"),
+        pytest.param(None, False, id="none are counted: an answer may take minutes"),
+        pytest.param(0.0, False, id="none were counted"),
+    ],
+)
+def test_page_of_a_generating_replica_changes_with_its_iterations(
+    iterations: float | None, left_out: bool
+) -> None:
+    page = replace(
+        sample("a", 100.0, 9.0, running=1, cost=None),
+        generation=GenerationSample(iterations=iterations),
+    )
+    one = Observation(now_s=106.0, current=1, samples=(replace(page, time_s=106.0),))
+    assert RepeatedPages().without(one, {"a": page}, None)[1].samples == (
+        () if left_out else one.samples
+    )
 
 
 def test_without_a_cost_no_page_is_left_out() -> None:

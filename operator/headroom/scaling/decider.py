@@ -48,6 +48,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         observation = replace(observation, now_s=now_s)
     if state.last_s is None:
         state = state.begun(now_s)
+    state, observation = learning.leave_out_repeated(state, observation)
     state, counts = learning.learn(
         policy, learning.restart_hold_on_manual_scale_up(state, observation), observation
     )

@@ -38,11 +38,17 @@ def restart_hold_on_manual_scale_up(state: State, observation: Observation) -> S
     return state
 
 
+def leave_out_repeated(state: State, observation: Observation) -> tuple[State, Observation]:
+    """Return the observation without pages that stay the same while requests are in flight."""
+    last = state.windows.last
+    repeated, observation = state.repeated_pages.without(observation, last, state.cost)
+    if repeated is state.repeated_pages:
+        return state, observation
+    return replace(state, repeated_pages=repeated), observation
+
+
 def learn(policy: Policy, state: State, observation: Observation) -> tuple[State, ReplicaCounts]:
     """Take in the samples; samples of pods that are not ready yet never enter the cost."""
-    repeated, observation = state.repeated_pages.without(
-        observation, state.windows.last, state.cost
-    )
     contradictions, windows = state.contradictions.absorb(
         policy,
         observation,
@@ -88,7 +94,6 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
         else state.waiting_low.add(observation.now_s, waiting, shortest_s),
         connections=connections,
         contradictions=contradictions,
-        repeated_pages=repeated,
         ready=counts.ready,
         ready_since_s=observation.now_s if moved else state.ready_since_s,
     )

@@ -1,6 +1,6 @@
 """Leaves out pages that repeat themselves while requests are in flight. Pure.
 
-A replica with requests in flight ends one of them within a batch, and its counters move. A page
+A replica with requests in flight ends a batch or an iteration soon, and its counters move. A page
 that stays the same for longer is no news: what writes it hangs, or something in between keeps it.
 Taken as news it shows a replica without arrivals, and later the requests of all that time in one
 tick. Left out, the replica is silent (`unscraped`), and what it counts next is of the whole time.
@@ -8,6 +8,7 @@ tick. Left out, the replica is silent (`unscraped`), and what it counts next is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,8 +16,8 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.replica_defect import LeftOut
 from headroom.scaling.values.observation import CostModel, Observation, PodSample
 
-BATCHES = 3.0
-"""So many full batches a page may stay the same: executions vary."""
+BATCHES, ITERATION_S = 3.0, 2.0
+"""So many full batches a page may stay the same, as executions vary, or so long an iteration."""
 NAMED_S = 10.0
 """Until then it may be an execution that takes long."""
 REAL_S = 600.0
@@ -36,11 +37,10 @@ class RepeatedPages:
     ) -> tuple[RepeatedPages, Observation]:
         """Return the record after this tick, and the observation without such pages.
 
-        `last` are the newest pages that were taken in. Without a cost nothing is left out.
+        `last` are the newest pages that were taken in. A page without iterations is left out only
+        if the cost of a batch is known.
         """
-        if cost is None:
-            return _NONE, observation
-        least_s = BATCHES * cost.batch_s(cost.max_batch)
+        batches_s = math.inf if cost is None else BATCHES * cost.batch_s(cost.max_batch)
         sampled = {sample.pod for sample in observation.samples}
         since_s = {
             uid: at_s for uid, at_s in self.since_s.items() if uid in last and uid not in sampled
@@ -51,6 +51,7 @@ class RepeatedPages:
             if before is None or not _repeats(sample, before):
                 continue
             began_s = since_s[sample.pod] = self.since_s.get(sample.pod, before.time_s)
+            least_s = ITERATION_S if _counts_iterations(sample) else batches_s
             same_s = sample.time_s - began_s
             if least_s < same_s <= REAL_S:
                 left.add(sample.pod)
@@ -64,6 +65,10 @@ class RepeatedPages:
             return found, observation
         kept = tuple(sample for sample in observation.samples if sample.pod not in left)
         return found, replace(observation, samples=kept)
+
+
+def _counts_iterations(sample: PodSample) -> bool:
+    return sample.generation is not None and bool(sample.generation.iterations)
 
 
 def _repeats(sample: PodSample, before: PodSample) -> bool:
