@@ -157,6 +157,7 @@ def observed(
         now_s,
         seen,
         arrived,
+        arrived,
         arrived_s=8.0,
         settled_s=settled_s,
         over_target=over,

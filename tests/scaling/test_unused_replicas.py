@@ -26,11 +26,19 @@ from headroom.scaling.demand.unused_replicas import unused
 def test_replicas_are_unused_where_chance_does_not_explain_it(
     taken: tuple[float, ...], idle: int
 ) -> None:
-    assert unused(np.array(taken)) == idle
+    assert unused(np.array(taken), np.array(taken)) == idle
 
 
 @given(seed=st.integers(0, 10_000), count=st.integers(2, 40), mean=st.floats(0.5, 200.0))
 def test_replicas_that_share_arrivals_by_chance_are_used(
     seed: int, count: int, mean: float
 ) -> None:
-    assert unused(np.random.default_rng(seed).poisson(mean, count).astype(float)) == 0
+    taken = np.random.default_rng(seed).poisson(mean, count).astype(float)
+    assert unused(taken, taken) == 0
+
+
+def test_replica_that_worked_off_a_queue_was_used() -> None:
+    """Of two replicas, the first had 200 waiting and got none of 240 requests meanwhile."""
+    taken, busy = np.array([8.0, 248.0]), np.array([200.0, 248.0])
+    assert unused(taken, taken) == 1
+    assert unused(taken, busy) == 0

@@ -108,19 +108,22 @@ def _with_obstacles(
     )
     settled_s = now_s - state.ready_since_s
     arrived_s = max(load.window_s, min(settled_s, policy.stable_window_s))
-    arrived = state.windows.arrivals_by_replica(ready, arrived_s) if over else _NONE
+    arrived = busy = _NONE
+    if over:
+        arrived = state.windows.arrivals_by_replica(ready, arrived_s)
+        _, busy = _taken(state, ready, arrived_s)
     if isinstance(cost, GeneratingCost):
         # Answers take long: those of added replicas end only after a mean answer (Little), and
         # replicas that are evened out get no request until they have as few in flight as the new.
         settled_s -= load.in_flight / max(load.arrival_rps, 1.0 / load.window_s)
         if policy.routing.sees_load:
-            arrived = np.full(load.ready, load.arrived / load.ready)
+            arrived = busy = np.full(load.ready, load.arrived / load.ready)
     obstacles = state.obstacles.observe(
-        now_s, load, arrived, arrived_s=arrived_s, settled_s=settled_s, over_target=over
+        now_s, load, arrived, busy, arrived_s=arrived_s, settled_s=settled_s, over_target=over
     )
     if isinstance(cost, GeneratingCost) and over and settled_s >= UNUSED_S:
-        taken = _taken(state, ready)
-        obstacles = obstacles.with_unused(now_s, unused(taken), len(taken))
+        taken, busy = _taken(state, ready, UNUSED_S)
+        obstacles = obstacles.with_unused(now_s, unused(taken, busy), len(taken))
     return state if obstacles is state.obstacles else replace(state, obstacles=obstacles)
 
 
@@ -128,13 +131,18 @@ UNUSED_S = 60.0
 """For so long a replica must have got hardly anything to count as unused."""
 
 
-def _taken(state: State, ready: Sequence[str]) -> Vector:
-    """Return what arrived at each replica or is in flight there: one with a queue is in use."""
+def _taken(state: State, ready: Sequence[str], window_s: float) -> tuple[Vector, Vector]:
+    """Return what arrived at each replica or is in flight there, and what each had to do.
+
+    One with a queue is in use, and so was one that has answered a queue of before the window.
+    """
     last = state.windows.last
     known = [uid for uid in ready if uid in last]
-    inside = [float(last[uid].waiting + last[uid].running) for uid in known]
-    taken: Vector = state.windows.arrivals_by_replica(known, UNUSED_S) + np.array(inside)
-    return taken
+    inside = np.array([float(last[uid].waiting + last[uid].running) for uid in known])
+    arrived = state.windows.arrivals_by_replica(known, window_s)
+    ended = state.windows.answered(window_s)
+    done = np.maximum(arrived, [ended.get(uid, 0.0) for uid in known])
+    return arrived + inside, done + inside
 
 
 _NONE: Vector = np.zeros(0)

@@ -2,11 +2,13 @@
 
 Both are judged by what happened after replicas were added, while latency was over its target.
 
-Pinned connections: some ready replicas stay idle for long while others are saturated. A limit
-downstream: half as many replicas again are not busy, and answer hardly more than before, also if
-what a request costs is taken into account. Worked: two replicas answered 160/s, 80/s each; four
-answer 162/s. If each can still take 80/s, they wait for something else. If a request costs twice as
-much now, each takes 40/s: the replicas are the limit, and more of them help.
+Pinned connections: some ready replicas have nothing to do for long while others are saturated. One
+that works off a queue of before gets no requests where routing sees its load; that is no sign.
+
+A limit downstream: half as many replicas again are not busy, and answer hardly more than before,
+also if what a request costs is taken into account. Worked: two replicas answered 160/s, 80/s each;
+four answer 162/s. If each can still take 80/s, they wait for something else. If a request costs
+twice as much now, each takes 40/s: the replicas are the limit, and more of them help.
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ class Obstacles:
         now_s: float,
         load: Throughput,
         arrived: NDArray[np.float64],
+        busy: NDArray[np.float64],
         *,
         arrived_s: float,
         settled_s: float,
@@ -74,7 +77,8 @@ class Obstacles:
     ) -> Obstacles:
         """Return the record after a tick.
 
-        `arrived` are the requests of each ready replica in the last `arrived_s`.
+        `arrived` are the requests of each ready replica in the last `arrived_s`, `busy` what it had
+        to do in them: also requests that stood there before.
         """
         since_s = None
         if load.saturated and over_target and settled_s >= SETTLED_S:
@@ -86,7 +90,7 @@ class Obstacles:
             kept = replace(kept, obstacle=None, detail="")
         if not over_target or settled_s < SETTLED_S or len(arrived) != load.ready:
             return kept
-        pinned = _pinned(load, arrived, arrived_s)
+        pinned = _pinned(load, arrived, busy, arrived_s)
         if pinned:
             return replace(kept, obstacle=Obstacle.CONNECTIONS_PINNED, detail=pinned, seen_s=now_s)
         if since_s is None or now_s - since_s < SETTLED_S:
@@ -120,17 +124,20 @@ def _idle(idle: int, ready: int) -> str:
     return f"{idle} of {ready} ready replicas get hardly any of the requests"
 
 
-def _pinned(load: Throughput, arrived: NDArray[np.float64], arrived_s: float) -> str:
+def _pinned(
+    load: Throughput, arrived: NDArray[np.float64], busy: NDArray[np.float64], arrived_s: float
+) -> str:
     """Return the evidence that connections stay with some replicas; empty without any.
 
     A replica counts as idle if chance does not leave it so few of an even share (Chernoff's bound
-    for a Poisson number). Worked: none of 5 are chance among 17 replicas, none of 17 are not.
+    for a Poisson number). Worked: none of 5 are chance among 17 replicas, none of 17 are not. Of
+    two, one with 400 waiting gets none of 270 in 30 s, answers 300, and is not idle.
     """
     even = float(arrived.sum()) / max(1, len(arrived))
     busiest = float(arrived.max(initial=0.0)) / arrived_s
     if even <= 0.0 or busiest < 0.75 * load.full_rps:
         return ""
-    few = arrived[arrived < IDLE_SHARE * even]
+    few = busy[busy < IDLE_SHARE * even]
     idle = int((e_folds(few, even) >= CERTAIN + math.log(len(arrived))).sum())
     if not idle:
         return ""

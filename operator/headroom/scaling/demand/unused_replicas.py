@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from headroom.scaling.chance import CERTAIN, IDLE_SHARE, e_folds
 
 
-def unused(taken: NDArray[np.float64]) -> int:
+def unused(taken: NDArray[np.float64], busy: NDArray[np.float64]) -> int:
     """Return how many replicas are idle beyond chance; `taken` arrived at each or is in flight.
 
+    `busy` is what each had to do, also what had arrived before: a replica that has worked off the
+    queue of a surge got nothing meanwhile, and was not unused.
     Together, because services that generate get few requests. Worked: of 12 with 12 expected each
     two with none: 24 e-folds less the 4.2 of choosing any two.
     """
     count, even = len(taken), float(taken.sum()) / max(1, len(taken))
-    few = taken[taken < IDLE_SHARE * even]
+    few = busy[busy < IDLE_SHARE * even]
     idle = len(few)
     if not idle or even <= 0.0:
         return 0

@@ -1,0 +1,73 @@
+"""A replica that works off a queue gets no requests, and is in use nevertheless."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fakes_scaling import BOUNDS_S, COST, policy, ready_pod, sample
+from headroom.scaling import Observation, State, decide
+from headroom.scaling.values.decision import Obstacle
+from headroom.scaling.values.policy import Routing
+
+TICK_S = 2.0
+CAPACITY = COST.full_batch_rps * TICK_S
+
+
+def obstacles(
+    arrivals_rps: float, backlog: float, *, pinned: bool = False
+) -> list[Obstacle | None]:
+    """What is seen in three minutes after a second replica became ready.
+
+    The first one had a backlog then. Requests go to the replica with the fewest in flight; if
+    they are pinned, to the first one.
+    """
+    state, found = State.initial(), list[Obstacle | None]()
+    arrived, waiting, late = np.zeros(2), np.zeros(2), np.zeros(2)
+    for number in range(120):
+        now_s, both = TICK_S * number, number >= 30
+        if number == 30:
+            arrived[0] += backlog
+            waiting[0] += backlog
+        coming = arrivals_rps * TICK_S
+        to_first = (
+            coming
+            if pinned or not both
+            else np.clip((coming + waiting[1] - waiting[0]) / 2.0, 0.0, coming)
+        )
+        taken = np.array([to_first, coming - to_first])
+        arrived += taken
+        answered = np.minimum(waiting + taken, CAPACITY)
+        late += np.where(waiting > CAPACITY, answered, 0.0)
+        waiting += taken - answered
+        names = ["first", "second"] if both else ["first"]
+        samples = []
+        for at, name in enumerate(names):
+            ended = arrived[at] - waiting[at]
+            counts = [0.0, 0.0, *[ended - late[at]] * (len(BOUNDS_S) - 3), ended]
+            samples.append(
+                sample(name, now_s, arrived[at], waiting=int(waiting[at]), counts=tuple(counts))
+            )
+        decision, state = decide(
+            policy(routing=Routing.LEAST_IN_FLIGHT, max_replicas=2),
+            state,
+            Observation(
+                now_s=now_s,
+                current=2,
+                pods=tuple(ready_pod(name, created_s=-5.0) for name in names),
+                samples=tuple(samples),
+            ),
+        )
+        found.append(decision.obstacle)
+    return found
+
+
+@pytest.mark.parametrize("backlog", [100.0, 200.0, 400.0])
+def test_replica_that_works_off_its_queue_is_no_obstacle(backlog: float) -> None:
+    assert set(obstacles(9.0, backlog)) == {None}
+
+
+def test_replica_that_gets_nothing_is_found_while_the_other_works_off_its_queue() -> None:
+    found = obstacles(9.0, 200.0, pinned=True)
+    assert found[-1] is Obstacle.CONNECTIONS_PINNED
+    assert found.index(Obstacle.CONNECTIONS_PINNED) <= 45
