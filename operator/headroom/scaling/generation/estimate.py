@@ -111,25 +111,23 @@ class Estimate:
         )
 
 
-def estimate(
-    total: Vector, ratios: Ratios, before: float = 0.0, *, search: bool = True
-) -> Estimate:
+def estimate(total: Vector, ratios: Ratios, before: float = 0.0) -> Estimate:
     """Return the cost that explains the sums best.
 
-    `before` is the share of experts that was taken last; without a search it is kept.
+    `before` is the share of experts that was taken last, which less evidence keeps.
     """
     line = sums.squares(total)
     stated = ratios.experts_per_prompt > 0.0
     shares = [before] if before > 0.0 else []
     if stated:
         shares = [experts.nearest(ratios.expert_share)]
-    elif search and line.intervals >= LEAST_INTERVALS and line.iterations >= LEAST_ITERATIONS:
+    elif line.intervals >= LEAST_INTERVALS and line.iterations >= LEAST_ITERATIONS:
         shares = [*experts.SHARES]
     mixtures = [sums.squares(total, share) for share in shares]
     measured = [non_negative(one.inner, one.products) for one in (line, *mixtures)]
     scale_s = _prompt_token_s(line, float(measured[0][PROMPT]), ratios)
     noise_s = _noise_s(line, min(map(_left_s, (line, *mixtures), measured)))
-    if mixtures and (stated or not search):
+    if stated:
         return _best(mixtures[0], ratios, shares[0], scale_s, noise_s, measured[1])
     without = _best(line, ratios, 0.0, scale_s, noise_s, measured[0])
     bar = without.deviations - (KEPT if before > 0.0 else EVIDENCE)

@@ -39,8 +39,6 @@ MOVED = 0.01
 FACTORS_MOVED = 0.03
 FIT_S = 4.0
 """Between two comparisons of the inputs with what is known of cost and lengths."""
-SEARCH_S = 60.0
-"""Between two searches for a mixture of experts, which a model is or is not."""
 TEACH_S = 10.0
 """Between two estimates of the cost, which what happens within seconds does not change."""
 FACTOR_S = 300.0
@@ -114,8 +112,6 @@ class GenerationState:
     """(time, increase) of the ticks that the ledger has not taken in yet."""
     taught_s: float | None = None
     """When it last did."""
-    searched_s: float | None = None
-    """When mixtures of experts were last considered."""
     generating_since_s: float | None = None
     """When the first tokens were seen."""
     source: str = ""
@@ -190,8 +186,7 @@ class GenerationState:
         elif warm and shape is not None:
             found, source = intervals.intervals_of(intervals.joined(warm), shape)
             ledger = ledger.observe(found, ratios, elapsed_s, expected)
-        search = self.searched_s is None or now_s - self.searched_s >= SEARCH_S
-        cost, estimate = prior, ledger.fit(ratios, prior, search=search)
+        cost, estimate = prior, ledger.fit(ratios, prior)
         if estimate is not None:
             cost, ledger = estimate.cost(ratios), replace(ledger, share=estimate.share)
         return replace(self, ledger=ledger, source=source, cost=cost, untaught=(), taught_s=now_s)

@@ -171,9 +171,7 @@ class Ledger:
         bins = _with_bins(self.bins, {key: tuple(found.tolist())}, elapsed_s)
         return replace(self, bins=bins, iterations=self.iterations + count)
 
-    def fit(
-        self, ratios: Ratios, stated: IterationCost | None = None, *, search: bool = True
-    ) -> Estimate | None:
+    def fit(self, ratios: Ratios, stated: IterationCost | None = None) -> Estimate | None:
         """Return the estimate of the cost; None before the first iteration.
 
         A stated cost is scaled to what was seen, then counts as PRIOR_ITERATIONS at an idle engine,
@@ -184,7 +182,7 @@ class Ledger:
         total = sums.total(self.bins.values())
         if stated is not None:
             total = total + _stated(total, stated, ratios)
-        return estimate(total, ratios, self.share, search=search)
+        return estimate(total, ratios, self.share)
 
     @cached_property
     def spread(self) -> float:
