@@ -86,6 +86,13 @@ def test_envoy_accepts_the_configuration(name: str, tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr[-2000:]
 
 
+def test_route_that_cannot_be_built_leaves_the_others() -> None:
+    broken, other = route(name="broken", trusted_cidrs=("no network",)), route(port=20002)
+    found = snapshot([broken, other], {broken.key: WARM, other.key: WARM}, {})
+    assert set(found.failed) == {broken.key}
+    assert found.resources["listeners"] == snapshot([other], {}, {}).resources["listeners"]
+
+
 def test_versions_depend_only_on_content() -> None:
     one, other = route(), route(name="bert", port=20002)
     first = snapshot([one, other], {one.key: WARM}, {})

@@ -51,6 +51,9 @@ class Snapshot:
         default_factory=lambda: {kind: {} for kind in KINDS}
     )
     """By kind and name."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Why a route is left out, by its key: an error of this program, which costs no
+    other route."""
 
 
 def snapshot(
@@ -69,10 +72,17 @@ def snapshot(
     listener_resources: dict[str, Resource] = {}
     cluster_resources: dict[str, Resource] = {}
     endpoint_resources: dict[str, Resource] = {}
+    failed: dict[str, str] = {}
     for route in routes:
-        listener_resources |= _listeners(route)
-        cluster_resources |= _clusters(route)
-        endpoint_resources |= _endpoints(route, frozenset(replicas.get(route.key, ())))
+        try:
+            listeners_of, clusters_of = _listeners(route), _clusters(route)
+            endpoints_of = _endpoints(route, frozenset(replicas.get(route.key, ())))
+        except Exception as error:  # noqa: BLE001  (whatever it is, the others are routed)
+            failed[route.key] = f"{type(error).__name__}: {error}"
+            continue
+        listener_resources |= listeners_of
+        cluster_resources |= clusters_of
+        endpoint_resources |= endpoints_of
     return Snapshot(
         {
             "clusters": cluster_resources,
@@ -83,7 +93,8 @@ def snapshot(
                     runtime.build(bounds, gateways, sorted(route.key for route in routes))
                 )
             },
-        }
+        },
+        failed,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -103,6 +103,8 @@ class Router:
     """By UID, as the present leadership knows them."""
     refused: dict[str, str] = field(default_factory=dict)
     """Why a service in Gateway mode has no port, by UID."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Why a service has no configuration, by its key."""
 
     async def lead(
         self, cluster: Cluster, cache: ServiceCache, cost_of: Callable[[str], CostModel | None]
@@ -380,7 +382,11 @@ class RoutingLoop:
                 busy[route.key] = at_least
         activators.publish(served)
         gateways = [pod.address for pod in self._gates.ready(self._router.gateway_namespace)]
-        self._router.publisher.publish(snapshot(routes, hosts, bounds, gateways, busy))
+        told = snapshot(routes, hosts, bounds, gateways, busy)
+        for key in told.failed.keys() - self._router.failed.keys():
+            _log.error("%s cannot be routed through gateways: %s", key, told.failed[key])
+        self._router.failed = told.failed
+        self._router.publisher.publish(told)
 
     async def _converge(self, service: InferenceService, routed: Routed) -> None:
         """Take the next step for the Service and the slice of one service."""
