@@ -149,6 +149,18 @@ async def test_channels_of_replicas_that_are_gone_are_closed() -> None:
     await proxy.abort()
 
 
+async def test_service_at_the_former_port_of_another_has_its_own_server() -> None:
+    unused: Any = None
+    proxy = GrpcProxy(unused, unused, unused, unused, set())
+    moved, new = served(20_002), served(20_001, key="vision/new")
+    await proxy.serve({moved.key: served(20_001)})
+    first = await proxy.path_for(served(20_001))
+    await proxy.serve({moved.key: moved, new.key: new})
+    assert await proxy.path_for(new) != first
+    assert await proxy.path_for(moved) == first
+    await proxy.abort()
+
+
 BUSY, AWAY = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE
 WRONG = grpc.StatusCode.INVALID_ARGUMENT
 # What a replica says to a call of two messages, one try after the other, whether the call may be

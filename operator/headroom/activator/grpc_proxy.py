@@ -16,6 +16,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import grpc
@@ -120,6 +121,7 @@ class GrpcProxy:
         self._on_request = on_request
         self._inside = inside
         self._servers_by_key: dict[str, _ServiceServer] = {}
+        self._numbers = count()
         self._channels: dict[Endpoint, grpc.aio.Channel] = {}
         self._closing: set[asyncio.Task[None]] = set()
         """Channels to replicas that are gone, until their last call has ended."""
@@ -151,7 +153,8 @@ class GrpcProxy:
     async def _opened(self, served: Served) -> str:
         place = self._servers_by_key.get(served.key)
         if place is None:
-            name = f"headroom-activator-{os.getpid()}-{served.port}"
+            # Not by the port: another service may have it once this one was created again.
+            name = f"headroom-activator-{os.getpid()}-{next(self._numbers)}"
             most = [("grpc.max_receive_message_length", _largest(served))]
             server = grpc.aio.server(options=[*_OPTIONS, *_WINDOWS, *most])
             self._servers_by_key[served.key] = place = _ServiceServer(served, server, f"\0{name}")
