@@ -118,13 +118,16 @@ def test_unschedulable_replicas_add_no_more() -> None:
     assert decision.reason is Reason.CAPACITY_SHORTAGE
 
 
-def test_more_broken_than_ready_adds_no_more() -> None:
+def test_late_one_of_two_replicas_is_replaced_once() -> None:
     service = Service(rate_rps=9.0, replicas=2, load_s=10_000.0)
     service.born["pod-0"] = -20_000.0
     decision = service.run(60)
     assert decision.counts.ready == 1
     assert decision.counts.late == 1  # beyond the warm-up timeout: not counted
-    assert service.replicas == 2
+    assert service.replicas == 3
+    decision = service.run(service.policy.warmup_timeout_s)
+    assert decision.counts.late == 2  # the successor, too: more would not help
+    assert service.replicas == 3
 
 
 def test_late_replica_among_many_is_replaced() -> None:

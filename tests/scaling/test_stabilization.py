@@ -101,14 +101,15 @@ def test_hold_after_a_manual_scale_up_restarts(current: int, decided: int, resta
         ("RRRR", 4),
         ("RRRB", 5),  # 3 are ready: one broken one is replaced
         ("RRB", 5),
-        ("RRBB", 4),  # a fault of two in four is not multiplied
-        ("RB", 4),
+        ("RRBB", 5),  # a fault of two in four is not multiplied
+        ("RB", 5),
+        ("RBB", 4),  # more are broken than ready
         ("RRRWB", 4),  # enough on their way
         ("RRWB", 5),
         ("RRRRB", 4),  # enough ready
     ],
 )
-def test_broken_replicas_are_replaced_only_if_twice_as_many_are_ready(
+def test_each_broken_replica_is_replaced_only_if_twice_as_many_are_ready(
     states: str, asked: int
 ) -> None:
     """34/s need four of 8.7/s; all pods are scraped as before."""
@@ -131,6 +132,7 @@ def test_broken_replicas_are_replaced_only_if_twice_as_many_are_ready(
     latency = max(rule.replicas for rule in decision.recommendations)
     assert latency == 4
     assert decision.replicas == asked
+    assert ("1 more in place of broken or late ones" in decision.message) is (asked == 5)
 
 
 def starting(uid: str, started_s: float, ready_s: float | None) -> Pod:

@@ -162,6 +162,9 @@ def message(
     parts = [f"{replicas} {unit} kept" if kept else f"{current} -> {replicas} {unit}"]
     if strongest is not None:
         parts.append(f"{strongest.rule.value} needs {strongest.replicas} ({strongest.detail})")
+        more = min(counts.broken + counts.late, replicas - strongest.replicas)
+        if direction is not Direction.DOWN and more > 0 and not limits:
+            parts.append(f"{more} more in place of broken or late ones")
     yielded = any(limit.limit is Reason.YIELDED_TO_PRIORITY for limit in limits)
     if direction is Direction.DOWN and not yielded:
         parts.append(f"no more were needed for {held_s:.3g}s")

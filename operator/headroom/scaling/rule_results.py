@@ -151,10 +151,11 @@ def _most(rules: Iterable[Recommendation | None]) -> int:
 def _with_replacements(needed: int, counts: ReplicaCounts) -> int:
     """Return how many replicas to request so that `needed` serve in spite of broken and late ones.
 
-    Only while twice as many are ready: a fault of one node is worth a replacement, but a fault of
-    the image or the model would be multiplied. Worked: 4 needed, 3 ready, 1 broken: 5.
+    While one is ready another is worth a try, and a replacement for each while twice as many are
+    ready: a fault of the image or the model would be multiplied. Worked: 4 needed, 3 ready, 1
+    broken: 5.
     """
     lost = counts.broken + counts.late
-    if needed <= counts.ready + counts.warming or 2 * lost > counts.ready:
+    if needed <= counts.ready + counts.warming or not lost or not counts.ready:
         return needed
-    return needed + lost
+    return needed + (lost if 2 * lost <= counts.ready else 1)
