@@ -151,7 +151,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         contradicted=bool(state.contradictions.found),
     )
     replicas, applied = _limit(limit_input)
-    evidence_notes = evidence.notes(state, demand.demand)
+    evidence_notes = evidence.notes(state, demand.demand, now_s)
     decision = explain(
         limit_input, state, results, replicas, applied, tail, target_s, evidence_notes
     )
@@ -159,7 +159,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         decision,
         demand=demand.demand,
         obstacle=state.obstacles.obstacle,
-        obstacle_detail=state.obstacles.detail,
+        obstacle_detail=state.obstacles.text(now_s),
         margin=state.margin.replicas(max(1, results.carries)) / max(1, results.carries),
         late_share=state.budget.late_share,
         left_out=(*state.contradictions.left_out(now_s), *state.repeated_pages.named),

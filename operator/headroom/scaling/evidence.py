@@ -332,13 +332,13 @@ def _steady_since_s(
     return now_s if waiting <= estimate.queue_bound else None
 
 
-def notes(state: State, demand: Demand) -> tuple[str, ...]:
+def notes(state: State, demand: Demand, now_s: float) -> tuple[str, ...]:
     """Return the evidence that determines this tick, as text."""
     found = []
     if demand.known is not DemandKnown.EXACT:
         found.append(demand.detail)
     if state.obstacles.obstacle is not None:
-        found.append(state.obstacles.detail)
+        found.append(state.obstacles.text(now_s))
     late_share = state.budget.late_share
     if state.margin.beta > 0.0 and late_share is not None:
         found.append(f"{100 * late_share:.2g}% of the last hour's requests were late")

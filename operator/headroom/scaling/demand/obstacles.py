@@ -64,6 +64,11 @@ class Obstacles:
     answered: Mapping[int, Answered] = field(default_factory=dict)
     """By the number of ready replicas."""
 
+    def text(self, now_s: float) -> str:
+        """Return the evidence, and how long ago it was seen if that is a minute or more."""
+        minutes = int((now_s - self.seen_s) // 60.0)
+        return f"{minutes} min ago: {self.detail}" if self.detail and minutes > 0 else self.detail
+
     def observe(
         self,
         now_s: float,
