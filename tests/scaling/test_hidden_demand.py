@@ -58,6 +58,9 @@ def history(*in_flight: int) -> InFlightHistory:
         pytest.param({"arrived": 1920.0}, (64, 224, 384), False, id="an open stream grows"),
         pytest.param({}, (300, 200, 100), False, id="a backlog is worked off"),
         pytest.param(
+            {"arrived": 1000.0}, (64, 64, 64), False, id="answers of replicas that were removed"
+        ),
+        pytest.param(
             {"answered": 600.0, "arrived": 600.0, "standing_queue": 0.0},
             (8, 9, 8),
             False,

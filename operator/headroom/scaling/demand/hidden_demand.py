@@ -24,7 +24,7 @@ LEAST_GROWTH, GROWTH = 1.5, 3.0
 """Replicas to request over the ready ones: up to nine times as many after two cold starts."""
 LEVEL_S = 4.0
 """Requests in flight count as level if they have not changed beyond chance for so long."""
-_LARGER_ARRIVALS = 1.1
+_ALIKE = 1.1
 """Arrivals equal answers up to this factor, and up to chance."""
 
 
@@ -53,11 +53,15 @@ class InFlightHistory:
 
 
 def is_hidden(load: Throughput, history: InFlightHistory, now_s: float) -> bool:
-    """Whether the counted arrivals are a lower bound of the demand."""
+    """Whether the counted arrivals are a lower bound of the demand.
+
+    More answers than arrivals are of a queue from before, or of replicas that are gone.
+    """
     if not load.saturated or load.in_flight <= load.ready:
         return False
-    level = load.arrived - load.missed <= _LARGER_ARRIVALS * load.answered + load.noise
-    return level and history.level(now_s, load.arrival_rps)
+    kept_up = load.arrived - load.missed <= _ALIKE * load.answered + load.noise
+    waited_for = load.answered <= _ALIKE * load.arrived + load.noise
+    return kept_up and waited_for and history.level(now_s, load.arrival_rps)
 
 
 def concurrency_within(cost: CostModel, target_s: float) -> float:
