@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -131,14 +132,10 @@ def figures(found: Iterable[CellResult], runs: Runs) -> list[Figure]:
 def _over(feasible: list[CellResult], runs: Runs) -> list[Figure]:
     count = len(feasible)
     kept = sum(one.headroom.kept for one in feasible) / count
-    excess = [one.excess or 0.0 for one in feasible]
-    mean = sum(excess) / count
-    unbeaten = sum(not one.beaten() for one in feasible) / count
-    near = sum(not one.beaten(points=POINTS, cost=COST) for one in feasible) / count
-    cheapest = sum(not one.undercut for one in feasible) / count
+    mean = sum(one.excess or 0.0 for one in feasible) / count
     flaps = [one.headroom.flaps_per_hour for one in feasible]
     full = sum(one.headroom.full_share for one in feasible) / count
-    out = [
+    return [
         _figure(
             "1 promises kept in feasible cells",
             "at least 96 %",
@@ -146,6 +143,36 @@ def _over(feasible: list[CellResult], runs: Runs) -> list[Figure]:
             kept >= 0.96,
         ),
         _figure("2 GPU-hours over the clairvoyant's", "at most 1.25", f"{mean:.2f}", mean <= 1.25),
+        *_against_peers(feasible, runs),
+        _figure(
+            "7 looks with memory above 95 %", "at most 0.5 %", f"{100 * full:.2f} %", full <= 0.005
+        ),
+        _figure(
+            "10 flaps an hour, mean and worst",
+            "1; 4",
+            f"{sum(flaps) / count:.1f}; {max(flaps):.1f}",
+            sum(flaps) / count <= 1 and max(flaps) <= 4,
+        ),
+    ]
+
+
+def _against_peers(feasible: list[CellResult], runs: Runs) -> list[Figure]:
+    """Return the figures over the cells in which peers ran; none without any."""
+    met = [one for one in feasible if one.rivals]
+    if not met:
+        return []
+    unbeaten = sum(not one.beaten() for one in met) / len(met)
+    near = sum(not one.beaten(points=POINTS, cost=COST) for one in met) / len(met)
+    cheapest = sum(not one.undercut for one in met) / len(met)
+    single = _single(met, runs)
+    name, ratio = single if single is not None else ("none keeps as many", math.inf)
+    return [
+        _figure(
+            "3 cheapest single setting",
+            "at least 1.5",
+            name if single is None else f"{ratio:.2f} ({name})",
+            ratio >= 1.5,
+        ),
         _figure(
             "4 not beaten by any setting of a peer in hindsight; ignoring 0.1 points and 2 %",
             "at least 88 %",
@@ -158,30 +185,7 @@ def _over(feasible: list[CellResult], runs: Runs) -> list[Figure]:
             f"{100 * cheapest:.0f} %",
             cheapest >= 0.88,
         ),
-        _figure(
-            "7 looks with memory above 95 %", "at most 0.5 %", f"{100 * full:.2f} %", full <= 0.005
-        ),
-        _figure(
-            "10 flaps an hour, mean and worst",
-            "1; 4",
-            f"{sum(flaps) / count:.1f}; {max(flaps):.1f}",
-            sum(flaps) / count <= 1 and max(flaps) <= 4,
-        ),
     ]
-    single = _single(feasible, runs)
-    if single is not None:
-        name, ratio = single
-        out.insert(
-            2,
-            _figure(
-                "3 cheapest single setting", "at least 1.5", f"{ratio:.2f} ({name})", ratio >= 1.5
-            ),
-        )
-    else:
-        out.insert(
-            2, _figure("3 cheapest single setting", "at least 1.5", "none keeps as many", True)
-        )
-    return out
 
 
 def _single(feasible: list[CellResult], runs: Runs) -> tuple[str, float] | None:

@@ -147,6 +147,14 @@ def test_setting_undercuts_if_it_keeps_the_promises_with_fewer_gpu_hours() -> No
     assert _against(replace(cheaper, gpu_hours=11.0), ours=replace(SCORE, kept=False)).undercut
 
 
+def test_figures_against_peers_need_peers() -> None:
+    runs = _runs(headroom=SCORE, clairvoyant=SCORE)
+    names = [one.name for one in figures.figures(figures.results(runs), runs)]
+
+    assert any(name.startswith("1 ") for name in names)
+    assert not any(name.startswith(("3 ", "4 ")) for name in names)
+
+
 def test_cell_that_no_clairvoyant_keeps_counts_in_no_figure() -> None:
     runs = _runs(headroom=SCORE, clairvoyant=replace(SCORE, kept=False))
 
