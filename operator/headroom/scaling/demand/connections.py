@@ -38,6 +38,8 @@ FEW = 100
 _FOLLOWED, _KEPT = 0.5, 0.25
 """Shares of the requests that new replicas lack if all connections are kept: above the first the
 load has followed them, below the second it has not."""
+_LACKING = 0.1
+"""Of an even share: a replica that is expected to have less is new."""
 _TOLD_APART = 20.0
 """Least requests that new replicas lack if all connections are kept: fewer are chance."""
 _STEP = math.log(1.1)
@@ -94,7 +96,8 @@ class Connections:
         """Return the record with the requests of each replica in the last window, [replicas].
 
         `shares` are those expected of kept connections. Where these are `spread` by evictions, what
-        explains the requests better counts, they or even shares; else even shares.
+        explains the requests better counts, they or even shares; else even shares. Those that new
+        replicas lack, which the load has not followed, are no sign of few connections.
         """
         replicas = len(arrived)
         mean = float(arrived.mean()) if replicas else 0.0
@@ -102,13 +105,15 @@ class Connections:
         if replicas < 2 or mean <= 0.0:
             return replace(self, last_s=now_s)
         inverse = (float(arrived.var(ddof=1)) - mean) / (mean * mean * replicas)
+        record = self if shares is None else self._told(_followed(arrived, shares))
         if shares is not None and spread:
-            inverse = min(inverse, _inverse(arrived, shares))
-            if inverse == -math.inf:  # a single replica had any choice: that says nothing
-                return replace(self, last_s=now_s)
+            kept = _inverse(arrived, shares)
+            lacking = bool((shares < _LACKING * shares.mean()).any())
+            inverse = kept if lacking and not record.follow else min(inverse, kept)
+            if not math.isfinite(inverse):  # a single replica had any choice: that says nothing
+                return replace(record, last_s=now_s)
         known = mean / (mean + replicas)
         weight = (replicas - 1) * known * known
-        record = self if shares is None else self._told(_followed(arrived, shares))
         return replace(
             record,
             weight=fade * self.weight + weight,
