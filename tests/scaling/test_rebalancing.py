@@ -271,7 +271,7 @@ def test_even_requests_at_new_replicas_are_balanced_one_by_one() -> None:
 
 @pytest.mark.parametrize("counts", [[1000.0, 0.0], [14.0, 1.0], [950.0, 50.0]])
 def test_connections_that_a_new_replica_lacks_teach_nothing(counts: list[float]) -> None:
-    """A few clients connect anew: read as an uneven load of equals, one connection is left."""
+    """A few clients connect again: read as an uneven load of equals, one connection is left."""
     found = Connections(expected={"a": 1.0, "b": 0.0})
     for number in range(20):
         found = found.observe(30.0 * number, np.array(counts), np.array([1.0, 0.0]))
