@@ -103,7 +103,7 @@ def test_idle_stream_gives_way_to_others_that_wait_for_a_turn() -> None:
         idle, other = streamed(), streamed(b"a")
         first = asyncio.ensure_future(anext(idle.replay()))
         await asyncio.sleep(60.0)
-        assert not first.done(), "nobody waits"
+        assert not first.done(), "no other stream waits"
         second = asyncio.ensure_future(anext(other.replay()))
         with pytest.raises(GaveWayError):
             await first
