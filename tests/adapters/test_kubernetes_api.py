@@ -15,7 +15,8 @@ from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 
 from answering import Answering
-from headroom.adapters.kubernetes_api import MAX_ANSWER_BYTES, KubernetesApi, of_pod
+from headroom.adapters.kubernetes_api import MAX_ANSWER_BYTES, KubernetesApi
+from headroom.adapters.kubernetes_credentials import of_pod
 from headroom.errors import (
     AnswerTooLarge,
     ClusterError,
@@ -343,6 +344,21 @@ async def test_missing_credentials_error_names_the_remedy(
         async with KubernetesApi(on_call=calls, environment=environment):
             pass
     assert not caplog.records, "one line, and it is the error"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"a string", b"a: [b", b"\xff\xfe", b"clusters: 3", b"[]"],
+    ids=["empty", "text", "broken YAML", "bytes", "number", "list"],
+)
+async def test_file_that_is_no_kubeconfig_is_named_in_the_error(
+    tmp_path: Path, calls: Calls, content: bytes
+) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_bytes(content)
+    with pytest.raises(Forbidden, match=r"kubeconfig must be a readable kubeconfig file; got "):
+        async with KubernetesApi(on_call=calls, kubeconfig=str(path)):
+            pass
 
 
 @pytest.mark.parametrize("body", ["[]", "null", '{"items": {}}', '{"items": 3}'])

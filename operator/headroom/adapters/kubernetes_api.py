@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import urlencode
@@ -17,10 +16,9 @@ from urllib.parse import urlencode
 import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
-from kubernetes.aio.config import ConfigException, load_kube_config
-from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from headroom.adapters.http_session import read_start
+from headroom.adapters.kubernetes_credentials import load_credentials
 from headroom.adapters.kubernetes_paths import PLURALS, located, path_of, path_to, root
 from headroom.adapters.kubernetes_responses import (
     Fetched,
@@ -31,13 +29,7 @@ from headroom.adapters.kubernetes_responses import (
     object_of,
 )
 from headroom.adapters.redaction import bare, sent_in
-from headroom.errors import (
-    AnswerTooLarge,
-    Forbidden,
-    NotFound,
-    Rejected,
-    Unavailable,
-)
+from headroom.errors import AnswerTooLarge, NotFound, Rejected, Unavailable
 from headroom.fair_slots import FairSlots
 
 Manifest = dict[str, Any]
@@ -47,8 +39,6 @@ DEADLINE_S = 6.0
 CONNECTIONS = 1100
 """A watch for each of 1000 targets in Gateway mode, and 100 for requests."""
 _HELD = "; an admission webhook may delay it: its timeoutSeconds must be shorter"
-_DEFAULT_KUBECONFIG = "~/.kube/config"
-_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PAGE = 100
 """Objects per page of a list: some MB, and five times as much when parsed."""
 
@@ -77,18 +67,6 @@ class OnCall(Protocol):
     def __call__(self, verb: str, code: str, seconds: float) -> None:
         """Count it; `code` is the HTTP status or the kind of failure."""
         ...
-
-
-def of_pod(account: Path, environment: Mapping[str, str]) -> Any:
-    """Return the loader of a pod's credentials, which rereads the token every minute.
-
-    The kubelet renews the token long before it expires. A new CA needs a new process.
-    """
-    return InClusterConfigLoader(  # type: ignore[no-untyped-call]
-        token_filename=str(account / "token"),
-        cert_filename=str(account / "ca.crt"),
-        environ=environment,
-    )
 
 
 class KubernetesApi:
@@ -121,22 +99,9 @@ class KubernetesApi:
         Raises Forbidden if there are none.
         """
         configuration = Configuration()
-        try:
-            named = self._kubeconfig or self._environment.get("KUBECONFIG")
-            in_a_pod = self._environment.get("KUBERNETES_SERVICE_HOST")
-            if not named and not self._context and in_a_pod:
-                of_pod(_ACCOUNT, self._environment).load_and_set(configuration)
-            else:
-                loader = await load_kube_config(  # type: ignore[no-untyped-call]
-                    client_configuration=configuration,
-                    config_file=_existing(named or _DEFAULT_KUBECONFIG),
-                    context=self._context,
-                    persist_config=False,
-                )
-                chosen = loader.current_context.get("context") or {}
-                self.namespace = chosen.get("namespace") or self.namespace
-        except ConfigException as error:
-            raise Forbidden(f"no credentials for a cluster: {error}") from error
+        self.namespace = await load_credentials(
+            configuration, self._environment, self._kubeconfig, self._context
+        )
         configuration.client_session_kwargs = {
             "trust_env": False,
             "cookie_jar": aiohttp.DummyCookieJar(),
@@ -444,10 +409,3 @@ def _reduce(kind: str, one: Manifest) -> None:
 def _metadata_of(answer: Manifest) -> Manifest:
     metadata = answer.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
-
-
-def _existing(paths: str) -> str:
-    """Return `paths` if any of its files exists; raise ConfigException otherwise."""
-    if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
-        raise ConfigException(f"{paths} does not exist; set KUBECONFIG to a kubeconfig file")
-    return paths
