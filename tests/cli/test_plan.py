@@ -222,7 +222,7 @@ def test_plan_of_malformed_trace_names_file_line_and_rule(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("ending", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
 def test_plan_rate_with_out_draws_the_curve(tmp_path: Path, ending: str, begins: bytes) -> None:
-    path = tmp_path / f"curve.{ending}"
+    path = tmp_path / "new" / f"curve.{ending}"
     line = f"rate 400 {BATCH} --target 120ms --out {path} --curve"
     assert "utilization" in plan(line).stdout
     first = path.read_bytes()

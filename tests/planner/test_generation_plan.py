@@ -170,6 +170,17 @@ def test_queue_of_a_replica_is_what_it_computes_in_time_while_it_decodes() -> No
     assert number(settings["limits of clients"]) == pytest.approx(chunk / full_s * room_s, rel=0.02)
 
 
+def test_queue_of_a_replica_is_not_sized_by_a_promise_that_an_idle_replica_breaks() -> None:
+    """Within 1 ms no prompt is computed: a queue of 1 token would reject every request."""
+    broken = replace(VARIED.targets, first_token=Target(percentile=0.95, seconds=0.001))
+    without = replace(VARIED.targets, first_token=None)
+    sizes = [
+        number(advised(replace(VARIED, targets=one), 10.0)["limits of clients"])
+        for one in (broken, without)
+    ]
+    assert sizes[0] == sizes[1] > 10_000
+
+
 def test_full_iteration_includes_attention_and_experts() -> None:
     mixture = next(one for one in TABLE if one.name == "qwen3-30b-a3b/h100")
     for cost, shape in (

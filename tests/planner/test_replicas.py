@@ -72,6 +72,10 @@ def test_plan_without_target_is_sized_by_utilization() -> None:
     ("changes", "said"),
     [
         ({"target_s": 0.005}, "at least 10 ms (the time of a single request); got 5 ms"),
+        (
+            {"cost": CostModel(fixed_s=1, per_item_s=0, max_batch=1, cv=1.0), "target_s": 1.0},
+            "(p95 of single requests, whose times vary by cv 1); got 1000 ms",
+        ),
         ({"target_s": -1.0}, "the latency target must be above 0"),
         ({"ceiling": 0.0}, "at most 0.95; got 0."),
         ({"ceiling": 0.96}, "at most 0.95; got 0.96"),

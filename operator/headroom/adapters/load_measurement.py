@@ -82,12 +82,15 @@ class LiveServer(HttpSession):
         """
         page = await self._page()
         if self._model is None:
-            found = _MODEL_LABEL.search(page or "")
-            if found is None:
+            url = f"{self._base}{METRICS_PATH}"
+            if page is None:
                 raise Unmeasurable(
-                    f"{self._base}{METRICS_PATH} does not name the model: check that the server "
-                    "is up, or pass --model NAME"
+                    f"{url} must answer with metrics; got none: check that the server is up, or "
+                    "pass --model NAME"
                 )
+            found = _MODEL_LABEL.search(page)
+            if found is None:
+                raise Unmeasurable(f"{url} must name the model; it does not: pass --model NAME")
             self._model = found[1]
         if self._body is None:
             self._body = await self._synthetic_body()

@@ -44,11 +44,17 @@ class Service:
             floor_s = self.tail(self.percentile).idle_s
             require(
                 self.target_s >= floor_s,
-                f"the latency target must be at least {1000 * floor_s:.4g} ms (the time of a "
-                "single request)",
+                f"the latency target must be at least {1000 * floor_s:.4g} ms "
+                f"({self._of_single_requests()})",
                 f"{1000 * self.target_s:.4g} ms",
                 "Increase the target or use a faster model; more replicas cannot help",
             )
+
+    def _of_single_requests(self) -> str:
+        if not self.cost.cv:
+            return "the time of a single request"
+        quantile = f"p{100 * self.percentile:g}"
+        return f"{quantile} of single requests, whose times vary by cv {self.cost.cv:g}"
 
     def tail(self, percentile: float) -> TailLatency:
         """Return the model of a percentile of this service's latency."""

@@ -251,7 +251,8 @@ def _limits(service: GeneratingService, plan: GenerationPlan, arrival_rps: float
     means = shape.prompt_tokens**2 + shape.output_tokens**2
     varied = math.sqrt(max(0.0, squares / means - 1.0))
     first = service.targets.first_token
-    waits_s = first.seconds if first is not None else SHORT_TASKS_S
+    kept = first is not None and Binding.TIME_TO_FIRST_TOKEN not in dict(plan.infeasible)
+    waits_s = first.seconds if first is not None and kept else SHORT_TASKS_S
     (decode_s, token_s), chunk = _iteration(service, plan, arrival_rps), iteration_tokens(service)
     per_s = chunk / (decode_s + chunk * token_s) * shape.prompt_tokens / shape.computed_tokens
     queued = max(1.0, (waits_s - min(waits_s, plan.first_token_s / 2)) * per_s)

@@ -65,13 +65,17 @@ def planned_rate(service: Service, arrival_rps: float, wait_s: float) -> ShownRa
 
 
 def write_plot(plan: ReplicaPlan, path: Path) -> None:
-    """Draw the curve in the format of the file's ending. Raises ImpossiblePlan, OSError."""
+    """Draw the curve in the format of the file's ending; create the file's folder.
+
+    Raises ImpossiblePlan, OSError.
+    """
     try:
         picture = curve_picture(plan, picture_kind(path))
     except ImportError:
         raise ImpossiblePlan(
             "--out needs matplotlib, which is not installed: pip install 'headroom[simulator]'"
         ) from None
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(picture)
 
 
