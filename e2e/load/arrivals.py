@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import pairwise
 
 from load.traces import RateTrace, RequestTrace, Trace
 
@@ -54,20 +52,6 @@ def arrivals(trace: Trace, replay: Replay) -> tuple[float, ...]:
             f"gives {len(due)}: choose a smaller scale or a shorter window"
         )
     return due
-
-
-def expected_rates(trace: Trace, replay: Replay, bin_s: float) -> tuple[float, ...]:
-    """Mean requests per second of each `bin_s` of the window, as recorded times the scale."""
-    _check(trace, replay)
-    edges = [
-        min(replay.duration_s, i * bin_s) for i in range(math.ceil(replay.duration_s / bin_s) + 1)
-    ]
-    return tuple(
-        replay.scale
-        * _recorded(trace, replay.start_s + left, replay.start_s + right)
-        / (right - left)
-        for left, right in pairwise(edges)
-    )
 
 
 def _check(trace: Trace, replay: Replay) -> None:
@@ -120,13 +104,3 @@ def _poisson(trace: RateTrace, replay: Replay) -> tuple[float, ...]:
         if now_s < replay.duration_s:
             due.append(now_s)
     return tuple(due)
-
-
-def _recorded(trace: Trace, start_s: float, end_s: float) -> float:
-    if isinstance(trace, RequestTrace):
-        return bisect_left(trace.arrivals_s, end_s) - bisect_left(trace.arrivals_s, start_s)
-    total = 0.0
-    for index, count in enumerate(trace.requests):
-        overlap_s = min(end_s, (index + 1) * trace.bin_s) - max(start_s, index * trace.bin_s)
-        total += count * max(0.0, overlap_s) / trace.bin_s
-    return total

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from serverbench.exchange import OK, Answers, Status
+from serverbench.exchange import OK, Answers
 
 REFUSED = (429, 503)
 
@@ -75,8 +75,3 @@ def quantile(values: Iterable[float], q: float) -> float:
     """Nearest rank; NaN where there are none."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(q * len(ordered)) - 1)] if ordered else math.nan
-
-
-def status_name(status: int) -> str:
-    """For people."""
-    return Status(status).name.lower() if status <= 0 else str(status)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from serverbench.exchange import Answers, Status
-from serverbench.windows import status_name, window
+from serverbench.windows import window
 
 
 def answers(*ends: tuple[float, float | None, int]) -> Answers:
@@ -63,4 +63,3 @@ def test_a_part_holds_what_was_due_in_it() -> None:
 
 def test_outcomes_are_counted_by_status() -> None:
     assert SEEN.statuses() == {200: 3, 429: 1, Status.TIMED_OUT: 1, 503: 1}
-    assert [status_name(status) for status in (-1, 200)] == ["timed_out", "200"]

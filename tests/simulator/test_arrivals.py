@@ -357,11 +357,6 @@ BAD: list[tuple[str, Callable[[], object], str]] = [
     ),
     ("a profile without end", lambda: Profile.of([(math.inf, 1, 1)]), "edges must be finite"),
     (
-        "scaling nothing",
-        lambda: Profile.of([(9, 0, 0)]).scaled_to(1),
-        "a shape to be scaled must have requests; got 0",
-    ),
-    (
         "ticks that stand still",
         lambda: CountedArrivals(
             edges_s=np.array([0.0, 0.0]), counts=np.array([1]), scale=1, stream="a"

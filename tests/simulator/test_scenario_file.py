@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy, RateLimit, Routing
 from headroom.simulator.arrivals import PoissonArrivals
+from headroom.simulator.campaign import shipped
 from headroom.simulator.plant import Clients, Cluster, ColdStart, Network, Phase, Server, Spread
 from headroom.simulator.scenario import Fault, FaultKind, Scenario
 from headroom.simulator.scenario_file import ScenarioError, load_scenario, parse_scenario
-from headroom.simulator.scenarios import scenario_names, shipped_scenario
 from headroom.telemetry.recording import header_line, service_line, tick_line
 
+SHIPPED = shipped()
 SMALL = """\
 name = "small"
 [[service]]
@@ -391,9 +392,9 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
 
 
 class TestShipped:
-    @pytest.mark.parametrize("name", scenario_names())
+    @pytest.mark.parametrize("name", SHIPPED)
     def test_shipped_scenario_loads_with_arrivals(self, name: str) -> None:
-        scenario = shipped_scenario(name)
+        scenario = load_scenario(SHIPPED[name])
         assert scenario.name == name
         for workload in scenario.workloads:
             first = next(workload.arrivals.chunks(1))
@@ -402,14 +403,14 @@ class TestShipped:
             assert 0.5 < busiest < 10  # replicas that the mean keeps busy: small, and not idle
 
     def test_shipped_scenarios_cover_all_kinds(self) -> None:
-        assert set(scenario_names()) >= {
+        assert SHIPPED.keys() >= {
             "step", "ramp", "spikes", "diurnal", "on-off", "llm-hour", "servegen", "worldcup",
             "azure-functions", "shared-pool", "llm-d-ramp", "fault-scrape-loss",
             "fault-metrics-restart", "fault-half-unscraped", "fault-slow-pod", "fault-node-loss",
         }  # fmt: skip
 
     def test_shipped_llm_d_ramp_is_the_published_one(self) -> None:
-        workload = shipped_scenario("llm-d-ramp").workloads[0]
+        workload = load_scenario(SHIPPED["llm-d-ramp"]).workloads[0]
         assert isinstance(workload.arrivals, PoissonArrivals)
         assert workload.arrivals.profile.start_rps.tolist() == [2, 4, 6, 8, 10, 4, 1]
         assert workload.arrivals.duration_s == 42 * 60
@@ -419,13 +420,9 @@ class TestShipped:
 
     def test_readme_of_scenarios_lists_all_and_its_example_parses(self) -> None:
         page = files("headroom.simulator.scenarios").joinpath("README.md").read_text()
-        assert [name for name in scenario_names() if name not in page] == []
+        assert [name for name in SHIPPED if name not in page] == []
         example = page.split("```toml\n")[1].split("```")[0]
         assert parse_scenario(example, "example").workloads[0].arrivals.duration_s == 1200
-
-    def test_unknown_scenario_error_lists_known_ones(self) -> None:
-        with pytest.raises(ScenarioError, match=r"is one of azure-functions, .*; got 'x'"):
-            shipped_scenario("x")
 
 
 def scenario_or_error(text: str) -> str:

@@ -14,7 +14,6 @@ METHOD = b"/inference.GRPCInferenceService/ModelInfer"
 STREAMED = b"/inference.GRPCInferenceService/ModelStreamInfer"
 FRAME_BYTES = 16_384
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
-WIDEST_WINDOW = (1 << 31) - 1 - 65_535
 MAX_MESSAGE_BYTES = 8 << 20
 ECHOED_BYTES = 50_000
 """An identifier, which the answer repeats: more than what an answer of the sample takes."""

@@ -89,16 +89,6 @@ class Profile:
             end_rps=self.end_rps * factor,
         )
 
-    def scaled_to(self, mean_rps: float) -> Profile:
-        """Return the same shape with this mean.
-
-        Raises:
-            ValueError: the mean is below 0, or the rate is zero everywhere.
-        """
-        require(0 <= mean_rps < math.inf, "mean_rps must be finite and >= 0", mean_rps)
-        require(self.requests > 0, "a shape to be scaled must have requests", 0)
-        return self.scaled(mean_rps / self.mean_rps)
-
     @property
     def _masses(self) -> Vector:
         return 0.5 * (self.start_rps + self.end_rps) * np.diff(self.edges_s)
