@@ -10,9 +10,7 @@
                 over requests, they are divided by requests per batch; without counters, a batch is
                 the average number of requests that run in a slot
 
-Rates need two pages: if a quantity is derived, a pod's first sample comes with its second page. An
-average over an instant is no gauge: a batch of 8 that ends between two pages 20 ms apart, and whose
-requests waited for 2 s, would be 800 waiting.
+Rates need two pages: if a quantity is derived, a pod's first sample comes with its second page.
 Example of the last rule: 120 requests ended in 2 s and had spent 12 s in execution, so 6 ran at a
 time; each of 20 batches of 6 took 0.1 s.
 """
@@ -28,15 +26,10 @@ from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import CostModel, PodSample
 from headroom.scaling.values.tokens import EngineLimits, GenerationSample
 from headroom.telemetry.derived_batches import Batches, Span, batches_of
+from headroom.telemetry.derived_gauges import gauges_of, grown
 from headroom.telemetry.errors import InvalidMetric
-from headroom.telemetry.physical_bounds import (
-    check_batches,
-    check_buckets,
-    check_conservation,
-    check_durations,
-    check_fall,
-    check_items,
-)
+from headroom.telemetry.page_checks import check_batches_between, check_places, has_restarted
+from headroom.telemetry.physical_bounds import check_items, whole
 from headroom.telemetry.reading import Reading
 from headroom.telemetry.stated_limits import NOTHING_STATED
 
@@ -89,13 +82,15 @@ def sample_of(
 
     Raises InvalidMetric.
     """
-    _check_places(profile, reading)
+    check_places(profile, reading)
     if not (profile.arrived or profile.answered or profile.latency):
         reading = _with_counts(reading, before, time_s)
-    if before is not None and _has_restarted(profile, reading, before, time_s):
+    if before is not None and has_restarted(
+        profile, reading, before.reading, time_s - before.time_s
+    ):
         before = None
     if before is not None:
-        _check_batches(profile, reading, before.reading)
+        check_batches_between(profile, reading, before.reading)
     elif reading.batches is not None and reading.batch_items is not None:
         check_items(profile, batches=reading.batches, items=reading.batch_items)
     account = _account(reading, before, time_s, batch)
@@ -133,7 +128,7 @@ def _with_counts(reading: Reading, before: Account | None, time_s: float) -> Rea
     if before is None:
         return replace(reading, answered=0.0, running_seconds=0.0)
     then = before.reading
-    ended = max(0.0, _in_flight(then) - _in_flight(reading))
+    ended = max(0.0, then.waiting_and_running - reading.waiting_and_running)
     running = ((then.running or 0.0) + (reading.running or 0.0)) / 2.0
     return replace(
         reading,
@@ -146,7 +141,7 @@ def _stated_batch(profile: Profile, reading: Reading) -> int | None:
     """Return the largest batch where the server states it without a cost: it generates."""
     if reading.generation is None or not reading.max_batch:
         return None
-    return _whole(profile.max_batch[0].name, reading.max_batch)
+    return whole(profile.max_batch[0].name, reading.max_batch)
 
 
 def _generation(
@@ -168,83 +163,16 @@ def _generation(
     return tokens
 
 
-def _check_batches(profile: Profile, now: Reading, before: Reading) -> None:
-    """Check the batches since the last page, where the server counts them and names the largest."""
-    if (
-        now.batches is None
-        or now.batch_items is None
-        or now.batch_seconds is None
-        or now.max_batch is None
-        or before.batches is None
-        or before.batch_items is None
-        or before.batch_seconds is None
-    ):
-        return
-    check_batches(
-        profile,
-        batches=now.batches - before.batches,
-        items=now.batch_items - before.batch_items,
-        seconds=now.batch_seconds - before.batch_seconds,
-        largest=max(now.max_batch, before.max_batch or 0.0),
-    )
-
-
-def _check_places(profile: Profile, now: Reading) -> None:
-    """Check that each request is in one place, where the server counts all of them."""
-    if profile.conserves and now.latency is not None:
-        check_conservation(
-            profile,
-            arrived=now.arrived or 0.0,
-            answered=now.latency.counts[-1],
-            missed=now.missed or 0.0,
-            in_flight=_in_flight(now),
-        )
-
-
-def _in_flight(reading: Reading) -> float:
-    return (reading.waiting or 0.0) + (reading.running or 0.0)
-
-
-_COUNTERS = ("arrived", "answered", "missed", "batches", "batch_items", "batch_seconds")
-CONTRADICTED_S = 120.0
-"""After this the page before explains nothing any more, and a new one is read as it is."""
-
-
-def _has_restarted(profile: Profile, now: Reading, before: Account, time_s: float) -> bool:
-    """Whether counters decreased: the process has restarted."""
-    older, elapsed_s = before.reading, time_s - before.time_s
-    counters = [
-        (name, earlier, later)
-        for name in _COUNTERS
-        if (later := getattr(now, name)) is not None
-        and (earlier := getattr(older, name)) is not None
-    ]
-    total_fell = False
-    if now.latency is not None and older.latency is not None and profile.latency is not None:
-        was, counts = older.latency.counts, now.latency.counts
-        total_fell = counts[-1] < was[-1]
-        if elapsed_s < CONTRADICTED_S:
-            name = f"{profile.latency.name}_bucket"
-            check_buckets(name, was, counts)
-            if profile.conserves:
-                check_durations(
-                    name,
-                    now.latency.bounds_s,
-                    was,
-                    counts,
-                    elapsed_s=elapsed_s,
-                    in_flight=_in_flight(older),
-                )
-    if elapsed_s < CONTRADICTED_S:
-        return check_fall(profile, counters) or total_fell
-    return total_fell or any(later < earlier for _, earlier, later in counters)
-
-
 def _account(
     reading: Reading, before: Account | None, time_s: float, batch: Batch | None
 ) -> Account:
     elapsed_s = time_s - before.time_s if before is not None else 0.0
-    waiting, running = _gauges(reading, before, elapsed_s, batch)
+    waiting, running = gauges_of(
+        reading,
+        before.reading if before is not None else None,
+        elapsed_s=elapsed_s,
+        room=batch.room if batch is not None else 1,
+    )
     arrivals = reading.arrived
     if arrivals is None:
         in_flight = reading.in_flight
@@ -271,53 +199,6 @@ def _answered(reading: Reading) -> float:
     return reading.latency.counts[-1] if reading.latency is not None else 0.0
 
 
-def _gauges(
-    reading: Reading, before: Account | None, elapsed_s: float, batch: Batch | None
-) -> tuple[int | None, int | None]:
-    """Return requests waiting and running; None if that needs another page."""
-    if reading.waiting is not None and reading.running is not None:
-        return _whole("requests waiting", reading.waiting), _whole(
-            "requests running", reading.running
-        )
-    room = batch.room if batch is not None else 1
-    if reading.in_flight is not None:
-        in_flight = _whole("requests in flight", reading.in_flight)
-        running = min(in_flight, room)
-        return in_flight - running, running
-    waiting = _gauge(reading.waiting, _average(reading, before, "waiting_seconds", elapsed_s))
-    running_average = _average(reading, before, "running_seconds", elapsed_s)
-    if running_average is not None:
-        running_average = min(running_average, float(room))
-    return waiting, _gauge(reading.running, running_average)
-
-
-LEAST_SPAN_S = 1.0
-"""Between two pages of which gauges are derived."""
-
-
-def derives_gauges(reading: Reading) -> bool:
-    """Whether requests waiting or running are averages since the page before."""
-    return reading.in_flight is None and (reading.waiting is None or reading.running is None)
-
-
-def _gauge(gauge: float | None, average: float | None) -> int | None:
-    number = gauge if gauge is not None else average
-    return None if number is None else round(number)
-
-
-def _average(reading: Reading, before: Account | None, name: str, elapsed_s: float) -> float | None:
-    """Return the average number of requests since the previous page, by Little's law."""
-    spent_s = _grown(reading, before, name)
-    return None if spent_s is None or elapsed_s <= 0.0 else spent_s / elapsed_s
-
-
-def _grown(reading: Reading, before: Account | None, name: str) -> float | None:
-    if before is None:
-        return None
-    now, then = getattr(reading, name), getattr(before.reading, name)
-    return None if now is None or then is None else max(0.0, now - then)
-
-
 def _batches(
     reading: Reading, before: Account | None, elapsed_s: float, batch: Batch | None
 ) -> tuple[Batches, Span]:
@@ -328,9 +209,9 @@ def _batches(
     if before is None:
         return Batches(), Span()
     known, rest = before.executed, Span()
-    spent_s = _grown(reading, before, "running_seconds") or 0.0
+    spent_s = grown(reading, before.reading, "running_seconds") or 0.0
     ended = _answered(reading) - _answered(before.reading) if spent_s else 0.0
-    counted = _grown(reading, before, "batches")
+    counted = grown(reading, before.reading, "batches")
     if counted is None:
         more, rest = batches_of(
             before.open,
@@ -360,18 +241,12 @@ def _cost(profile: Profile, reading: Reading) -> CostModel | None:
     fixed, per_item, max_batch = reading.fixed_cost_s, reading.item_cost_s, reading.max_batch
     if fixed is None or per_item is None or max_batch is None:
         return None
-    largest = _whole(profile.max_batch[0].name, max_batch)
+    largest = whole(profile.max_batch[0].name, max_batch)
     if largest < 1:
         raise InvalidMetric(profile.max_batch[0].name, "must be at least 1", largest)
     if fixed + per_item == 0.0:
         return None
     return CostModel(fixed_s=fixed, per_item_s=per_item, max_batch=largest)
-
-
-def _whole(name: str, value: float) -> int:
-    if value != int(value):
-        raise InvalidMetric(name, "must be a whole number", value)
-    return int(value)
 
 
 def common_bounds_s(accounts: Mapping[str, Account]) -> tuple[float, ...]:

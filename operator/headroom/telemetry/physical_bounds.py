@@ -149,6 +149,13 @@ def check_durations(
         )
 
 
+def whole(name: str, value: float) -> int:
+    """Return the value of a metric that counts; raise InvalidMetric for a fraction."""
+    if value != int(value):
+        raise InvalidMetric(name, "must be a whole number", value)
+    return int(value)
+
+
 def _name(profile: Profile, quantity: str) -> str:
     metrics = profile.quantities[quantity]
     return metrics[0].name if metrics else quantity

@@ -59,6 +59,11 @@ class Reading:
     """The same requests by the class that they name; empty where none is counted."""
     source: ContinuedPage | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def waiting_and_running(self) -> float:
+        """Requests in flight by both gauges; one that is missing counts as 0."""
+        return (self.waiting or 0.0) + (self.running or 0.0)
+
 
 _ANY = "\x00"
 """Placeholder for the model's name."""
