@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from headroom.api import InferenceService
 from headroom.api.conditions import Conditions, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.api.status import duration_text
@@ -19,8 +18,11 @@ from headroom.controller.gather.workload import TargetUnusable, is_paused
 from headroom.controller.report import (
     class_conditions,
     demand_conditions,
+    feasibility_conditions,
     limit_conditions,
+    replica_conditions,
     replica_messages,
+    routing_conditions,
     zero_replicas,
 )
 from headroom.controller.report.condition_result import (
@@ -31,9 +33,6 @@ from headroom.controller.report.condition_result import (
     join,
 )
 from headroom.controller.report.next_steps import steps_of
-from headroom.controller.report.token_conditions import token_feasibility
-from headroom.resources.names import client_port, client_service
-from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values.observation import PodState
 from headroom.scaling.values.signals import Freshness
 
@@ -279,133 +278,6 @@ def _above_target_step(tick: TickResult) -> str:
     )
 
 
-def _slo_feasible(tick: TickResult) -> _Condition:
-    generation = tick.decision.generation
-    if generation is not None and generation.identification.known:
-        return token_feasibility(tick, generation)
-    floor_s = tick.decision.floor_latency_s
-    if floor_s is None:
-        return _UNKNOWN, StatusReason.COST_UNKNOWN, "the cost of a batch is not known yet"
-    latency = tick.service.spec.slo.latency
-    if latency is None:
-        return _UNKNOWN, StatusReason.COST_UNKNOWN, "the cost of an iteration is not known yet"
-    message = f"an idle replica answers in {duration_text(floor_s)}, the target is {latency.target}"
-    if not tick.more_cannot_help:
-        return (
-            _TRUE,
-            StatusReason.FEASIBLE,
-            join(message, _sudden_rise(tick), _cold_start_misses(tick)),
-        )
-    hint = "more replicas cannot help: increase the target, or use a faster accelerator or model"
-    return _FALSE, StatusReason.SLO_INFEASIBLE, f"{message}; {hint}"
-
-
-def _sudden_rise(tick: TickResult) -> str:
-    """Return what a sudden rise in load means: beyond the minimum it waits for a cold start."""
-    decision = tick.decision
-    if decision.floor_rps is None or decision.cold_start_s is None:
-        return ""
-    floor = f"minReplicas ({decision.floor_replicas}) serve"
-    if decision.floor_replicas == 1 and tick.service.spec.scaling.min_replicas == 0:
-        floor = "one replica serves"
-    return (
-        f"{floor} {decision.floor_rps:.3g}/s within it; a sudden rise above that waits "
-        f"{duration_text(decision.cold_start_s)} for replicas to start"
-    )
-
-
-def _cold_start_misses(tick: TickResult) -> str:
-    """Return what scale to zero costs or would cost."""
-    misses = tick.misses_per_cold_start
-    if misses is None:
-        return ""
-    possible = tick.service.spec.scaling.min_replicas == 0
-    which = "each start from zero makes" if possible else "with minReplicas 0 each start would make"
-    return f"{which} about {misses:.2g} requests miss it"
-
-
-def _routing_ready(tick: TickResult) -> _Condition:
-    route, scaling = tick.route, tick.service.spec.scaling
-    if route.trouble:
-        return _FALSE, StatusReason.ROUTING_UPDATE_FAILED, route.trouble
-    if tick.service.spec.routing.mode == "Service":
-        if route.gateways:
-            message = f"requests still pass through the gateway {', '.join(route.gateways)}"
-            return _TRUE, StatusReason.VIA_GATEWAY, message
-        message = "clients connect to the replicas, because routing.mode is Service"
-        return _TRUE, StatusReason.DIRECT_TO_PODS, message
-    if route.refused:
-        message = f"clients connect to the replicas, because {route.refused}"
-        return _FALSE, StatusReason.NO_PORT_LEFT, message
-    if not route.gateways:
-        message = (
-            "no gateway accepts connections for the service, so clients connect to the replicas"
-        )
-        return _FALSE, StatusReason.NO_GATEWAY, message
-    if tick.gateway.bypassed:
-        return _FALSE, StatusReason.GATEWAY_BYPASSED, _bypassed(tick)
-    message = f"{_clients(tick.service)} pass through the gateway {', '.join(route.gateways)}"
-    if route.activators:
-        held = f"{route.activators} activators hold them while no replica is ready"
-        return _TRUE, StatusReason.VIA_GATEWAY, join(message, held)
-    if scaling.min_replicas == 0:
-        none = "no activator can hold them while no replica is ready"
-        if scaling.mode == "Auto":
-            none += ", so the last replica is kept"
-        return _FALSE, StatusReason.NO_ACTIVATOR, join(message, none)
-    return _TRUE, StatusReason.VIA_GATEWAY, message
-
-
-def _bypassed(tick: TickResult) -> str:
-    """Say how many requests come through the gateway, and where clients should connect."""
-    seen, arrived = tick.gateway.signals.arrival_rps, tick.decision.signals.arrival_rps
-    service, port = client_service(tick.service), client_port(tick.service)
-    return (
-        f"{seen.value or 0.0:.3g} of {arrived.value or 0.0:.3g} requests/s come through the "
-        f"gateway, the others through another Service; point clients to Service {service}, "
-        f"port {port}"
-    )
-
-
-def _clients(service: InferenceService) -> str:
-    """Name the requests that a gateway receives; a target has other Services too."""
-    if service.spec.target_ref is None:
-        return "requests"
-    return f"requests to Service {client_service(service)}"
-
-
-def _capacity_available(tick: TickResult) -> _Condition:
-    counts = tick.decision.counts
-    if counts.unschedulable:
-        detail = replica_messages.detail(tick, PodState.UNSCHEDULABLE)
-        message = f"{counts.unschedulable} replicas: {detail}"
-        return _FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, join(message, tick.preemption)
-    if counts.broken:
-        message = f"{counts.broken} replicas: {replica_messages.detail(tick, PodState.BROKEN)}"
-        return _FALSE, replica_messages.why_broken(tick), message
-    if failure := replica_messages.replica_failure(tick):
-        return _FALSE, StatusReason.POD_CREATION_FORBIDDEN, failure
-    return _TRUE, StatusReason.ALL_REPLICAS_SCHEDULED, "every replica has a node"
-
-
-def _replicas_healthy(tick: TickResult) -> _Condition:
-    found, names = tick.decision.replacement, {one.pod.uid: one.name for one in tick.gathered.pods}
-    left_out = [f"{names.get(one.pod, 'a replica')}: {one.why}" for one in tick.decision.left_out]
-    if found is not None and found.defect is Defect.OVERLOADED:
-        found = None  # the replica works as the others do: see ScalingEffective
-    if left_out and found is None:
-        message = f"{len(left_out)} replicas are left out of the decision: {join(*left_out[:3])}"
-        return _FALSE, StatusReason.REPLICA_IMPLAUSIBLE, message
-    if found is None:
-        message = "no ready replica is far slower than the others or fails while they answer"
-        return _TRUE, StatusReason.REPLICAS_ALIKE, message
-    name = names.get(found.pod, "a replica")
-    slow = found.defect is Defect.SLOW
-    reason = StatusReason.REPLICA_SLOW if slow else StatusReason.REPLICA_FAILING
-    message = f"{name} {found.detail}: {found.action}"
-    return _FALSE, reason, join(message, tick.written.unevicted)
-
-
 _LADDERS = {
     ConditionType.READY: _ready,
     ConditionType.SCALING_ACTIVE: _scaling_active,
@@ -413,12 +285,12 @@ _LADDERS = {
     ConditionType.SCALING_LIMITED: limit_conditions.scaling_limited,
     ConditionType.METRICS_AVAILABLE: _metrics_available,
     ConditionType.SLO_MET: _slo_met,
-    ConditionType.SLO_FEASIBLE: _slo_feasible,
+    ConditionType.SLO_FEASIBLE: feasibility_conditions.slo_feasible,
     ConditionType.DEMAND_VISIBLE: demand_conditions.demand_visible,
     ConditionType.SCALING_EFFECTIVE: demand_conditions.scaling_effective,
-    ConditionType.CAPACITY_AVAILABLE: _capacity_available,
-    ConditionType.REPLICAS_HEALTHY: _replicas_healthy,
-    ConditionType.ROUTING_READY: _routing_ready,
+    ConditionType.CAPACITY_AVAILABLE: replica_conditions.capacity_available,
+    ConditionType.REPLICAS_HEALTHY: replica_conditions.replicas_healthy,
+    ConditionType.ROUTING_READY: routing_conditions.routing_ready,
 }
 
 _OF_WRITES = frozenset({ConditionType.ABLE_TO_SCALE, ConditionType.SCALING_ACTIVE})
@@ -427,11 +299,11 @@ _WRITE_FAILED = frozenset(
 )
 
 _EXPLAIN_ABOVE_TARGET = (
-    (ConditionType.SLO_FEASIBLE, _slo_feasible, _TRUE),
+    (ConditionType.SLO_FEASIBLE, feasibility_conditions.slo_feasible, _TRUE),
     (ConditionType.SCALING_ACTIVE, _scaling_active, _TRUE),
     (ConditionType.SCALING_LIMITED, limit_conditions.scaling_limited, _FALSE),
-    (ConditionType.CAPACITY_AVAILABLE, _capacity_available, _TRUE),
-    (ConditionType.REPLICAS_HEALTHY, _replicas_healthy, _TRUE),
+    (ConditionType.CAPACITY_AVAILABLE, replica_conditions.capacity_available, _TRUE),
+    (ConditionType.REPLICAS_HEALTHY, replica_conditions.replicas_healthy, _TRUE),
     (ConditionType.SCALING_EFFECTIVE, demand_conditions.scaling_effective, _TRUE),
 )
 
