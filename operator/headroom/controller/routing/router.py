@@ -15,29 +15,23 @@ from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.status import Status
-from headroom.controller.act.child_writer import ChildWriter, NotOurs
+from headroom.controller.act.child_writer import ChildWriter
 from headroom.controller.gather.gateway_pages import EVERY_S, GatewayPages
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
-from headroom.controller.ports import Clock, Cluster, Manifest
+from headroom.controller.ports import Clock, Cluster
 from headroom.controller.routing import port_numbers, route_builder
 from headroom.controller.routing.gateway_probe import GatewayProber
-from headroom.controller.routing.handover import RETIRED_AFTER_S, ServiceTarget, step
+from headroom.controller.routing.handover import RETIRED_AFTER_S
 from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch, WatchPods
 from headroom.controller.routing.ready_pods import ReadyPod, ReadyPodIndex
 from headroom.controller.routing.route_builder import Learned
+from headroom.controller.routing.route_writer import Routed, RouteWriter
 from headroom.controller.routing.target_pods import TargetPods
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import ClusterError
 from headroom.gateway import Endpoint, snapshot
-from headroom.resources import endpoint_slice
-from headroom.resources import service as services
-from headroom.resources.endpoint_slice import (
-    MANAGED_BY_KUBERNETES,
-    MANAGED_BY_SELECTOR,
-    SERVICE_NAME_LABEL,
-)
-from headroom.resources.names import client_service
+from headroom.resources.endpoint_slice import MANAGED_BY_SELECTOR
 from headroom.scaling.values.observation import CostModel
 
 _log = logging.getLogger(__name__)
@@ -53,21 +47,6 @@ AT_ONCE = 8
 SEED_AGAIN_S = 1.0
 RESTART_AFTER_S = 5.0
 """After a failure of this program itself."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Routed:
-    """One service with a gateway port."""
-
-    port: int
-    writer: ChildWriter
-    addresses: tuple[str, ...] = ()
-    """Addresses in its slice; as read, until it is written."""
-    service_name: str = ""
-    """The Service of its slice."""
-    emptied_s: float | None = None
-    """Since when, back in Service mode, its slice has been empty."""
-    last_error: str = ""
 
 
 @dataclass(slots=True)
@@ -231,7 +210,6 @@ class RoutingLoop:
         routed: dict[str, Routed],
     ) -> None:
         self._router = router
-        self._cluster = cluster
         self._cache = cache
         self._cost_of = cost_of
         self._parsed: dict[str, _Parsed] = {}
@@ -239,6 +217,7 @@ class RoutingLoop:
         self._gates = gates
         self._targets = targets
         self._prober = GatewayProber(gates, router.gateway_namespace, router.probe)
+        self._writer = RouteWriter(cluster, targets, self._prober, router.clock)
         self._missed = asyncio.Event()
         self._routed = routed
 
@@ -282,7 +261,7 @@ class RoutingLoop:
         async def one(service: InferenceService, routed: Routed) -> None:
             async with gate:
                 try:
-                    await self._converge(service, routed)
+                    await self._writer.converge(service, routed)
                     routed.last_error = ""
                 except ClusterError as error:
                     if str(error) != routed.last_error:
@@ -388,79 +367,6 @@ class RoutingLoop:
         self._router.failed = told.failed
         self._router.publisher.publish(told)
 
-    async def _converge(self, service: InferenceService, routed: Routed) -> None:
-        """Take the next step for the Service and the slice of one service."""
-        is_routed = service.spec.routing.mode == "Gateway"
-        if is_routed:
-            routed.emptied_s = None
-        elif not routed.addresses:
-            return
-        listening = await self._prober.open_for(service.uid, routed.port)
-        known = not is_routed and await self._replicas_known(service)
-        following = step(
-            routed=is_routed,
-            gateways=[pod.address for pod in listening],
-            current=routed.addresses,
-            replicas_known=known,
-        )
-        if routed.service_name not in ("", client_service(service)):
-            await self._release(service, routed.service_name)
-        await self._write_slice(service, routed, following.slice_first)
-        now_s = self._router.clock.now_s()
-        if following.service is ServiceTarget.GATEWAY:
-            await routed.writer.keep(self._cluster, service, services.build_routed(service), now_s)
-        elif manifest := self._leading_to_replicas(service, following.service):
-            await routed.writer.keep(self._cluster, service, manifest, now_s)
-        await self._write_slice(service, routed, following.slice_after)
-
-    def _leading_to_replicas(self, service: InferenceService, to: ServiceTarget) -> Manifest | None:
-        """Build the Service for clients without a gateway; None: nothing is written.
-
-        With a targetRef the reconciler writes no Service, and some selectors no Service can have.
-        """
-        if service.spec.target_ref is None:
-            return services.build(service) if to is ServiceTarget.REPLICAS else None
-        target = self._targets.of(service.uid)
-        selector = None if target is None else target.selector
-        return services.build_for_clients(service, selector) if selector else None
-
-    async def _release(self, service: InferenceService, name: str) -> None:
-        """Lead a Service whose name is no longer `serviceName` to the replicas: it has clients."""
-        target = self._targets.of(service.uid)
-        if target is None or not target.selector:
-            return
-        direct = services.build_for_clients(service, target.selector, name)
-        empty = endpoint_slice.build(service, (), self._routed[service.uid].port, name)
-        for manifest in (direct, empty):
-            with suppress(NotOurs):
-                await ChildWriter().write(self._cluster, service, manifest)
-
-    async def _write_slice(
-        self, service: InferenceService, routed: Routed, addresses: tuple[str, ...] | None
-    ) -> None:
-        if addresses is None or (not addresses and not routed.addresses):
-            return
-        now_s = self._router.clock.now_s()
-        ipv6 = ":" in (addresses or routed.addresses)[0]
-        manifest = endpoint_slice.build(service, addresses, routed.port, ipv6=ipv6)
-        await routed.writer.keep(self._cluster, service, manifest, now_s)
-        if addresses != routed.addresses:
-            where = ", ".join(addresses) or "nowhere"
-            _log.info("%s/%s: its slice leads to %s", service.namespace, service.name, where)
-        routed.addresses, routed.service_name = addresses, client_service(service)
-        if not addresses:
-            routed.emptied_s = now_s
-
-    async def _replicas_known(self, service: InferenceService) -> bool:
-        """Whether the Service's own slices have a ready replica again."""
-        slices = await self._cluster.list_all(
-            "discovery.k8s.io/v1",
-            "EndpointSlice",
-            service.namespace,
-            f"{SERVICE_NAME_LABEL}={client_service(service)},{MANAGED_BY_KUBERNETES}",
-        )
-        return any(_is_ready(one) for one in slices)
-
     def _retire(self) -> None:
         """Release the port of a service whose slice has been empty for long enough."""
         now_s = self._router.clock.now_s()
@@ -471,8 +377,3 @@ class RoutingLoop:
             if routed.emptied_s is None or not 0 <= now_s - routed.emptied_s < RETIRED_AFTER_S:
                 del self._routed[uid]
                 self._router.changed()
-
-
-def _is_ready(one: Manifest) -> bool:
-    endpoints = one.get("endpoints") or ()
-    return any((entry.get("conditions") or {}).get("ready") for entry in endpoints)

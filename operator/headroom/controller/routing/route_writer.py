@@ -1,0 +1,126 @@
+"""Write the Service and the EndpointSlice that lead a service's clients to gateways or replicas."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+
+from headroom.api import InferenceService
+from headroom.controller.act.child_writer import ChildWriter, NotOurs
+from headroom.controller.ports import Clock, Cluster, Manifest
+from headroom.controller.routing.gateway_probe import GatewayProber
+from headroom.controller.routing.handover import ServiceTarget, step
+from headroom.controller.routing.target_pods import TargetPods
+from headroom.resources import endpoint_slice
+from headroom.resources import service as services
+from headroom.resources.endpoint_slice import MANAGED_BY_KUBERNETES, SERVICE_NAME_LABEL
+from headroom.resources.names import client_service
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Routed:
+    """One service with a gateway port."""
+
+    port: int
+    writer: ChildWriter
+    addresses: tuple[str, ...] = ()
+    """Addresses in its slice; as read, until it is written."""
+    service_name: str = ""
+    """The Service of its slice."""
+    emptied_s: float | None = None
+    """Since when, back in Service mode, its slice has been empty."""
+    last_error: str = ""
+
+
+class RouteWriter:
+    """Brings the Services and slices of routed services up to date, one step at a time."""
+
+    def __init__(
+        self, cluster: Cluster, targets: TargetPods, prober: GatewayProber, clock: Clock
+    ) -> None:
+        self._cluster = cluster
+        self._targets = targets
+        self._prober = prober
+        self._clock = clock
+
+    async def converge(self, service: InferenceService, routed: Routed) -> None:
+        """Take the next step for the Service and the slice of one service; raise ClusterError."""
+        is_routed = service.spec.routing.mode == "Gateway"
+        if is_routed:
+            routed.emptied_s = None
+        elif not routed.addresses:
+            return
+        listening = await self._prober.open_for(service.uid, routed.port)
+        known = not is_routed and await self._replicas_known(service)
+        following = step(
+            routed=is_routed,
+            gateways=[pod.address for pod in listening],
+            current=routed.addresses,
+            replicas_known=known,
+        )
+        if routed.service_name not in ("", client_service(service)):
+            await self._release(service, routed)
+        await self._write_slice(service, routed, following.slice_first)
+        now_s = self._clock.now_s()
+        if following.service is ServiceTarget.GATEWAY:
+            await routed.writer.keep(self._cluster, service, services.build_routed(service), now_s)
+        elif manifest := self._leading_to_replicas(service, following.service):
+            await routed.writer.keep(self._cluster, service, manifest, now_s)
+        await self._write_slice(service, routed, following.slice_after)
+
+    def _leading_to_replicas(self, service: InferenceService, to: ServiceTarget) -> Manifest | None:
+        """Build the Service for clients without a gateway; None: nothing is written.
+
+        With a targetRef the reconciler writes no Service, and some selectors no Service can have.
+        """
+        if service.spec.target_ref is None:
+            return services.build(service) if to is ServiceTarget.REPLICAS else None
+        target = self._targets.of(service.uid)
+        selector = None if target is None else target.selector
+        return services.build_for_clients(service, selector) if selector else None
+
+    async def _release(self, service: InferenceService, routed: Routed) -> None:
+        """Lead a Service whose name is no longer `serviceName` to the replicas: it has clients."""
+        name = routed.service_name
+        target = self._targets.of(service.uid)
+        if target is None or not target.selector:
+            return
+        direct = services.build_for_clients(service, target.selector, name)
+        empty = endpoint_slice.build(service, (), routed.port, name)
+        for manifest in (direct, empty):
+            with suppress(NotOurs):
+                await ChildWriter().write(self._cluster, service, manifest)
+
+    async def _write_slice(
+        self, service: InferenceService, routed: Routed, addresses: tuple[str, ...] | None
+    ) -> None:
+        if addresses is None or (not addresses and not routed.addresses):
+            return
+        now_s = self._clock.now_s()
+        ipv6 = ":" in (addresses or routed.addresses)[0]
+        manifest = endpoint_slice.build(service, addresses, routed.port, ipv6=ipv6)
+        await routed.writer.keep(self._cluster, service, manifest, now_s)
+        if addresses != routed.addresses:
+            where = ", ".join(addresses) or "nowhere"
+            _log.info("%s/%s: its slice leads to %s", service.namespace, service.name, where)
+        routed.addresses, routed.service_name = addresses, client_service(service)
+        if not addresses:
+            routed.emptied_s = now_s
+
+    async def _replicas_known(self, service: InferenceService) -> bool:
+        """Whether the Service's own slices have a ready replica again."""
+        slices = await self._cluster.list_all(
+            "discovery.k8s.io/v1",
+            "EndpointSlice",
+            service.namespace,
+            f"{SERVICE_NAME_LABEL}={client_service(service)},{MANAGED_BY_KUBERNETES}",
+        )
+        return any(_is_ready(one) for one in slices)
+
+
+def _is_ready(one: Manifest) -> bool:
+    endpoints = one.get("endpoints") or ()
+    return any((entry.get("conditions") or {}).get("ready") for entry in endpoints)
