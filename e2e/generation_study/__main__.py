@@ -9,12 +9,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+import looks
 from generation_study import (
     causes,
     cells,
     figures,
     learned,
-    looks,
     records,
     report,
     running,
@@ -25,6 +25,7 @@ from generation_study.fidelity import command as fidelity
 from headroom.simulator.generation.autoscalers.catalogue import KINDS
 
 FOLDER = Path(__file__).parents[2] / ".generation_study"
+LOOKS = Path(__file__).parent / "looks.jsonl"
 COMMANDS = ("study", "stages", "speed", "fidelity", "learned", "compile", "causes")
 ENGINES = ("llama-8b-h100", "qwen3-32b-tp2-h100", "llama-70b-tp4-h100")
 
@@ -41,7 +42,14 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--record", action="store_true", help="fidelity: play vLLM again")
     parser.add_argument("--report", action="store_true", help="run nothing")
-    return parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
+    if _looks_at_judge(asked) and not asked.why.strip():
+        parser.error("--split judge must have a reason, which is recorded: --why TEXT; got none")
+    return asked
+
+
+def _looks_at_judge(asked: argparse.Namespace) -> bool:
+    return asked.split == "judge" and not asked.report and asked.command != "stages"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = settings.all_settings(grids=not asked.quick)
     if asked.only:
         chosen = tuple(each for each in chosen if each.kind in asked.only)
-    if asked.split == "judge" and not asked.report and asked.command != "stages":
-        looks.record(len(wanted), asked.why)
+    if _looks_at_judge(asked):
+        looks.note(LOOKS, asked.why, len(wanted))
     path = FOLDER / "runs.jsonl"
     for setting in chosen:  # of the sources that run, not of those that are edited meanwhile
         records.digest(setting.kind)

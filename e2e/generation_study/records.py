@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import results
 from generation_study.cells import Cell
 from generation_study.settings import HEADROOM, Setting
 from headroom.simulator.generation.outcome import TokenScore
@@ -44,26 +42,19 @@ def digest(kind: str) -> str:
 
 def append(path: Path, record: Record) -> None:
     """Add a run to the file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    line = {
+    row = {
         "version": digest(record.setting.kind),
         "cell": asdict(record.cell),
         "setting": {"kind": record.setting.kind, "knobs": record.setting.knobs},
         "score": asdict(record.score),
     }
-    with path.open("a", encoding="ascii") as file:
-        file.write(json.dumps(line) + "\n")
+    results.append(path, row)
 
 
 def load(path: Path) -> dict[tuple[Cell, Setting], Record]:
-    """Return the current runs of the file; a torn last line is left out."""
+    """Return the current runs of the file."""
     found: dict[tuple[Cell, Setting], Record] = {}
-    for line in _lines(path):
-        try:
-            each = json.loads(line)
-        except ValueError:
-            print("a line of the file of runs is torn: left out", file=sys.stderr)
-            continue
+    for each in results.load(path):
         if each["version"] != digest(each["setting"]["kind"]):
             continue
         knobs = tuple((knob, value) for knob, value in each["setting"]["knobs"])
@@ -79,9 +70,3 @@ def load(path: Path) -> dict[tuple[Cell, Setting], Record]:
         )
         found[record.cell, record.setting] = record
     return found
-
-
-def _lines(path: Path) -> Iterable[str]:
-    if not path.exists():
-        return ()
-    return path.read_text(encoding="ascii").splitlines()

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import looks
 import results
-from decision_study.family import command, hard, kept, looks, peers, summary, verdicts
+from decision_study.family import command, hard, kept, peers, summary, verdicts
 from decision_study.family.kept import Kept
 from decision_study.family.measures import Hour, flap_times_s, hours_of, total
 from decision_study.records import Job
@@ -206,8 +207,10 @@ def test_every_setting_of_a_peer_exists_and_differs() -> None:
 
 def test_looks_at_judge_are_counted_with_their_reason(tmp_path: Path) -> None:
     record = tmp_path / "looks.jsonl"
-    assert looks.note(record, "first", ["a", "b"]) == 1
-    assert looks.note(record, "second", ["a"]) == 2
+    assert looks.note(record, "first", 2) == 1
+    assert looks.note(record, "second", 1) == 2
+    with pytest.raises(ValueError, match="must have a reason"):
+        looks.note(record, " ", 1)
     assert [(row["reason"], row["cells"]) for row in results.load(record)] == [
         *(("first", 2), ("second", 1)),
     ]

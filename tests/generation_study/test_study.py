@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from generation_study import causes, cells, figures, looks, records, settings
+from generation_study import __main__ as study
+from generation_study import causes, cells, figures, records, settings
 from generation_study.cells import Cell
 from generation_study.records import Record
 from generation_study.settings import HEADROOM, Setting
@@ -171,9 +172,10 @@ def test_single_setting_must_keep_as_many_cells_to_count() -> None:
     assert all(one.holds for one in named.values())
 
 
-def test_look_at_judge_without_a_reason_is_refused() -> None:
-    with pytest.raises(ValueError, match="--why"):
-        looks.record(10, " ")
+def test_look_at_judge_without_a_reason_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        study.main(["--split", "judge", "--why", " "])
+    assert "--split judge must have a reason" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("broken_s", "holds"), [(180.0, True), (240.0, False)])

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
+import looks
 from bench.figures import Figure, all_hold, table
 from decision_study import tables
 from decision_study.family import (
     asking,
     hard,
     kept,
-    looks,
     members,
     peers,
     performing,
@@ -31,6 +31,7 @@ from headroom.simulator.report.write import write_atomically
 
 FOLDER = Path(__file__).parents[3] / ".decision_study"
 RUNS = "family.jsonl"
+LOOKS = Path(__file__).parent / "looks.jsonl"
 HARD = "hard"
 ASKS = (members.ALONE, *asking.KINDS)
 WIDTH_WITHOUT_TERMINAL = 200
@@ -45,7 +46,7 @@ BOUNDS: tuple[Job, ...] = (
 HELD, FAILED, INTERRUPTED = 0, 1, 130
 
 
-def main(argv: Sequence[str], folder: Path = FOLDER, record: Path = looks.RECORD) -> int:
+def main(argv: Sequence[str], folder: Path = FOLDER, record: Path = LOOKS) -> int:
     """Run what is missing, print the tables; 0 if every figure holds, else 1."""
     given = _parser().parse_args(argv)
     console = Console(highlight=False)
@@ -66,7 +67,7 @@ def main(argv: Sequence[str], folder: Path = FOLDER, record: Path = looks.RECORD
         console.print("The results of judge are kept and not shown; --look REASON shows them.")
         return HELD
     if given.set == JUDGE:
-        times = looks.note(record, given.look, names)
+        times = looks.note(record, given.look, len(names))
         console.print(f"Look {times} at judge; commit {record.name}, which records it.")
     figures, grids = _judged(list(done.values()), ours.setting, given)
     shown: list[RenderableType] = [tables.for_terminal(grid) for grid in grids]

@@ -1,23 +1,22 @@
-"""The checked-in record of looks at the judge set: when, at which commit, why, which cells."""
+"""The checked-in records of looks at a judge set: when, at which commit, how many cells, why."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import results
 
-RECORD = Path(__file__).parent / "looks.jsonl"
 
-
-def note(path: Path, reason: str, cells: Sequence[str]) -> int:
-    """Add a look to the record and return how many there are."""
+def note(path: Path, reason: str, cells: int) -> int:
+    """Add a look to the record and return how many there are; raise ValueError without a reason."""
+    if not reason.strip():
+        raise ValueError("a look at judge must have a reason; got none")
     row = {
         "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),
         "commit": _commit(),
-        "cells": len(cells),
+        "cells": cells,
         "reason": reason,
     }
     results.append(path, row)
