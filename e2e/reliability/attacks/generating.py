@@ -23,7 +23,7 @@ from bench.figures import Figure, at_least, at_most, shown
 from free_ports import free_port
 from headroom_server.repository.random_llama import write_random_llama
 from reliability.attacks.generating_payloads import MODEL, PAYLOADS, QUICK
-from reliability.attacks.processes import ELSEWHERE, Probes, running
+from reliability.attacks.processes import ELSEWHERE, Probes, running, until_ok
 from reliability.memory_cgroup import MIB, MemoryCgroup, memory_cgroup
 
 ATTACK_S, QUICK_S = 15.0, 4.0
@@ -85,7 +85,7 @@ async def serving(cgroup: MemoryCgroup) -> AsyncIterator[Target]:
         own = {"HEADROOM_PORT": str(port), "HEADROOM_MODEL_URI": f"file://{model}"}
         env = {**SETTINGS, **own}
         async with running("headroom_server", prefix=cgroup.prefix, env=env) as process:
-            await _ready(f"http://127.0.0.1:{port}{READY}")
+            await until_ok(f"http://127.0.0.1:{port}{READY}", READY_WITHIN_S)
             yield Target(port, process.pid)
 
 
@@ -170,15 +170,3 @@ async def measure(seconds: float, only: str, *, quick: bool, say: Say) -> Sequen
         shown(f"its median answer at worst ({worst})", f"{worst_s:.2f} s"),
         at_most(f"slowest probe ({slowest})", slowest_s, PROBE_WITHIN_S, " s", 2),
     )
-
-
-async def _ready(url: str) -> None:
-    async with aiohttp.ClientSession() as http, asyncio.timeout(READY_WITHIN_S):
-        while True:
-            try:
-                async with http.get(url) as answer:
-                    if answer.status == 200:
-                        return
-            except aiohttp.ClientError:
-                pass
-            await asyncio.sleep(0.1)

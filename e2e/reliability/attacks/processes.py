@@ -10,6 +10,8 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+import aiohttp
+
 from cluster.commands import environment
 
 Process = asyncio.subprocess.Process
@@ -38,6 +40,19 @@ async def running(
         if process.returncode is None:
             process.kill()
         await process.communicate()
+
+
+async def until_ok(url: str, within_s: float) -> None:
+    """Wait until an URL is answered with 200; raise TimeoutError if that takes too long."""
+    async with aiohttp.ClientSession() as http, asyncio.timeout(within_s):
+        while True:
+            try:
+                async with http.get(url) as answer:
+                    if answer.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.05)
 
 
 class Probes:

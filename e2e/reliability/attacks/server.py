@@ -11,14 +11,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aiohttp
 import yaml
 
 from bench.figures import Figure, at_most, shown
 from free_ports import free_port
 from reliability.attacks import http2
 from reliability.attacks.payloads import MIB, PAYLOADS
-from reliability.attacks.processes import ELSEWHERE, Probes, running
+from reliability.attacks.processes import ELSEWHERE, Probes, running, until_ok
 from reliability.memory_cgroup import MemoryCgroup, bytes_of, memory_cgroup
 
 SAMPLE = Path(__file__).parents[3] / "deploy" / "samples" / "demo.yaml"
@@ -81,7 +80,7 @@ async def serving(
         "HEADROOM_WARMUP_MAX_LATENCY_S": "30",
     }
     async with running("headroom_server", prefix=cgroup.prefix, env={**settings, **own}) as process:
-        await _ready(f"http://127.0.0.1:{port}{READY}")
+        await until_ok(f"http://127.0.0.1:{port}{READY}", READY_WITHIN_S)
         yield Target(port, grpc_port, process.pid)
 
 
@@ -137,15 +136,3 @@ async def measure(seconds: float, only: str, *, quick: bool, say: Say) -> Sequen
             at_most(f"{model}: slowest probe ({slowest})", slowest_s, PROBE_WITHIN_S, " s", 2),
         ]
     return figures
-
-
-async def _ready(url: str) -> None:
-    async with aiohttp.ClientSession() as http, asyncio.timeout(READY_WITHIN_S):
-        while True:
-            try:
-                async with http.get(url) as answer:
-                    if answer.status == 200:
-                        return
-            except aiohttp.ClientError:
-                pass
-            await asyncio.sleep(0.05)
