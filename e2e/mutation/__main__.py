@@ -22,8 +22,8 @@ from rich.progress import Progress
 from bench.figures import all_hold, at_least, shown, table
 from mutation.equivalent import reason
 from mutation.ledger import Ledger, Measures
+from mutation.sandbox import Sandbox
 from mutation.targets import all_tests, nearest_tests, targets
-from mutation.workshop import Workshop
 from results import digest
 
 ROOT = Path(__file__).parents[2]
@@ -126,8 +126,8 @@ def _outcomes(
 
     unknown = [bug for bug in bugs if known(bug) is None and not _why_not(bug)]
     with ExitStack() as stack:
-        workshops = [stack.enter_context(Workshop(ROOT)) for _ in range(jobs)]
-        first, kept = workshops[0], _measures(files)
+        sandboxes = [stack.enter_context(Sandbox(ROOT)) for _ in range(jobs)]
+        first, kept = sandboxes[0], _measures(files)
         if (before := kept.read()) is not None:
             first.take(before)
         for folders in {all_tests(PurePosixPath(bug.path)) for bug in unknown}:
@@ -135,11 +135,11 @@ def _outcomes(
                 cpu_s = first.measure(folders)
                 console.print(f"{' and '.join(folders)} pass without a bug, {cpu_s:.0f} s of CPU")
                 kept.write(first.measures())
-        free: SimpleQueue[Workshop] = SimpleQueue()
-        for workshop in workshops:
-            if workshop is not first:
-                workshop.take(first.measures())
-            free.put(workshop)
+        free: SimpleQueue[Sandbox] = SimpleQueue()
+        for sandbox in sandboxes:
+            if sandbox is not first:
+                sandbox.take(first.measures())
+            free.put(sandbox)
         progress = stack.enter_context(Progress(console=console))
         task = progress.add_task("planting", total=len(bugs))
 
@@ -147,12 +147,12 @@ def _outcomes(
             before = known(bug)
             if before is not None or _why_not(bug):
                 return bool(before)
-            workshop = free.get()
+            sandbox = free.get()
             try:
                 stages = nearest_tests(PurePosixPath(bug.path), tests)
-                seen = workshop.notices(bug.path, bug.text, stages)
+                seen = sandbox.notices(bug.path, bug.text, stages)
             finally:
-                free.put(workshop)
+                free.put(sandbox)
             folders = all_tests(PurePosixPath(bug.path))
             ledger.note(bug.path, bug.text, digests[folders], noticed=seen)
             return seen

@@ -45,7 +45,7 @@ class Ran(NamedTuple):
     wall_s: float
 
 
-class Workshop:
+class Sandbox:
     """A temporary folder with a copy of the project; one request at a time."""
 
     def __init__(self, root: Path, imported: Sequence[str] = IMPORTED) -> None:
@@ -106,7 +106,7 @@ class Workshop:
         }
 
     def take(self, measures: Mapping[str, Any]) -> None:
-        """Use the measurements of another workshop of the same modules and tests."""
+        """Use the measurements of another sandbox of the same modules and tests."""
         self._sound |= {tuple(tests): Ran(*ran) for tests, *ran in measures["sound"]}
         (self._folder / DURATIONS).write_text(json.dumps(measures["durations"]))
 

@@ -20,7 +20,7 @@ from cluster.content import key_of_files
 from cluster.layout import Cache
 from cluster.progress import Progress, Silent
 from third_party import aggregated, metrics_api
-from third_party.beside import beside
+from third_party.node_program import node_program
 
 MODULE = Path(__file__).with_name("keda_module")
 PACKAGE = "github.com/kedacore/keda/v2"
@@ -94,7 +94,7 @@ def running(node: Node, folder: Path, scratch: Path, progress: Progress) -> Iter
                 ],
             ),
         ):
-            processes.enter_context(beside(node, name, words, scratch))
+            processes.enter_context(node_program(node, name, words, scratch))
         aggregated.wait(node, GROUP, "v1beta1", STARTS_WITHIN_S)
         yield
 

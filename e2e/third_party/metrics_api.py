@@ -23,7 +23,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, web
 from cluster import Node
 from cluster.raw import Raw
 from third_party import aggregated, workload
-from third_party.beside import beside
+from third_party.node_program import node_program
 
 GROUP, VERSION = "custom.metrics.k8s.io", "v1beta2"
 IN_FLIGHT = "requests_in_flight"
@@ -136,7 +136,7 @@ def running(node: Node, scratch: Path) -> Iterator[None]:
         *(sys.executable, "-m", "third_party.metrics_api", str(PORT)),
         *(f"{certificate}.crt", f"{certificate}.key", str(node.layout.inside_kubeconfig)),
     ]
-    with beside(node, "metrics-api", words, scratch):
+    with node_program(node, "metrics-api", words, scratch):
         aggregated.wait(node, GROUP, VERSION, STARTS_WITHIN_S)
         yield
 

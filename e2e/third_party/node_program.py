@@ -14,7 +14,7 @@ SHOWN_CHARACTERS = 2000
 
 
 @contextlib.contextmanager
-def beside(node: Node, name: str, words: Sequence[str], scratch: Path) -> Iterator[None]:
+def node_program(node: Node, name: str, words: Sequence[str], scratch: Path) -> Iterator[None]:
     """Run it with the administrator's access; its log is in `scratch`.
 
     Raises:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decision_study.family import asking, hard, instants, loads, members, plants, rates
+from decision_study.family import client_draws, hard, instants, loads, members, plants, rates
 from decision_study.family.draws import Draws
 from decision_study.family.members import DEVELOP, JUDGE, MEMBERS, per_second, scenario_of
 from headroom.simulator.arrivals import Profile
@@ -113,7 +113,7 @@ def test_member_is_within_its_bounds_and_always_the_same(name: str) -> None:
 def test_users_ask_for_the_load_if_they_are_answered() -> None:
     spec = plants.drawn(Draws.of("a", "plant")).spec(0.1, 10)
     counts = np.repeat([6.0, 12.0], 60)
-    clients = asking.clients_of(asking.USERS, Draws.of("a", "clients"), spec, counts)
+    clients = client_draws.clients_of(client_draws.USERS, Draws.of("a", "clients"), spec, counts)
     assert clients is not None
     cycle_s = clients.think_s + 0.5 * spec.policy.latency_target_s
     assert [users for _, users in clients.user_steps] == [round(6 * cycle_s), round(12 * cycle_s)]
@@ -122,7 +122,9 @@ def test_users_ask_for_the_load_if_they_are_answered() -> None:
 @pytest.mark.parametrize("rps", [1.0, 1e5])
 def test_connections_suffice_for_the_peak_or_there_are_no_clients(rps: float) -> None:
     spec = plants.drawn(Draws.of("a", "plant")).spec(0.1, 10)
-    found = asking.clients_of(asking.LIMITED, Draws.of("a", "clients"), spec, np.full(60, rps))
+    found = client_draws.clients_of(
+        client_draws.LIMITED, Draws.of("a", "clients"), spec, np.full(60, rps)
+    )
     if rps > 1:
         assert found is None
     else:

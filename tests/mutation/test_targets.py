@@ -6,8 +6,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from mutation.sandbox import Sandbox
 from mutation.targets import CONTROLLER, GUARDS, SCALING, nearest_tests
-from mutation.workshop import Workshop
 
 ROOT = Path(__file__).parents[2]
 PRESENT = [
@@ -41,7 +41,7 @@ def test_nearest_tests_run_first(module: PurePosixPath, stages: list[tuple[str, 
     assert nearest_tests(module, PRESENT) == stages
 
 
-def test_workshop_notices_bug_and_accepts_sound_module(tmp_path: Path) -> None:
+def test_sandbox_notices_bug_and_accepts_sound_module(tmp_path: Path) -> None:
     (tmp_path / "operator").mkdir()
     (tmp_path / "tests").mkdir()
     sound = "def double(number):\n    return 2 * number\n"
@@ -50,18 +50,18 @@ def test_workshop_notices_bug_and_accepts_sound_module(tmp_path: Path) -> None:
         "from doubling import double\n\n\ndef test_it():\n    assert double(3) == 6\n"
     )
     (tmp_path / "tests" / "red.py").write_text("def test_it():\n    assert False\n")
-    with Workshop(tmp_path, imported=()) as workshop:
-        assert not workshop.has_measured(["tests"])
-        assert workshop.measure(["tests"]) > 0.0
-        measures = workshop.measures()
-        workshop.take(measures)
-        assert workshop.has_measured(["tests"])
-        assert workshop.measures() == measures
+    with Sandbox(tmp_path, imported=()) as sandbox:
+        assert not sandbox.has_measured(["tests"])
+        assert sandbox.measure(["tests"]) > 0.0
+        measures = sandbox.measures()
+        sandbox.take(measures)
+        assert sandbox.has_measured(["tests"])
+        assert sandbox.measures() == measures
         assert [one for one in measures["durations"] if one.endswith("test_it")]
-        assert workshop.notices("operator/doubling.py", sound.replace("*", "+"), [["tests"]])
-        assert not workshop.notices("operator/doubling.py", sound, [["tests"]])
-        assert workshop.notices("operator/doubling.py", "broken(", [["tests"]])
+        assert sandbox.notices("operator/doubling.py", sound.replace("*", "+"), [["tests"]])
+        assert not sandbox.notices("operator/doubling.py", sound, [["tests"]])
+        assert sandbox.notices("operator/doubling.py", "broken(", [["tests"]])
         with pytest.raises(RuntimeError, match="no test ran"):
-            workshop.notices("operator/doubling.py", sound, [["tests/none"]])
+            sandbox.notices("operator/doubling.py", sound, [["tests/none"]])
         with pytest.raises(RuntimeError, match="without any bug"):
-            workshop.measure(["tests/red.py"])
+            sandbox.measure(["tests/red.py"])

@@ -12,7 +12,7 @@ import looks
 from bench.figures import Figure, all_hold, table
 from decision_study import tables
 from decision_study.family import (
-    asking,
+    client_draws,
     hard,
     kept,
     members,
@@ -33,7 +33,7 @@ FOLDER = Path(__file__).parents[3] / ".decision_study"
 RUNS = "family.jsonl"
 LOOKS = Path(__file__).parent / "looks.jsonl"
 HARD = "hard"
-ASKS = (members.ALONE, *asking.KINDS)
+ASKS = (members.ALONE, *client_draws.KINDS)
 WIDTH_WITHOUT_TERMINAL = 200
 BOUNDS: tuple[Job, ...] = (
     *(

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from decision_study.family import asking, plants
+from decision_study.family import client_draws, plants
 from decision_study.family.draws import Draws
 from decision_study.family.loads import LOADS
 from decision_study.family.plants import Plant
@@ -55,7 +55,7 @@ class Member:
         """How its clients ask: alone, or one of the kinds that depend on the answers."""
         if self.alone:
             return ALONE
-        return asking.kind_of(Draws.of(self.name, "asks"), self.load)
+        return client_draws.kind_of(Draws.of(self.name, "asks"), self.load)
 
     @property
     def name(self) -> str:
@@ -108,7 +108,7 @@ def _scenario(member: Member, attempt: int) -> Scenario | None:
     workload = Workload(spec=spec, arrivals=arrivals)
     if not member.alone:
         draws = Draws.of(member.name, f"clients{aspect}")
-        clients = asking.clients_of(member.asks, draws, spec, counts)
+        clients = client_draws.clients_of(member.asks, draws, spec, counts)
         if clients is None:
             return None
         spec = replace(spec, clients=clients)
