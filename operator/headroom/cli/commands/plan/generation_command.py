@@ -1,136 +1,65 @@
-"""The command `headroom plan generation` and its options."""
+"""The command `headroom plan generation`."""
 
 # ruff: noqa: PLC0415  (each command imports what it needs)
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from headroom.cli.cluster_options import Output, OutputOption
-from headroom.cli.commands.plan.options import (
-    COST,
-    SLO,
-    MaxUtilization,
-    Percentile,
-    Rate,
-    RoutingOption,
+from headroom.cli.commands.plan.generation_options import (
+    Accepted,
+    Answer,
+    AnswerCv,
+    Cached,
+    ContextTokenMs,
+    FirstToken,
+    GpuPrice,
+    GpusOrTable,
+    IterationMs,
+    IterationTokens,
+    KvTokens,
+    MaxSequences,
+    Measure,
+    Model,
+    On,
+    OutputToken,
+    Profile,
+    Prompt,
+    PromptCv,
+    PromptTokenMs,
+    SequenceMs,
+    Watch,
+    WholeAnswer,
 )
+from headroom.cli.commands.plan.options import MaxUtilization, Percentile, Rate, RoutingOption
 from headroom.cli.commands.plan.output import exit_on_invalid_input, show
-
-REQUESTS = "Requests"
 
 
 def generation(
     rate: Rate,
-    prompt: Annotated[
-        float, typer.Option(help="Mean tokens of a prompt.", rich_help_panel=REQUESTS)
-    ],
-    output_tokens: Annotated[
-        float,
-        typer.Option("--answer", help="Mean tokens of an answer.", rich_help_panel=REQUESTS),
-    ],
-    prompt_cv: Annotated[
-        float,
-        typer.Option(
-            help="Deviation of prompts over their mean; 0: all alike.", rich_help_panel=REQUESTS
-        ),
-    ] = 1.0,
-    answer_cv: Annotated[
-        float,
-        typer.Option(help="Deviation of answers over their mean.", rich_help_panel=REQUESTS),
-    ] = 1.0,
-    cached: Annotated[
-        float,
-        typer.Option(
-            help="Share of prompt tokens found in the prefix cache.", rich_help_panel=REQUESTS
-        ),
-    ] = 0.0,
-    accepted: Annotated[
-        float,
-        typer.Option(help="Tokens per step with speculation.", rich_help_panel=REQUESTS),
-    ] = 1.0,
-    on: Annotated[
-        str | None,
-        typer.Option(
-            help="A model on GPUs of the table, such as qwen3-32b/2xh100.", rich_help_panel=COST
-        ),
-    ] = None,
-    measure: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="A replica under load, whose metrics show the cost.",
-            rich_help_panel=COST,
-        ),
-    ] = None,
-    profile: Annotated[
-        str, typer.Option(help="Server at that URL, as in runtime.profile.", rich_help_panel=COST)
-    ] = "headroom",
-    model: Annotated[
-        str | None, typer.Option(help="Model at that URL, if several.", rich_help_panel=COST)
-    ] = None,
-    watch: Annotated[
-        str, typer.Option(help="Time for which the URL is watched.", rich_help_panel=COST)
-    ] = "1m",
-    iteration_ms: Annotated[
-        float | None,
-        typer.Option(help="Milliseconds of an iteration without work.", rich_help_panel=COST),
-    ] = None,
-    prompt_token_ms: Annotated[
-        float | None,
-        typer.Option(help="Milliseconds per prompt token.", rich_help_panel=COST),
-    ] = None,
-    sequence_ms: Annotated[
-        float | None,
-        typer.Option(
-            help="Milliseconds per decoding sequence; default: the usual share of a prompt token.",
-            rich_help_panel=COST,
-        ),
-    ] = None,
-    context_token_ms: Annotated[
-        float | None,
-        typer.Option(
-            help="Milliseconds per token of context; default: the usual share of a prompt token.",
-            rich_help_panel=COST,
-        ),
-    ] = None,
-    kv_tokens: Annotated[
-        float | None,
-        typer.Option(help="Tokens that the KV memory holds.", rich_help_panel=COST),
-    ] = None,
-    max_sequences: Annotated[
-        int | None,
-        typer.Option(
-            help="Sequences at once, at most; default: those of the server, else 256.",
-            rich_help_panel=COST,
-        ),
-    ] = None,
-    iteration_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="Tokens of an iteration, at most; default: those of the server, else 8192.",
-            rich_help_panel=COST,
-        ),
-    ] = None,
-    gpus: Annotated[
-        int | None, typer.Option(help="GPUs per replica.", rich_help_panel=COST)
-    ] = None,
+    prompt: Prompt,
+    output_tokens: Answer,
+    prompt_cv: PromptCv = 1.0,
+    answer_cv: AnswerCv = 1.0,
+    cached: Cached = 0.0,
+    accepted: Accepted = 1.0,
+    on: On = None,
+    measure: Measure = None,
+    profile: Profile = "headroom",
+    model: Model = None,
+    watch: Watch = "1m",
+    iteration_ms: IterationMs = None,
+    prompt_token_ms: PromptTokenMs = None,
+    sequence_ms: SequenceMs = None,
+    context_token_ms: ContextTokenMs = None,
+    kv_tokens: KvTokens = None,
+    max_sequences: MaxSequences = None,
+    iteration_tokens: IterationTokens = None,
+    gpus: GpusOrTable = None,
     routing: RoutingOption = "random",
-    gpu_price: Annotated[
-        float, typer.Option(help="Price of a GPU-hour.", rich_help_panel=COST)
-    ] = 0.0,
-    first_token: Annotated[
-        str | None, typer.Option(help="Target of the time to first token.", rich_help_panel=SLO)
-    ] = None,
-    output_token: Annotated[
-        str | None,
-        typer.Option(help="Target of the time per output token.", rich_help_panel=SLO),
-    ] = None,
-    whole_answer: Annotated[
-        str | None, typer.Option(help="Target of the whole answer.", rich_help_panel=SLO)
-    ] = None,
+    gpu_price: GpuPrice = 0.0,
+    first_token: FirstToken = None,
+    output_token: OutputToken = None,
+    whole_answer: WholeAnswer = None,
     percentile: Percentile = 95.0,
     max_utilization: MaxUtilization = 0.8,
     output: OutputOption = Output.TEXT,
