@@ -9,10 +9,10 @@ SCALING = PurePosixPath("operator/headroom/scaling")
 CONTROLLER = PurePosixPath("operator/headroom/controller")
 GUARDS = (
     *("services/service_cache", "services/resync", "services/target_owners"),
-    *("service_context", "scheduling/scheduler"),
+    *("service_context", "scheduling/scheduler", "scheduling/overwrite_backoff"),
     *("leadership/candidate", "leadership/guard", "leadership/record"),
     *("gather/other_scalers", "gather/gather_tick", "gather/pod_ownership", "gather/pods"),
-    *("gather/workload", "decide/external_scaling", "decide/obstacles", "decide/overwrite_backoff"),
+    *("gather/workload", "decide/external_scaling", "decide/obstacles"),
     *("sharing/competition", "sharing/pool", "sharing/pool_member"),
     *("act/act_tick", "act/child_writer", "act/drift", "act/field_ownership"),
 )

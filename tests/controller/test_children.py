@@ -63,6 +63,51 @@ def test_drift_is_repaired_and_foreign_fields_are_kept() -> None:
     play(story)
 
 
+def test_deployment_that_another_client_keeps_overwriting_is_left_for_a_while() -> None:
+    """Each repair is a rollout: without a pause the two of them replace a pod every 2 s."""
+
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(10.0)
+        await world.restart_operator()
+        await world.run_for(10.0)
+        deployment = world.cluster.find("Deployment", "resnet")
+        assert deployment
+        deployment["metadata"]["managedFields"].append(
+            {
+                "manager": "kyverno",
+                "operation": "Update",
+                "time": "2027-01-15T08:00:00Z",
+                "fieldsV1": {"f:spec": {"f:strategy": {}}},
+            }
+        )
+        calls = world.cluster.before_call
+
+        def overwrite(verb: str, kind: str) -> None:
+            world.cluster.update(deployment, lambda one: one["spec"]["strategy"].update(type="X"))
+            calls(verb, kind)
+
+        async def applies_within(seconds: float) -> int:
+            before = world.cluster.calls.count(("apply", "Deployment"))
+            await world.run_for(seconds)
+            return world.cluster.calls.count(("apply", "Deployment")) - before
+
+        world.cluster.before_call = overwrite
+        assert await applies_within(60.0) == 2
+        assert world.condition("Ready") == ("False", "DeploymentRepeatedlyOverwritten")
+        assert world.message("Ready").startswith("kyverno keeps overwriting Deployment default/")
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        assert await applies_within(90.0) == 0
+        assert world.replicas() >= 4, "scaling goes on"
+        world.cluster.before_call = calls
+        world.edit(drain={"gracePeriod": "7s"})
+        assert await applies_within(10.0) == 1, "a new spec is applied at once"
+        assert deployment["spec"]["strategy"]["type"] == "RollingUpdate"
+        assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+
+
 def test_deployment_deleted_under_load_returns_with_decided_replicas() -> None:
     async def story(world: World) -> None:
         world.create()

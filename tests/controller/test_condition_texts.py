@@ -10,9 +10,9 @@ import pytest
 from controller_world import REPLICA_RPS, World, play
 from headroom.api import InferenceService
 from headroom.controller.decide.obstacles import overridden
-from headroom.controller.decide.overwrite_backoff import OverwriteBackoff
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.controller.report.next_steps import steps_of
+from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 
 GATEWAY = {"mode": "Gateway"}
 EXTERNAL = {"mode": "External", "minReplicas": 0}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from headroom.controller.decide.obstacles import overridden, remedy
-from headroom.controller.decide.overwrite_backoff import OverwriteBackoff
+from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 
 Step = tuple[float, str, int]
 """When, who, and the replicas; `we` is a write of ours, anybody else's is seen at a tick."""
 
 
-def after(*steps: Step) -> OverwriteBackoff:
-    contest = OverwriteBackoff()
+def after(*steps: Step) -> OverwriteBackoff[int]:
+    contest: OverwriteBackoff[int] = OverwriteBackoff()
     for now_s, who, replicas in steps:
         if who == "we":
             contest = contest.written(replicas, now_s)
@@ -88,7 +88,8 @@ def test_pause_with_a_clock_that_went_back_ends_in_time() -> None:
 
 
 def test_managed_fields_show_our_write_after_a_restart() -> None:
-    restarted = OverwriteBackoff().observe(5, "", by_us=True, now_s=0.0)
+    start: OverwriteBackoff[int] = OverwriteBackoff()
+    restarted = start.observe(5, "", by_us=True, now_s=0.0)
     assert restarted.observe(2, "argocd", by_us=False, now_s=2.0).by == "argocd"
     unanswered = after((0.0, "we", 5)).observe(7, "", by_us=True, now_s=2.0)
     assert (unanswered.ours, unanswered.by) == (7, "")

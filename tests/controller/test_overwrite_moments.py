@@ -9,7 +9,7 @@ import pytest
 from headroom.api.reasons import StatusReason
 from headroom.controller.decide.external_scaling import next_replicas
 from headroom.controller.decide.obstacles import obstacle, overridden
-from headroom.controller.decide.overwrite_backoff import OverwriteBackoff
+from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 from headroom.controller.services.target_owners import TargetOwners
 from service_world import service
 
@@ -118,7 +118,7 @@ def test_obstacle_message_names_count_and_end() -> None:
         (OverwriteBackoff(by="x", instead=5), "x changed the replicas from 5 to 3, which is kept"),
     ],
 )
-def test_overridden_replicas_name_the_writer(contest: OverwriteBackoff, said: str) -> None:
+def test_overridden_replicas_name_the_writer(contest: OverwriteBackoff[int], said: str) -> None:
     assert overridden(contest, 3).startswith(said)
     assert bool(overridden(contest, 3)) is bool(said)
 

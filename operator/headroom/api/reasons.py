@@ -75,6 +75,8 @@ class StatusReason(StrEnum):
     """Ready: the namespace is being deleted and accepts no new objects."""
     APPLY_FAILED = "ApplyFailed"
     """Ready: the API server rejected a child object."""
+    DEPLOYMENT_REPEATEDLY_OVERWRITTEN = "DeploymentRepeatedlyOverwritten"
+    """Ready: another client keeps overwriting the Deployment; it is not repaired for a while."""
 
     AUTO = "Auto"
     """ScalingActive: decisions are made and written."""

@@ -84,7 +84,13 @@ LADDER = (
         state=State.BLOCKED,
         kind=ConditionType.READY,
         status=_FALSE,
-        reasons=frozenset({StatusReason.INVALID_SPEC, StatusReason.APPLY_FAILED}),
+        reasons=frozenset(
+            {
+                StatusReason.INVALID_SPEC,
+                StatusReason.APPLY_FAILED,
+                StatusReason.DEPLOYMENT_REPEATEDLY_OVERWRITTEN,
+            }
+        ),
     ),
     Step(state=State.BLOCKED, kind=ConditionType.ABLE_TO_SCALE, status=_FALSE),
     Step(

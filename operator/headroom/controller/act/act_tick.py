@@ -14,13 +14,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from headroom.api import InferenceService
+from headroom.api.timestamps import rfc3339
 from headroom.controller.act.child_writer import check_owner
-from headroom.controller.act.field_ownership import is_controlled_by
+from headroom.controller.act.field_ownership import is_controlled_by, last_other_writer
 from headroom.controller.act.state import ActState, ChildrenCheck, Refusal
 from headroom.controller.act.victims import mark
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.scheduling import tick_period
+from headroom.controller.scheduling.overwrite_backoff import UNDONE, WITHIN_S
 from headroom.errors import (
     ClusterError,
     Conflict,
@@ -39,6 +41,10 @@ REFUSED_AGAIN_SHARE, REFUSED_AGAIN_S = 1.0 / 15.0, (4.0, 60.0)
 """A rejected manifest is sent again after this share of the time since its first rejection: every
 4 s in the first minute, at most once a minute later. A hiccup ends soon, a quota changes slowly.
 With many services the other children are tried less often, as they are checked less often."""
+
+
+class Overwritten(Rejected):
+    """Another client keeps overwriting the Deployment, and each repair would replace its pods."""
 
 
 class Step(StrEnum):
@@ -63,6 +69,8 @@ class WriteResult:
     """Why it was rejected, as the API server says."""
     unapplied: str = ""
     """Why a child that exists, or is no Deployment, is not as desired: this stops no scaling."""
+    overwritten: bool = False
+    """It is because another client keeps overwriting the Deployment."""
     invalid: bool = False
     """It is because of the spec: its Deployment was never valid."""
     unmarked: str = ""
@@ -178,7 +186,10 @@ class Writes:
             rejected = isinstance(error, Rejected) and not validated
             invalid = rejected and self.state.unjudged == self.children[-1]
             unapplied = "; ".join(filter(None, (result.unapplied, str(error))))
-            return live, replace(result, unapplied=unapplied, invalid=invalid)
+            overwritten = isinstance(error, Overwritten)
+            return live, replace(
+                result, unapplied=unapplied, invalid=invalid, overwritten=overwritten
+            )
         if _generation(applied) != _generation(live):
             raise Conflict("the Deployment's spec is not the one that was decided on")
         return applied, result
@@ -261,7 +272,23 @@ class Writes:
     async def _apply_deployment(self, live: Manifest) -> Manifest:
         if live["metadata"].get("deletionTimestamp"):
             return live
-        return await self.state.writer.apply(self.cluster, self.service, self.children[-1], live)
+        state, manifest = self.state, self.children[-1]
+        undone = state.writer.is_undone(manifest, live)
+        state.overwrites = state.overwrites.observe(
+            not undone, last_other_writer(live), by_us=False, now_s=self.now_s
+        )
+        if undone and state.overwrites.is_paused(self.now_s):
+            raise Overwritten(
+                f"{state.overwrites.by} keeps overwriting Deployment "
+                f"{self.service.namespace}/{self.service.name} ({UNDONE} times within "
+                f"{WITHIN_S / 60:g} min, or again after a pause), and a repair replaces pods; it "
+                f"is left as it is until {rfc3339(state.overwrites.until_s)}: set what it writes "
+                "in the InferenceService, or exclude the Deployment from it"
+            )
+        applied = await state.writer.apply(self.cluster, self.service, manifest, live)
+        if applied is not live:
+            state.overwrites = state.overwrites.written(value=True, now_s=self.now_s)
+        return applied
 
 
 def _asks_to_wait(error: ClusterError) -> bool:

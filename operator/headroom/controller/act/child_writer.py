@@ -60,6 +60,15 @@ class ChildWriter:
         self._applied[_name(manifest)] = Applied.of(applied, live)
         return live
 
+    def is_undone(self, manifest: Manifest, live: Manifest) -> bool:
+        """Whether another client changed what was applied from this manifest."""
+        applied = self._applied.get(_name(manifest))
+        return (
+            applied is not None
+            and applied.manifest == manifest
+            and not applied.matches(manifest, live)
+        )
+
     async def apply(
         self, cluster: Cluster, service: InferenceService, manifest: Manifest, live: Manifest
     ) -> Manifest:

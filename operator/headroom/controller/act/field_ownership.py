@@ -54,6 +54,17 @@ def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def last_other_writer(live: Mapping[str, Any]) -> str:
+    """Name the field manager besides ours that wrote the object last; empty if none is known."""
+    others = [
+        (str(entry.get("time", "")), str(entry.get("manager", "")))
+        for entry in live["metadata"].get("managedFields") or ()
+        if not entry.get("subresource")
+        and entry.get("manager") not in (FIELD_MANAGER, SCALER_FIELD_MANAGER)
+    ]
+    return max(others, default=("", ""))[1]
+
+
 def _is_unsplit(entry: Mapping[str, Any]) -> bool:
     return bool(
         entry.get("manager") == SCALER_FIELD_MANAGER

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from headroom.controller.act.child_writer import ChildWriter
 from headroom.controller.ports import Manifest
+from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 from headroom.errors import ClusterError
 
 SCALED_AGAIN_AFTER_S = 300.0
@@ -54,6 +55,8 @@ class ActState:
     unjudged: Manifest | None = None
     """The Deployment of a new spec that was not accepted yet: status says so only until a tick is
     reported, also one in which the dry run was not answered."""
+    overwrites: OverwriteBackoff[bool] = field(default_factory=OverwriteBackoff)
+    """Other writers of the Deployment: whether it stands as it was applied."""
     checked: ChildrenCheck | None = None
     children_due_s: float | None = None
     """Until when a new process may leave children that an earlier one found in order."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from headroom.api import InferenceService
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import rfc3339
-from headroom.controller.decide.overwrite_backoff import (
+from headroom.controller.gather.other_scalers import OtherScalers
+from headroom.controller.scheduling.overwrite_backoff import (
     UNDONE,
     UNKNOWN_WRITER,
     WITHIN_S,
     OverwriteBackoff,
 )
-from headroom.controller.gather.other_scalers import OtherScalers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class ConflictStatus:
 def check(
     service: InferenceService,
     scalers: OtherScalers,
-    overwrites: OverwriteBackoff,
+    overwrites: OverwriteBackoff[int],
     replicas: int,
     now_s: float,
 ) -> ConflictStatus:
@@ -64,7 +64,7 @@ def obstacle(
     owner: str,
     autoscaler: str,
     replicas: int,
-    backoff: OverwriteBackoff,
+    backoff: OverwriteBackoff[int],
     now_s: float,
 ) -> Obstacle | None:
     """Return why nothing is written; None if nothing prevents it.
@@ -103,7 +103,7 @@ def obstacle(
     return None
 
 
-def overridden(backoff: OverwriteBackoff, replicas: int, mode: str = "Auto") -> str:
+def overridden(backoff: OverwriteBackoff[int], replicas: int, mode: str = "Auto") -> str:
     """Say that another client's number is in force; empty if it is not."""
     if not backoff.by or backoff.ours is not None:
         return ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headroom.controller.decide.decide_tick import ServiceState
-from headroom.controller.decide.overwrite_backoff import OverwriteBackoff
 from headroom.controller.decide.token_slo import TokenSLOController
+from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 from headroom.scaling import State
 
 
@@ -15,7 +15,7 @@ class DecideState:
     """Written by the decide step only."""
 
     service: ServiceState
-    overwrites: OverwriteBackoff = field(default_factory=OverwriteBackoff)
+    overwrites: OverwriteBackoff[int] = field(default_factory=OverwriteBackoff)
     mode: str = ""
     """scaling.mode at the last tick; empty before the first."""
 

@@ -106,6 +106,8 @@ def _ready(tick: TickResult) -> _Condition:
         return _FALSE, StatusReason.NAMESPACE_TERMINATING, tick.written.message
     if tick.written.refused is Step.CHILDREN:
         return _FALSE, StatusReason.APPLY_FAILED, tick.written.message
+    if tick.written.overwritten:
+        return _FALSE, StatusReason.DEPLOYMENT_REPEATEDLY_OVERWRITTEN, tick.written.unapplied
     if tick.written.unapplied:
         reason = StatusReason.INVALID_SPEC if tick.written.invalid else StatusReason.APPLY_FAILED
         return _FALSE, reason, tick.written.unapplied
@@ -295,7 +297,12 @@ _LADDERS = {
 
 _OF_WRITES = frozenset({ConditionType.ABLE_TO_SCALE, ConditionType.SCALING_ACTIVE})
 _WRITE_FAILED = frozenset(
-    {StatusReason.INVALID_SPEC, StatusReason.APPLY_FAILED, StatusReason.NAMESPACE_TERMINATING}
+    {
+        StatusReason.INVALID_SPEC,
+        StatusReason.APPLY_FAILED,
+        StatusReason.DEPLOYMENT_REPEATEDLY_OVERWRITTEN,
+        StatusReason.NAMESPACE_TERMINATING,
+    }
 )
 
 _EXPLAIN_ABOVE_TARGET = (

@@ -64,6 +64,7 @@ IN_MESSAGE = frozenset(
         StatusReason.TARGET_ALREADY_MANAGED,
         StatusReason.AUTOSCALER_CONFLICT,
         StatusReason.SCALING_DISABLED,
+        StatusReason.DEPLOYMENT_REPEATEDLY_OVERWRITTEN,
         StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN,
         StatusReason.SLO_INFEASIBLE,
         StatusReason.ABOVE_TARGET,

@@ -63,6 +63,8 @@ REMEDIES: dict[StatusReason, str] = {
     "resource that has a scale subresource",
     _R.NAMESPACE_TERMINATING: "apply the service in another namespace",
     _R.APPLY_FAILED: "change what the API server rejects; the write is repeated every minute",
+    _R.DEPLOYMENT_REPEATEDLY_OVERWRITTEN: "set what the client that the message names writes in "
+    "the InferenceService, or exclude the Deployment from it",
     _R.RECOMMEND_ONLY: "to write decisions, set spec.scaling.mode to Auto",
     _R.EXTERNALLY_SCALED: "to write decisions, set spec.scaling.mode to Auto",
     _R.TARGET_ALREADY_MANAGED: "delete one of the two InferenceServices",

@@ -1,4 +1,4 @@
-"""Back off while another client keeps overwriting the replicas. Pure.
+"""Back off while another client keeps overwriting what we write: replicas, or a child. Pure.
 
 One change by another client is a wish: it is kept until the decision changes. Three overwrites of
 what we wrote within ten minutes start a pause: nothing is written for five minutes, then one more
@@ -8,6 +8,7 @@ write is tried, and each further overwrite doubles the pause.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 UNDONE = 3
 UNKNOWN_WRITER = "another client"
@@ -15,35 +16,40 @@ WITHIN_S = 600.0
 FIRST_PAUSE_S = 300.0
 LONGEST_PAUSE_S = 3600.0
 
+Written = TypeVar("Written")
+"""What is written: a replica count, or a digest of fields."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverwriteBackoff:
+class OverwriteBackoff(Generic[Written]):
     """What is known about other writers; a value, replaced as ticks see more."""
 
-    ours: int | None = None
-    """Replicas that we wrote and no other client has changed since."""
+    ours: Written | None = None
+    """What we wrote and no other client has changed since."""
     wrote_s: float = 0.0
     by: str = ""
-    """Who overwrote what we wrote; empty while our number is in force."""
-    instead: int = 0
+    """Who overwrote what we wrote; empty while ours is in force."""
+    instead: Written | None = None
     """What we had written then."""
     undone_s: tuple[float, ...] = ()
-    """When our number was overwritten, within WITHIN_S."""
+    """When ours was overwritten, within WITHIN_S."""
     until_s: float = 0.0
     """Nothing is written before."""
     pause_s: float = 0.0
-    """The last pause; 0: our number stayed in force."""
+    """The last pause; 0: ours stayed in force."""
 
-    def observe(self, replicas: int, writer: str, *, by_us: bool, now_s: float) -> OverwriteBackoff:
-        """Observe the requested replicas, and by managed fields who wrote them.
+    def observe(
+        self, value: Written, writer: str, *, by_us: bool, now_s: float
+    ) -> OverwriteBackoff[Written]:
+        """Observe the present value, and by managed fields who wrote it.
 
         What the fields call ours is ours, also after a restart or a lost response to a write.
         """
-        if by_us and replicas != self.ours:
-            return self.written(replicas, now_s)
+        if by_us and value != self.ours:
+            return self.written(value, now_s)
         if self.ours is None:
             return self
-        if replicas == self.ours:
+        if value == self.ours:
             calm = now_s - self.wrote_s >= WITHIN_S
             return replace(self, pause_s=0.0, undone_s=()) if calm and self.pause_s else self
         changed = replace(self, ours=None, by=writer or UNKNOWN_WRITER, instead=self.ours)
@@ -53,9 +59,9 @@ class OverwriteBackoff:
         pause_s = min(max(2.0 * self.pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
         return replace(changed, undone_s=(), pause_s=pause_s, until_s=now_s + pause_s)
 
-    def written(self, replicas: int, now_s: float) -> OverwriteBackoff:
+    def written(self, value: Written, now_s: float) -> OverwriteBackoff[Written]:
         """Note what we wrote."""
-        return replace(self, ours=replicas, wrote_s=now_s, by="")
+        return replace(self, ours=value, wrote_s=now_s, by="")
 
     def is_paused(self, now_s: float) -> bool:
         """Whether nothing may be written now; a clock that goes back ends the pause in time."""
