@@ -46,6 +46,8 @@ class FakeCluster:
         self.on_change: Callable[[str, Manifest], None] = lambda *_: None
         self.before_call: Callable[[str, str], None] = lambda *_: None
         self._failures: list[tuple[str, str, ClusterError]] = []
+        self.admitted_replicas = 1_000_000
+        """An admission policy stores no more than this."""
         self.applied: dict[tuple[str, str], set[str]] = {}
         """By object and field manager."""
         self._version = 100
@@ -214,7 +216,8 @@ class FakeCluster:
             *owned,
             {"manager": manager, "operation": operation, **scaled},
         ]
-        self.update(existing, lambda one: one["spec"].update(replicas=replicas))
+        admitted = min(replicas, self.admitted_replicas)
+        self.update(existing, lambda one: one["spec"].update(replicas=admitted))
 
     def put(self, manifest: Manifest) -> Manifest:
         """Store a new object as the API server would."""

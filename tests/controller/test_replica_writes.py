@@ -42,6 +42,23 @@ def test_quiet_service_writes_status_once_a_minute() -> None:
     play(story)
 
 
+def test_replicas_that_admission_changes_are_no_success() -> None:
+    """A policy that caps replicas accepts the write, and stores less."""
+
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        world.cluster.admitted_replicas = 2
+        world.edit(scaling={"minReplicas": 4})
+        await world.run_for(20.0)
+        assert world.replicas() == 2
+        assert world.condition("AbleToScale") == ("False", "ScaleFailed")
+        assert "4 replicas were written and 2 are stored" in world.message("AbleToScale")
+        assert world.status()["replicas"] == 2
+
+    play(story)
+
+
 def test_status_is_written_before_the_scale_that_it_explains() -> None:
     async def story(world: World) -> None:
         world.create()

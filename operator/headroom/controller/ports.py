@@ -112,6 +112,7 @@ class Cluster(Protocol):
     ) -> Manifest:
         """Write replicas through /scale of a Deployment, or of any object that has one.
 
+        Return the Scale as it is stored, where admission may have changed the replicas.
         Raise Conflict unless the object is still the one that was read.
         """
         ...

@@ -201,14 +201,27 @@ class Writes:
         if workload is None or changed is None:
             return result
         try:
-            await self.cluster.apply_scale(workload, changed, field_manager=SCALER_FIELD_MANAGER)
+            answer = await self.cluster.apply_scale(
+                workload, changed, field_manager=SCALER_FIELD_MANAGER
+            )
         except (Rejected, Forbidden, Unavailable) as error:
             self.state.scale_failed_s = self.now_s
             if isinstance(error, Unavailable):
                 raise
             return replace(result, refused=Step.SCALE, message=str(error))
+        stored = int((answer.get("spec") or {}).get("replicas", 0))
+        scaled = replace(
+            result, replicas=stored, scaled=stored != result.replicas, unmarked=unmarked
+        )
+        if stored != changed:
+            self.state.scale_failed_s = self.now_s
+            said = (
+                f"{changed} replicas were written and {stored} are stored: an admission policy or "
+            )
+            said += "webhook changes them"
+            return replace(scaled, refused=Step.SCALE, message=said)
         self.state.scale_failed_s = None
-        return replace(result, replicas=changed, scaled=True, unmarked=unmarked)
+        return scaled
 
     async def _mark(self, replicas: int) -> str:
         if not self.marks_pods:
