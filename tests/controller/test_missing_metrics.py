@@ -73,13 +73,17 @@ def test_unreadable_checkpoint_is_ignored(
     assert "starting without memory" in caplog.text
 
 
-def test_operator_start_is_no_metrics_failure() -> None:
+@pytest.mark.parametrize("late_s", [0.0, 2.0], ids=["every scrape", "one late scrape"])
+def test_operator_start_is_no_metrics_failure(late_s: float) -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         assert world.condition("SLOMet") == ("Unknown", "NoTraffic")
         await world.restart_operator()
-        await world.run_for(4.0)
+        await world.run_for(3.0)
+        world.pods.silent = late_s > 0.0
+        await world.run_for(late_s)
+        world.pods.silent = False
         for kind in ("MetricsAvailable", "ScalingActive", "SLOMet"):
             assert world.condition(kind) == ("Unknown", "CollectingMetrics"), kind
         await world.run_for(15.0)

@@ -97,9 +97,14 @@ class TickResult:
 
     @property
     def is_collecting(self) -> bool:
-        """Whether gauges are known and rates are not yet: nothing is wrong, it passes."""
+        """Whether replicas answer and rates are not known yet: nothing is wrong, it passes.
+
+        Gauges are stale if a scrape is late while the history is short, though every sample is
+        recent.
+        """
         signals = self.decision.signals
-        return signals.waiting.fresh and signals.arrival_rps.freshness is Freshness.MISSING
+        answer = signals.waiting.fresh or signals.coverage == 1.0
+        return answer and signals.arrival_rps.freshness is Freshness.MISSING
 
     @property
     def more_cannot_help(self) -> bool:
