@@ -108,6 +108,39 @@ def test_one_namespace_leaves_room_for_another() -> None:
     assert buffer.grow(stranger, 8 << 20, 1.0) is None
 
 
+def test_services_of_a_namespace_are_forwarded_within_its_share_of_the_bytes() -> None:
+    """Each of 1000 services has one request and one replica; half of 128 MiB is for 256."""
+    buffer = RequestBuffer(Bounds())
+    keys = [f"hostile/{number}" for number in range(1000)]
+    buffer.serve(of(A, key=key) for key in keys)
+    for key in keys:
+        held = buffer.admit(key, 0.0, None)
+        assert isinstance(held, HeldRequest)
+        buffer.complete(held)
+    given = buffer.dispatch(1.0).given
+    assert len(given) == 256
+    assert buffer.body_bytes == 64 << 20
+    for one, _ in given[:2]:
+        buffer.done(one)
+    assert len(buffer.dispatch(2.0).given) == 2
+
+
+def test_namespace_whose_bodies_fill_its_share_goes_on_one_at_a_time() -> None:
+    buffer = RequestBuffer(Bounds(body_bytes=4 << 20))
+    buffer.serve(of(A, key=key, max_body_bytes=2 << 20) for key in ("vision/a", "vision/b"))
+    for key in ("vision/a", "vision/b"):
+        held = buffer.admit(key, 0.0, None)
+        assert isinstance(held, HeldRequest)
+        assert buffer.grow(held, 1 << 20, 0.0) is None
+        buffer.complete(held)
+    ((first, _),) = buffer.dispatch(1.0).given
+    buffer.put_back(first, 1.0)
+    ((second, _),) = buffer.dispatch(1.0).given
+    assert (first.key, second.key) == ("vision/a", "vision/b")
+    buffer.done(second)
+    assert buffer.dispatch(2.0).given == ((first, A),)
+
+
 def test_body_above_the_service_bound_is_refused_with_413() -> None:
     buffer = make_buffer(max_body_bytes=1000)
     refusal = buffer.grow(admitted(buffer, 0.0), 100_000, 0.0)

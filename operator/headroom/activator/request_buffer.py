@@ -8,7 +8,7 @@ oldest request first. A replica that refuses a request gets a lower limit until 
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -159,6 +159,8 @@ class RequestBuffer:
         """Requests that arrived for each service, including refused ones."""
         self._requests = FairShare(bounds.requests)
         self._bytes = FairShare(bounds.body_bytes)
+        self._forwarded: Counter[str] = Counter()
+        """Requests that are being forwarded, by namespace."""
         self._leaving = False
 
     def serve(self, services: Iterable[Served]) -> None:
@@ -252,6 +254,7 @@ class RequestBuffer:
             line.most[at] = max(1, line.busy.get(at, 0))
             held.refused_by |= {at}
             self._count(held, -FORWARD_BYTES)
+            self._forwarded[namespace_of(held.key)] -= 1
         held.at, held.not_before_s = None, now_s + AGAIN_AFTER_S
         earlier = takewhile(lambda one: one.number < held.number, line.waiting)
         line.waiting.insert(sum(1 for _ in earlier), held)
@@ -271,6 +274,8 @@ class RequestBuffer:
             line.release(held.at)
         elif line is not None and held in line.waiting:
             line.waiting.remove(held)
+        if held.at is not None:
+            self._forwarded[namespace_of(held.key)] -= 1
         held.at = None
         self._requests.give_back(namespace_of(held.key), 1)
         self._bytes.give_back(namespace_of(held.key), held.size)
@@ -312,7 +317,7 @@ class RequestBuffer:
         later: list[HeldRequest] = []
         namespace = namespace_of(line.served.key)
         while line.waiting and line.free() is not None:
-            if not self._bytes.fits(namespace, FORWARD_BYTES) and line.busy:
+            if not self._bytes.fits(namespace, FORWARD_BYTES) and self._forwarded[namespace]:
                 break  # at least one at a time goes on, or the bodies would wait for themselves
             held = line.waiting.popleft()
             if held.not_before_s > now_s:
@@ -323,6 +328,7 @@ class RequestBuffer:
             held.at = host
             line.busy[host] = line.busy.get(host, 0) + 1
             self._count(held, FORWARD_BYTES)
+            self._forwarded[namespace] += 1
             yield held, host
         line.waiting.extendleft(reversed(later))
 
