@@ -138,13 +138,16 @@ async def test_streamed_request_is_not_repeated_once_a_replica_has_begun_it(
 
 
 @pytest.mark.parametrize(
-    ("method", "headers", "status"),
+    ("method", "most", "headers", "status"),
     [
-        pytest.param(b"POST", [(b"content-length", b"1")], b"200", id="announced"),
-        pytest.param(b"POST", [(b"content-length", b"9000")], b"200", id="announced and large"),
-        pytest.param(b"POST", [(b"content-length", b"9000000")], b"413", id="too large"),
-        pytest.param(b"POST", [], b"411", id="of unknown length"),
-        pytest.param(b"GET", [], b"200", id="without a body"),
+        pytest.param(b"POST", 1 << 20, [(b"content-length", b"1")], b"200", id="announced"),
+        pytest.param(b"POST", 1 << 20, [(b"content-length", b"9000")], b"200", id="and large"),
+        pytest.param(b"POST", 1 << 20, [(b"content-length", b"9000000")], b"413", id="too large"),
+        pytest.param(b"POST", 1 << 20, [(b"content-length", b"%d" % 2**62)], b"413", id="by far"),
+        pytest.param(b"POST", 1024, [(b"content-length", b"1024")], b"200", id="a lower bound"),
+        pytest.param(b"POST", 1024, [(b"content-length", b"1025")], b"413", id="above it"),
+        pytest.param(b"POST", 1 << 20, [], b"411", id="of unknown length"),
+        pytest.param(b"GET", 1 << 20, [], b"200", id="without a body"),
     ],
 )
 @pytest.mark.parametrize("shares", [None, TenantLimit(header="x-tenant", in_flight_percent=100)])
@@ -152,6 +155,7 @@ async def test_request_of_http2_takes_a_place_before_its_body(
     front: Gateway,
     started: list[Replica],
     method: bytes,
+    most: int,
     headers: list[tuple[bytes, bytes]],
     status: bytes,
     shares: TenantLimit | None,
@@ -160,7 +164,7 @@ async def test_request_of_http2_takes_a_place_before_its_body(
         return web.Response(text="ok")
 
     started.append(await Replica(answers_the_head).start())
-    one = service(grpc_port=1, tenants=shares)
+    one = service(grpc_port=1, tenants=shares, max_body_bytes=most)
     await front.tell(one, replicas={one.key: [started[0].endpoint]})
     reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
     pseudo = [(b":method", method), (b":path", b"/"), (b":scheme", b"http"), (b":authority", b"a")]

@@ -70,8 +70,7 @@ def build(route: Route) -> Json:
 def _matches(route: Route) -> Iterator[Json]:
     """Yield the routes of each class, then those of requests without a class."""
     yield _NO_TUNNEL
-    if route.max_body_bytes > BUFFERED_BYTES:
-        yield _too_large(route)
+    yield _too_large(route)
     if route.max_upgrades:
         yield _upgrade(route)
     for kind in (*route.classes, None):
@@ -124,9 +123,16 @@ def _announced(above: int) -> Json:
 
 
 def _too_large(route: Route) -> Json:
-    """Refuse a body by what it announces, before any of it is received."""
+    """Refuse a body by what it announces, before any of it is received.
+
+    Whatever is no number within the bound, which Envoy compares in 64 bits: 2^63 is none for it.
+    """
+    within = {
+        "name": "content-length",
+        "range_match": {"start": 0, "end": route.max_body_bytes + 1},
+    }
     return {
-        "match": {"prefix": "/", "headers": [_announced(route.max_body_bytes)]},
+        "match": {"prefix": "/", "headers": [_ANY_LENGTH, within | {"invert_match": True}]},
         "direct_response": {"status": 413},
         **_UNBUFFERED,
     }
