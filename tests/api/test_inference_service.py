@@ -198,6 +198,8 @@ def test_broken_rule_says_what_it_compares(changes: dict[str, Any], says: str) -
     [
         ([], "with at least one key"),
         ([{"kty": "EC"}] * 9, "with at most 8 keys"),
+        ([{"kty": "EC", "crv": "P-521"}] * 3, "at most 2 keys of P-384 and P-521"),
+        ([{"kty": "RSA", "n": "n" * 1366}], "RSA with at most 4096 bits"),
         ([{"kty": "EC", "d": "private"}], "must have public keys only"),
     ],
 )

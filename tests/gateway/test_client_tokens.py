@@ -18,8 +18,9 @@ from fakes_gateway import Gateway, Replica, is_open, ok, service, until, url
 from headroom.adapters.xds_server import messages
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.access_counts import PAGE, ServiceCounters, read
-from headroom.gateway.bounds import KEY_SET_BYTES
+from headroom.gateway.key_sets import BYTES, MOST_KEYS, MOST_SLOW_KEYS, NAME
 from headroom.gateway.snapshot import Resource, Snapshot
+from headroom.gateway.type_urls import Json
 from headroom.gateway.values import ClientTokens, RemoteKeys, TenantLimit
 
 pytestmark = pytest.mark.clock
@@ -140,7 +141,7 @@ async def test_optional_token_leaves_the_tenant_to_address_or_trusted_hop(
 
 
 @pytest.mark.parametrize(
-    ("size", "status"), [(KEY_SET_BYTES - 200, 200), (KEY_SET_BYTES + 200, 401), (1 << 20, 401)]
+    ("size", "status"), [(BYTES - 200, 200), (BYTES + 200, 401), (1 << 20, 401)]
 )
 async def test_fetched_key_set_is_bounded(
     front: Gateway, started: list[Replica], size: int, status: int
@@ -156,10 +157,45 @@ async def test_fetched_key_set_is_bounded(
     assert await ask(front, one, of("acme")) == status
 
 
+SLOW = {"kty": "EC", "crv": "P-521", "alg": "ES512", "x": "x" * 88, "y": "y" * 88}
+LONG = {"kty": "RSA", "alg": "RS256", "e": "AQAB"}
+
+
+@pytest.mark.parametrize(
+    ("others", "status"),
+    [
+        pytest.param(MOST_KEYS - 1, 200, id="as many keys as there may be"),
+        pytest.param(MOST_KEYS, 401, id="one more"),
+        pytest.param([SLOW] * MOST_SLOW_KEYS, 200, id="slow ones"),
+        pytest.param([SLOW] * (MOST_SLOW_KEYS + 1), 401, id="too many slow ones"),
+        pytest.param([LONG | {"n": "n" * 683}], 200, id="RSA of 4096 bits"),
+        pytest.param([LONG | {"n": "n" * 1366}], 401, id="RSA of 8192 bits"),
+    ],
+)
+@pytest.mark.parametrize("escaped", [False, True])
+async def test_fetched_key_set_is_used_only_if_a_token_costs_little(
+    front: Gateway, started: list[Replica], others: int | list[Json], status: int, escaped: bool
+) -> None:
+    """Else a token that names no key takes a thread of all services for 12 ms."""
+    mine = json.loads(key_set())["keys"]
+    keys = json.dumps({"keys": mine + (mine * others if isinstance(others, int) else others)})
+    if escaped:
+        keys = keys.replace("P-521", "\\u0050\\u002D521").replace('"n"', '"\\u006e"')
+
+    async def serve(_: web.Request) -> web.Response:
+        return web.Response(text=keys)
+
+    started += [await Replica(ok).start(), await Replica(serve).start()]
+    one = service(tokens=tokens(keys=RemoteKeys(service="issuer", port=8080, path="/keys")))
+    await tell_keys_at(front, one, started[0].endpoint, started[1].endpoint)
+    assert await ask(front, one, of("acme")) == status
+    assert started[1].seen[0]["Host"] == "issuer.vision.svc:8080"
+
+
 async def tell_keys_at(front: Gateway, one: Route, replica: Endpoint, keys: Endpoint) -> None:
     """Publish with the key server at an address: there is no DNS of a cluster here."""
     told = snapshot([one], {one.key: [replica]}, {}).resources
-    name = f"{one.key}/jwks"
+    name = "issuer.vision.svc:8080"
     named, port = b'"address":"issuer.vision.svc","port_value":8080', keys.port
     body = told["clusters"][name].body
     assert named in body
@@ -175,11 +211,13 @@ async def tell_keys_at(front: Gateway, one: Route, replica: Endpoint, keys: Endp
 
 
 def test_remote_keys_are_read_from_a_service_of_the_namespace_alone() -> None:
-    one = service(tokens=tokens(keys=RemoteKeys(service="issuer", port=8080, path="/keys")))
-    told = snapshot([one], {}, {}).resources
-    cluster = json.loads(told["clusters"][f"{one.key}/jwks"].body)
+    remote = RemoteKeys(service="issuer", port=8080, path="/keys")
+    one, other = service(tokens=tokens(keys=remote)), service(namespace="0")
+    told = snapshot([other, one], {}, {}).resources
+    cluster = json.loads(told["clusters"]["issuer.vision.svc:8080"].body)
     address = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]["address"]
     assert address["socket_address"] == {"address": "issuer.vision.svc", "port_value": 8080}
+    assert min(told["listeners"]) == min(told["clusters"]) == NAME, "sent before what needs it"
     listener = told["listeners"][one.key].body
     assert b'"uri":"http://issuer.vision.svc:8080/keys"' in listener
     assert messages.encode(json.loads(listener))

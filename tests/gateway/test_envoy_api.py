@@ -30,6 +30,7 @@ ROOTS = [
     "envoy/extensions/filters/http/header_mutation/v3/header_mutation",
     "envoy/extensions/filters/http/header_to_metadata/v3/header_to_metadata",
     "envoy/extensions/filters/http/local_ratelimit/v3/local_rate_limit",
+    "envoy/extensions/filters/http/lua/v3/lua",
     "envoy/extensions/filters/http/jwt_authn/v3/config",
     "envoy/extensions/filters/http/router/v3/router",
     "envoy/extensions/filters/http/set_filter_state/v3/set_filter_state",

@@ -14,8 +14,12 @@ from headroom.api.values import Rule, Value
 PRIVATE = frozenset({"d", "k"})
 """Members of a key that only its owner may know (RFC 7518: of EC, RSA and OKP keys, and of oct)."""
 _MOST_KEYS = 8
-"""A token that names no key is tried with each, which takes up to 0.4 ms of a thread of the gateway
-that all services share."""
+_MOST_SLOW_KEYS = 2
+_SLOW_CURVES = ("P-384", "P-521")
+_MOST_MODULUS_CHARACTERS = 704
+"""A token that names no key is tried with each, on a thread of the gateway that all services share:
+0.03 ms for P-256, Ed25519 and RSA up to 4096 bits (683 characters), 0.4 ms for P-521. Of fetched
+sets `gateway/key_sets.py` takes no more, either."""
 
 
 def _is_public_key_set(text: str) -> str:
@@ -31,6 +35,10 @@ def _is_public_key_set(text: str) -> str:
         )
     if len(keys) > _MOST_KEYS:
         raise PydanticCustomError("jwks", "must be a JSON Web Key Set with at most 8 keys")
+    if sum(one.get("crv") in _SLOW_CURVES for one in keys) > _MOST_SLOW_KEYS:
+        raise PydanticCustomError("jwks", "must have at most 2 keys of P-384 and P-521")
+    if any(len(str(one.get("n", ""))) > _MOST_MODULUS_CHARACTERS for one in keys):
+        raise PydanticCustomError("jwks", "must have keys of RSA with at most 4096 bits")
     if any(PRIVATE & set(one) for one in keys):
         raise PydanticCustomError(
             "jwks", "must have public keys only; got one with a private member (d or k)"
@@ -46,7 +54,8 @@ class RemoteJwks(Value):
     port: Annotated[int, Field(ge=1, le=65535)] = 80
     """Port of the Service."""
     path: Annotated[str, Field(max_length=256, pattern=r"^/[-A-Za-z0-9._~/]*$")] = "/jwks"
-    """Path of the key set, of at most 8 KiB. Gateways read it every five minutes."""
+    """Path of the key set, of at most 8 KiB and the keys that localJWKS may have. Gateways read it
+    every five minutes."""
 
 
 class Jwt(Value):
@@ -72,7 +81,8 @@ class Jwt(Value):
         Annotated[str, Field(max_length=16_384), AfterValidator(_is_public_key_set)] | None,
         Field(alias="localJWKS"),
     ] = None
-    """The issuer's public keys, at most 8, as a JSON Web Key Set."""
+    """The issuer's public keys as a JSON Web Key Set: at most 8, of which 2 of P-384 and P-521, and
+    RSA up to 4096 bits."""
     remote_jwks: Annotated[RemoteJwks | None, Field(alias="remoteJWKS")] = None
     """Service that serves them."""
     optional: bool = False

@@ -6,10 +6,9 @@ in.
 
 from __future__ import annotations
 
-from headroom.gateway import access_counts, runtime
+from headroom.gateway import access_counts, key_sets, runtime
 from headroom.gateway.bounds import (
     CONNECTION_BUFFER_BYTES,
-    KEY_SET_BYTES,
     MAX_CONNECTIONS,
     MAX_HEADERS_KIB,
     SOCKET_OPTIONS,
@@ -81,7 +80,7 @@ def bootstrap(
         },
         "layered_runtime": {
             "layers": [
-                {"name": "bounds", "static_layer": {_FETCHED: KEY_SET_BYTES}},
+                {"name": "bounds", "static_layer": {_FETCHED: key_sets.BYTES}},
                 {
                     "name": runtime.LAYER,
                     "rtds_layer": {"name": runtime.LAYER, "rtds_config": FROM_OPERATOR},

@@ -38,9 +38,6 @@ STREAM_WINDOW_BYTES = 1 << 16
 CONNECTION_WINDOW_BYTES = 1 << 18
 REPLICA_WINDOW_BYTES = 1 << 20
 """Of a connection to a replica, which all its gRPC calls share."""
-KEY_SET_BYTES = 8 << 10
-"""Of a key set that is fetched from a service's own namespace. A token that names no key is tried
-with each: 34 keys of P-521 fit, which take 12 ms of a thread that all services share."""
 UPGRADED_IDLE_S = 60.0
 """An upgraded connection that carries nothing for so long is ended."""
 

@@ -7,12 +7,12 @@ of whatever a client sent there, and does not forward the token.
 
 from __future__ import annotations
 
+from headroom.gateway import key_sets
 from headroom.gateway.client_headers import TENANT
 from headroom.gateway.type_urls import CLUSTER, Json, seconds, typed
 from headroom.gateway.values import RemoteKeys, Route
 
 PROVIDER = "clients"
-FETCH_WITHIN_S = 5.0
 KEYS_KEPT_S = 300.0
 """A rotated key is known after this; until then the issuer has to sign with the one before."""
 
@@ -63,6 +63,11 @@ _TELL_TENANT = typed(
 """Overwrites the tenant where there is a claim; else the address, or the trusted hop's, stays."""
 
 
+def fetches(route: Route) -> bool:
+    """Whether a Service has the keys of the tokens."""
+    return route.tokens is not None and isinstance(route.tokens.keys, RemoteKeys)
+
+
 def clusters(route: Route) -> list[Json]:
     """Build the cluster of the Service that has the keys; none with keys in the resource."""
     if route.tokens is None or isinstance(route.tokens.keys, str):
@@ -70,7 +75,7 @@ def clusters(route: Route) -> list[Json]:
     keys = route.tokens.keys
     address = {"address": _host(route, keys), "port_value": keys.port}
     hosts = [{"endpoint": {"address": {"socket_address": address}}}]
-    name = _cluster(route)
+    name = _authority(route, keys)
     return [
         {
             "@type": CLUSTER,
@@ -86,8 +91,9 @@ def clusters(route: Route) -> list[Json]:
 def _keys(route: Route, keys: str | RemoteKeys) -> Json:
     if isinstance(keys, str):
         return {"local_jwks": {"inline_string": keys}}
-    uri = f"http://{_host(route, keys)}:{keys.port}{keys.path}"
-    where = {"uri": uri, "cluster": _cluster(route), "timeout": seconds(FETCH_WITHIN_S)}
+    uri = f"http://{_authority(route, keys)}{keys.path}"
+    within = seconds(key_sets.FETCH_WITHIN_S)
+    where = {"uri": uri, "cluster": key_sets.NAME, "timeout": within}
     # Fetched before the listener answers, so that the first request need not wait.
     fetched = {"http_uri": where, "cache_duration": seconds(KEYS_KEPT_S), "async_fetch": {}}
     return {"remote_jwks": fetched}
@@ -98,5 +104,6 @@ def _host(route: Route, keys: RemoteKeys) -> str:
     return f"{keys.service}.{route.namespace}.svc"
 
 
-def _cluster(route: Route) -> str:
-    return f"{route.key}/jwks"
+def _authority(route: Route, keys: RemoteKeys) -> str:
+    """Return the host of the keys, by which `key_sets.listener` finds their cluster."""
+    return f"{_host(route, keys)}:{keys.port}"

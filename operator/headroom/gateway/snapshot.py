@@ -16,6 +16,7 @@ from headroom.gateway import (
     client_tokens,
     clusters,
     endpoints,
+    key_sets,
     listeners,
     runtime,
     tenant_in_flight,
@@ -83,6 +84,9 @@ def snapshot(
         listener_resources |= listeners_of
         cluster_resources |= clusters_of
         endpoint_resources |= endpoints_of
+    if any(client_tokens.fetches(route) for route in routes):
+        listener_resources[key_sets.NAME] = _resource(key_sets.listener())
+        cluster_resources[key_sets.NAME] = _resource(key_sets.cluster())
     return Snapshot(
         {
             "clusters": cluster_resources,
