@@ -242,8 +242,9 @@ class RequestBuffer:
 
     def dispatch(self, now_s: float) -> Dispatch:
         """Assign requests to replicas with free capacity, and refuse expired requests."""
-        refused = [one for line in self._lines.values() for one in self._refused(line, now_s)]
-        given = [one for line in self._lines.values() for one in self._granted(line, now_s)]
+        lines = [line for line in self._lines.values() if line.waiting]
+        refused = [one for line in lines for one in self._refused(line, now_s)]
+        given = [one for line in lines for one in self._granted(line, now_s)]
         return Dispatch(tuple(given), tuple(refused))
 
     def put_back(self, held: HeldRequest, now_s: float) -> None:
