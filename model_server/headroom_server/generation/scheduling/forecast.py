@@ -19,8 +19,10 @@ from headroom_server.generation.scheduling.pace import (
     pace_of_long,
     share_of_prompts,
 )
+from headroom_server.generation.scheduling.seats import free_seats, giver
 from headroom_server.generation.scheduling.sequences import LiveSequence
-from headroom_server.generation.scheduling.state import MEMORY_SHARE, PACE_USED, SchedulerState
+from headroom_server.generation.scheduling.served_before import served_before
+from headroom_server.generation.scheduling.state import MEMORY_SHARE, SchedulerState
 
 LEAST_SHARE = 0.05
 MOST_PROMISED = 0.99
@@ -36,6 +38,8 @@ class Ahead(NamedTuple):
     """Tokens that those will hold."""
     work_s: float
     """Time of all prompts that share its time, also of those that run."""
+    given: int = 0
+    """Answers of others that are interrupted for it."""
 
 
 class Forecast(NamedTuple):
@@ -57,7 +61,7 @@ def ahead_of(sequence: LiveSequence, state: SchedulerState, *, exact: bool) -> A
     for line in (state.interactive, state.long):
         shares_time = not apart or line is state.line_of(sequence)
         if exact:
-            before = [len(one.tokens) for one in line if one.place_s <= place]
+            before = [len(one.tokens) for one in served_before(sequence, line, state)]
             count += len(before)
             tokens += sum(before)
             work_s += sum(map(cost.prompt_s, before)) if shares_time else 0.0
@@ -66,7 +70,8 @@ def ahead_of(sequence: LiveSequence, state: SchedulerState, *, exact: bool) -> A
             tokens += line.tokens
             mean_s = cost.prompt_s(line.tokens // line.count)
             work_s += line.count * mean_s if shares_time else 0.0
-    return Ahead(count, tokens, work_s)
+    given = int(exact and giver(state, sequence) is not None)
+    return Ahead(count, tokens, work_s, given)
 
 
 def forecast(
@@ -92,25 +97,12 @@ def forecast(
         share = _share(base_s, work_s, own_s, state, due_within_s)
     iteration_s = base_s / (1.0 - share) if work_s > base_s else base_s + work_s
     finish_s = iteration_s * state.lengths.expected() / running
-    seat_s = finish_s * max(0, ahead.requests + 1 - free_seats(state))
+    seat_s = finish_s * max(0, ahead.requests + 1 - ahead.given - free_seats(state))
     memory_s = finish_s * _finishes_for_memory(sequence, ahead, state)
     wait_s = max(work_s / share, seat_s + own_s / share, memory_s + own_s / share)
     first_s = (1.0 + cost.tail) * (wait_s + base_s + iteration_s / 2.0)
     length = min(float(sequence.left), state.lengths.expected())
     return Forecast(first_s, first_s + length * iteration_s)
-
-
-def free_seats(state: SchedulerState) -> int:
-    """Return how many sequences may start now: by number, and by the promised time per token."""
-    free = state.seats - state.running
-    promised_s = state.options.time_per_token_s
-    if promised_s is None or not state.cost.known or not state.running:
-        return free
-    mean = state.context_tokens // max(1, len(state.decoding))
-    one_s = state.cost.seconds(Features(0, 1, mean)) - state.cost.base_s
-    held = state.cost.seconds(Features(0, state.running, mean * state.running))
-    room_s = PACE_USED * promised_s - held
-    return min(free, int(room_s / one_s)) if one_s > 0.0 else free
 
 
 def _share(
@@ -133,4 +125,4 @@ def _finishes_for_memory(sequence: LiveSequence, ahead: Ahead, state: SchedulerS
     starting = (ahead.tokens + len(sequence.tokens)) / size
     growth = (state.running + ahead.requests + 1) * state.lengths.expected() / 2.0 / size
     missing = pool.used + starting + growth - MEMORY_SHARE * pool.total
-    return max(0.0, missing) / max(1.0, pool.used / state.running)
+    return max(0.0, max(0.0, missing) / max(1.0, pool.used / state.running) - ahead.given)

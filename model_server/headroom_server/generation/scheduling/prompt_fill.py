@@ -7,13 +7,11 @@ their own, so that their number changes nothing for the others.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from operator import attrgetter, itemgetter
 
 from headroom_server.generation.scheduling.decode_plan import last_protected
-from headroom_server.generation.scheduling.forecast import free_seats
 from headroom_server.generation.scheduling.iteration_cost import Features
 from headroom_server.generation.scheduling.pace import Pace, pace, pace_of_long
+from headroom_server.generation.scheduling.seats import free_seats, giver
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState, order
 from headroom_server.generation.values import Chunk
@@ -27,10 +25,6 @@ LEAST_CHUNK = 16
 MUCH_SHORTER = 4
 HELD_SHARE = 0.5
 """Of the time for prompts, what a long prompt whose turn it is keeps while others are served."""
-
-
-LEAST_HOARDED = 2
-"""Seats of a tenant that gives one to a tenant without any."""
 
 
 class PromptFill:
@@ -208,24 +202,12 @@ class PromptFill:
         return True
 
     def _preempt_hoarder(self, head: LiveSequence) -> bool:
-        """Take one seat of the tenant that has most, for a tenant that has none.
-
-        Otherwise a tenant whose long answers have all seats keeps others out until they end.
-        """
-        tenant, seats = head.request.tenant, Counter[str]()
-        for one in (*self.state.prefilling, *self.state.decoding.values()):
-            if one.request.tenant == tenant:
-                return False
-            seats[one.request.tenant] += 1
-        if self._took or not seats:
-            return False
-        hoarder, most = max(seats.items(), key=itemgetter(1))
-        own = [one for one in self.state.decoding.values() if one.request.tenant == hoarder]
-        own = [one for one in own if one.request.priority >= head.request.priority]
-        if most < LEAST_HOARDED or not own:
+        """Take one seat of the tenant that has most, for a tenant that has none."""
+        victim = None if self._took else giver(self.state, head)
+        if victim is None:
             return False
         self._took = True  # once in an iteration
-        self._preempt(max(own, key=attrgetter("protection")))
+        self._preempt(victim)
         return True
 
     def _preempt(self, victim: LiveSequence) -> None:

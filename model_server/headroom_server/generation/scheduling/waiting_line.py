@@ -5,7 +5,9 @@ A request's place is a point in time: its arrival, plus a second per level of pr
 shortly before it, and everything is served eventually: what arrives later has a later place.
 
 The next request is of the priority that has the earliest place; within a priority, of the tenant
-that received the least (`tenant_shares`); within a tenant, the earliest place.
+that received the least (`tenant_shares`); within a tenant, the earliest place. A more urgent
+request of a tenant that received less goes first: what grew old behind its own tenant's requests
+must not pass it.
 """
 
 from __future__ import annotations
@@ -108,19 +110,18 @@ class _Priority:
         if not own.by_place.live:
             del self.tenants[tenant]
 
-    def least_served(self) -> _Tenant | None:
-        """Return the waiting tenant that received the least."""
+    def least_served(self) -> tuple[float, _Tenant]:
+        """Return the account and the requests of the tenant that received the least; one waits."""
         accounts = self._accounts
-        while accounts:
+        while True:
             account, tenant = accounts[0]
             own = self.tenants.get(tenant)
             now = self.shares.of(tenant) if own is not None else account
             if own is not None and now <= account:
-                return own
+                return now, own
             heappop(accounts)
             if own is not None:
                 heappush(accounts, (now, tenant))
-        return None
 
 
 class WaitingLine:
@@ -190,13 +191,18 @@ class WaitingLine:
     def _next_tenant(self) -> _Tenant | None:
         if not self.count:
             return None
-        heads = (
+        heads = [
             (head.place_s, level)
             for level, priority in self._priorities.items()
             if (head := priority.all.first()) is not None
-        )
-        _, level = min(heads)
-        return self._priorities[level].least_served()
+        ]
+        _, first = min(heads)
+        received, tenant = self._priorities[first].least_served()
+        for level in sorted(level for _, level in heads if level < first):
+            less, other = self._priorities[level].least_served()
+            if less < received:
+                received, tenant = less, other
+        return tenant
 
     def account_changed(self, tenant: str) -> None:
         """Follow a change of a tenant's account."""

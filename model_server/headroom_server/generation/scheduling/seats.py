@@ -1,0 +1,46 @@
+"""PURE. How many sequences may run, and who gives a seat to a tenant that has none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from operator import attrgetter, itemgetter
+
+from headroom_server.generation.scheduling.iteration_cost import Features
+from headroom_server.generation.scheduling.sequences import LiveSequence
+from headroom_server.generation.scheduling.state import PACE_USED, SchedulerState
+
+LEAST_HOARDED = 2
+"""Seats of a tenant that gives one to a tenant without any."""
+
+
+def free_seats(state: SchedulerState) -> int:
+    """Return how many sequences may start now: by number, and by the promised time per token."""
+    free = state.seats - state.running
+    promised_s = state.options.time_per_token_s
+    if promised_s is None or not state.cost.known or not state.running:
+        return free
+    mean = state.context_tokens // max(1, len(state.decoding))
+    one_s = state.cost.seconds(Features(0, 1, mean)) - state.cost.base_s
+    held = state.cost.seconds(Features(0, state.running, mean * state.running))
+    room_s = PACE_USED * promised_s - held
+    return min(free, int(room_s / one_s)) if one_s > 0.0 else free
+
+
+def giver(state: SchedulerState, head: LiveSequence) -> LiveSequence | None:
+    """Return an answer of the tenant that has most seats, for a tenant that has none.
+
+    Otherwise a tenant whose long answers have all seats keeps others out until they end.
+    """
+    tenant, seats = head.request.tenant, Counter[str]()
+    for one in (*state.prefilling, *state.decoding.values()):
+        if one.request.tenant == tenant:
+            return None
+        seats[one.request.tenant] += 1
+    if not seats:
+        return None
+    hoarder, most = max(seats.items(), key=itemgetter(1))
+    own = [one for one in state.decoding.values() if one.request.tenant == hoarder]
+    own = [one for one in own if one.request.priority >= head.request.priority]
+    if most < LEAST_HOARDED or not own:
+        return None
+    return max(own, key=attrgetter("protection"))

@@ -1,0 +1,95 @@
+"""Who is served next, of tenants and priorities, and what the forecast knows of it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from generation_world import LIMITS, World, request
+from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.scheduling.sequences import LiveSequence
+from headroom_server.generation.scheduling.served_before import served_before
+from headroom_server.generation.scheduling.state import SchedulerState
+from headroom_server.generation.scheduling.tenant_shares import work_tokens
+from headroom_server.generation.values import FinishReason
+
+
+def flooded(seats: int) -> World:
+    """Return a world in which one tenant has all seats, and 400 requests that wait."""
+    world = World(limits=LIMITS._replace(max_sequences=seats))
+    world.arrive([request(key, 64, 400, tenant="loud") for key in range(1, 401)])
+    world.run(until_s=10.0)
+    assert world.scheduler.statistics.waiting_requests > 100
+    return world
+
+
+@pytest.mark.parametrize("seats", [4, 64])
+def test_promise_to_a_tenant_is_not_refused_for_the_requests_of_another(seats: int) -> None:
+    world = flooded(seats)
+    start_s, promised_s = world.now_s, 0.5
+    arrivals_s = [start_s + at for at in range(10)]
+    quiet = [
+        request(1000 + at, 64, 20, tenant="quiet", arrived_s=arrived_s,
+                first_token_deadline_s=arrived_s + promised_s)
+        for at, arrived_s in enumerate(arrivals_s)
+    ]  # fmt: skip
+    world.arrive(quiet)
+    world.run(until_s=start_s + 15.0)
+    stories = [world.stories[one.key] for one in quiet]
+    assert [one.finish for one in stories] == [FinishReason.LENGTH] * 10
+    assert max(one.first_token_s for one in stories) < promised_s
+
+
+def test_promise_to_the_tenant_that_floods_is_refused() -> None:
+    world = flooded(4)
+    due_s = world.now_s + 0.5
+    world.arrive([request(1000, 64, 20, tenant="loud", arrived_s=world.now_s,
+                          first_token_deadline_s=due_s)])  # fmt: skip
+    world.run(until_s=world.now_s + 1.0)
+    assert world.stories[1000].refused
+
+
+@pytest.mark.parametrize("priority", [0, 4, 5])
+def test_request_that_is_more_urgent_waits_no_longer(priority: int) -> None:
+    """The other tenant's requests have waited for 10 s, which is worth ten levels of priority."""
+    world = flooded(4)
+    urgent = [
+        request(1000 + at, 64, 20, tenant="quiet", arrived_s=world.now_s + at, priority=priority)
+        for at in range(5)
+    ]
+    world.arrive(urgent)
+    world.run(until_s=world.now_s + 8.0)
+    assert max(world.stories[one.key].first_token_s for one in urgent) < 0.2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_served_before_a_request_is_what_the_line_serves_before_it(seed: int) -> None:
+    chance, state = random.Random(seed), SchedulerState(LIMITS, SchedulingOptions())
+    line = state.interactive
+
+    def made(key: int) -> LiveSequence:
+        tenant, size = f"t{chance.randrange(4)}", chance.randrange(1, 200)
+        one = request(key, size, chance.randrange(1, 300), tenant=tenant)
+        return LiveSequence(one, chance.uniform(0.0, 10.0))
+
+    def serve(one: LiveSequence) -> None:
+        line.remove(one)
+        state.shares.serve(one.request.tenant, work_tokens(one.remaining, state.expected_left(one)))
+        state.account_changed(one.request.tenant)
+
+    for key in range(30):
+        state.wait(made(key))
+    for _ in range(chance.randrange(20)):
+        first = line.first()
+        assert first is not None
+        serve(first)
+    new = made(100)
+    expected = {one.key for one in served_before(new, line, state)}
+    state.wait(new)
+    served = set()
+    while (first := line.first()) is not new:
+        assert first is not None
+        served.add(first.key)
+        serve(first)
+    assert expected == served
