@@ -47,7 +47,8 @@ class Gate:
     ) -> None:
         self.limits = limits
         # The engine has its own prefix cache: what it saves is only known with the first token.
-        self.state = SchedulerState(limits, options._replace(prefix_cache=False, max_drafts=0))
+        own = options._replace(prefix_cache=False, max_drafts=0)
+        self.state = SchedulerState(limits, own, interrupts=False)
         self._admission = Admission(self.state, chance)
         self._expiry = Expiry(self.state.live)
         self._held_tokens = 0

@@ -36,7 +36,7 @@ def giver(state: SchedulerState, head: LiveSequence) -> LiveSequence | None:
         if one.request.tenant == tenant:
             return None
         seats[one.request.tenant] += 1
-    if not seats:
+    if not seats or not state.interrupts:
         return None
     hoarder, most = max(seats.items(), key=itemgetter(1))
     own = [one for one in state.decoding.values() if one.request.tenant == hoarder]

@@ -24,9 +24,13 @@ PACE_USED = 0.75
 class SchedulerState:
     """Everything that the scheduler's modules share."""
 
-    def __init__(self, limits: GenerationLimits, options: SchedulingOptions) -> None:
+    def __init__(
+        self, limits: GenerationLimits, options: SchedulingOptions, *, interrupts: bool = True
+    ) -> None:
         self.limits = limits
         self.options = options
+        self.interrupts = interrupts
+        """Whether an answer can be interrupted for a tenant that has no seat."""
         self.seats = min(limits.max_sequences, limits.max_iteration_tokens)
         self.memory = KeyValueMemory(
             limits.blocks, limits.block_tokens, caching=options.prefix_cache

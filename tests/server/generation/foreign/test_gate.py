@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom_server.errors import InvalidRequestError, QueueFullError, RefusedError
+from headroom_server.errors import InvalidRequestError, LateError, QueueFullError, RefusedError
 from headroom_server.generation.foreign.gate import Gate
 from headroom_server.generation.foreign.ports import Produced, Step
 from headroom_server.generation.scheduling.options import SchedulingOptions
@@ -102,6 +102,21 @@ def test_the_tenant_that_received_less_is_handed_over_first() -> None:
     token(gate, 0, finish=FinishReason.LENGTH)
 
     assert started(gate) == [10]
+
+
+def test_a_promise_waits_for_the_end_of_an_answer_that_the_engine_does_not_interrupt() -> None:
+    gate = gate_of()
+    for decodes in range(1, 40):
+        gate.learn(Step(prompt_tokens=8 * (decodes % 3), decodes=decodes, seconds=0.02))
+    for key in range(4):
+        gate.add(ask(key, most=500, tenant="many"), 0.0)
+    gate.next(0.0)
+    for key in range(4):
+        token(gate, key)
+
+    with pytest.raises(LateError):  # 128 expected tokens of 20 ms by 4 answers: 0.6 s
+        gate.add(ask(10, tenant="few", first_token_deadline_s=0.3), 0.0)
+    gate.add(ask(11, tenant="few", first_token_deadline_s=2.0), 0.0)
 
 
 def test_requests_of_the_batch_class_get_only_what_interactive_ones_leave() -> None:
