@@ -207,3 +207,25 @@ def test_maximum_wait_holds_a_small_batch_within_deadlines() -> None:
     assert len(batcher.seal(0.19).batch) == 2
     batcher = queue([one(key, arrived_s=0.0) for key in range(MAX)], cost, max_wait_s=0.5)
     assert len(batcher.seal(0.0).batch) == MAX, "a full one does not wait"
+
+
+@pytest.mark.parametrize("priority", [0, 4, 5])
+def test_more_urgent_request_does_not_wait_for_the_backlog_of_another_tenant(priority: int) -> None:
+    """The other tenant's requests have waited for 10 s, which is worth ten levels of priority."""
+    batcher = queue([one(key, tenant="loud", arrived_s=0.1 * key) for key in range(100)])
+    assert [entry.tenant for entry in batcher.seal(10.0).batch] == ["loud"] * MAX
+    newcomer = one(200, tenant="quiet", priority=priority, arrived_s=10.0)
+    ahead = batcher.ahead(newcomer).batches
+    batcher.add(newcomer)
+    assert 200 in [entry.key for entry in batcher.seal(10.0).batch]
+    assert ahead < 1.0
+
+
+def test_urgent_tenant_that_received_more_waits_for_older_requests_of_others() -> None:
+    loud = [one(key, tenant="loud", priority=9, arrived_s=0.01 * key) for key in range(40)]
+    batcher = queue(loud)
+    for key in range(100, 140):
+        batcher.add(one(key, tenant="urgent", priority=4, arrived_s=50.0))
+    served = [entry.tenant for _ in range(10) for entry in batcher.seal(50.0).batch]
+    assert Counter(served)["loud"] >= 20
+    assert batcher.ahead(one(200, tenant="urgent", priority=4, arrived_s=50.0)).batches > 5.0

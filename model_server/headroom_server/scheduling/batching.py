@@ -5,7 +5,9 @@ requests unless a maximum wait is set. Order of service:
 
 1. the priority whose oldest entry is most urgent: a level of priority is worth
    `AGEING_S` of waiting, so that no request starves;
-2. within a priority, tenants in equal shares; within a tenant, in order of arrival.
+2. within a priority, tenants in equal shares; within a tenant, in order of arrival;
+3. a more urgent priority whose next tenant received less goes first: entries that grew old behind
+   those of their own tenant must not delay it.
 
 `batch_selection` decides which requests join the first one.
 
@@ -23,6 +25,7 @@ from headroom_server.scheduling.batch_selection import Prices, choose
 from headroom_server.scheduling.deadlines import fitting, in_time
 from headroom_server.scheduling.entries import CloseReason, QueueEntry, SealedBatch
 from headroom_server.scheduling.tenant_queue import TenantQueue
+from headroom_server.scheduling.tenant_shares import KEPT_TENANTS, TenantShares
 
 __all__ = ["Batcher", "CloseReason", "QueueEntry", "SealedBatch"]
 
@@ -55,6 +58,8 @@ class Batcher(Generic[T]):
         self.items = 0
         """Items of all waiting entries."""
         self._queues: dict[int, TenantQueue[T]] = {}
+        self._received = TenantShares()
+        """Items that tenants received, of all priorities."""
 
     def __len__(self) -> int:
         """Return the number of waiting entries."""
@@ -145,8 +150,11 @@ class Batcher(Generic[T]):
             expired += [self._withdrawn(batch[at]) for at in hopeless]
         for entry in batch:
             self._queues[entry.priority].serve(entry.key)
+            self._received.serve(entry.tenant, entry.items)
             self.items -= entry.items
             self.size -= entry.size
+        if len(self._received) > KEPT_TENANTS:
+            self._received.forget({one.tenant for queue in self._queues.values() for one in queue})
         return SealedBatch(tuple(batch), tuple(expired), length, close)
 
     def _waiting_items(self, length: int) -> int:
@@ -161,7 +169,18 @@ class Batcher(Generic[T]):
             for priority, queue in self._queues.items()
             if queue.order
         )
-        return chain.from_iterable(self._queues[priority] for _, priority in by_urgency)
+        order = [priority for _, priority in by_urgency]
+        first, received = order[0], self._next_received(order[0])
+        for priority in sorted(one for one in order if one < first):
+            less = self._next_received(priority)
+            if less < received:
+                first, received = priority, less
+        order.remove(first)
+        return chain.from_iterable(self._queues[priority] for priority in (first, *order))
+
+    def _next_received(self, priority: int) -> float:
+        """Return what the tenant received whose entry is the first of a priority."""
+        return self._received.of(self._queues[priority].order[0].entry.tenant)
 
     def _share_ahead(
         self, queue: TenantQueue[T], priority: int, newcomer: QueueEntry[Any]
@@ -169,7 +188,15 @@ class Batcher(Generic[T]):
         if priority == newcomer.priority:
             return queue.ahead(newcomer.tenant) / len(queue)
         ahead_s = (newcomer.priority - priority) * AGEING_S
-        return float(queue.oldest_s < newcomer.arrived_s + ahead_s)
+        if queue.oldest_s >= newcomer.arrived_s + ahead_s:
+            return 0.0
+        return float(priority < newcomer.priority or not self._passes(newcomer, priority))
+
+    def _passes(self, newcomer: QueueEntry[Any], priority: int) -> bool:
+        """Return whether a newcomer goes before a less urgent priority that is older."""
+        own = self._queues.get(newcomer.priority)
+        waiting = own.next_level(newcomer.tenant) - own.level if own else 0
+        return self._received.of(newcomer.tenant) + waiting < self._next_received(priority)
 
     def _held_until_s(self) -> float | None:
         oldest_s = self.oldest_s()

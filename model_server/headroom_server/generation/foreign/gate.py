@@ -21,8 +21,8 @@ from headroom_server.generation.scheduling.iteration_cost import Features
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
 from headroom_server.generation.scheduling.state import MEMORY_SHARE, SchedulerState, order
-from headroom_server.generation.scheduling.tenant_shares import work_tokens
 from headroom_server.generation.scheduling.waiting_line import place_s
+from headroom_server.generation.scheduling.work import work_tokens
 from headroom_server.generation.values import (
     Delivery,
     FinishReason,

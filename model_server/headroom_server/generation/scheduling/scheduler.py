@@ -37,8 +37,8 @@ from headroom_server.generation.scheduling.outcome import apply
 from headroom_server.generation.scheduling.prompt_fill import PromptFill
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
 from headroom_server.generation.scheduling.state import SchedulerState
-from headroom_server.generation.scheduling.tenant_shares import work_tokens
 from headroom_server.generation.scheduling.waiting_line import place_s
+from headroom_server.generation.scheduling.work import work_tokens
 from headroom_server.generation.values import (
     Delivery,
     FinishReason,

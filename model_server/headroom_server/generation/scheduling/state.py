@@ -9,10 +9,11 @@ from headroom_server.generation.scheduling.kv_memory import KeyValueMemory, peak
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.output_lengths import OutputLengths
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
-from headroom_server.generation.scheduling.tenant_shares import TenantShares, work_tokens
 from headroom_server.generation.scheduling.usual_prompts import UsualPrompts
 from headroom_server.generation.scheduling.waiting_line import WaitingLine
+from headroom_server.generation.scheduling.work import work_tokens
 from headroom_server.generation.values import GenerationLimits
+from headroom_server.scheduling.tenant_shares import TenantShares
 
 MEMORY_SHARE = 0.9
 """Of the blocks, what the expected peak may use: beyond it, preemptions multiply."""

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
 from headroom_server.generation.scheduling.sequences import LiveSequence
-from headroom_server.generation.scheduling.tenant_shares import TenantShares
 from headroom_server.generation.values import GenerationRequest
+from headroom_server.scheduling.tenant_shares import TenantShares
 
 AGEING_S = 1.0
 """Seconds of waiting that are worth one level of priority."""

@@ -11,7 +11,7 @@ from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.served_before import served_before
 from headroom_server.generation.scheduling.state import SchedulerState
-from headroom_server.generation.scheduling.tenant_shares import work_tokens
+from headroom_server.generation.scheduling.work import work_tokens
 from headroom_server.generation.values import FinishReason
 
 

@@ -1,23 +1,15 @@
-"""PURE. What each tenant received, in tokens of work: the tenant with the least is served next.
+"""PURE. What each tenant received, as work: the tenant with the least is served next.
 
-Start-time fair queueing (Goyal 1996) with the costs of a virtual token counter (Sheng et al., OSDI
-2024): a token of a prompt counts once, a generated one `OUTPUT_WEIGHT` times. A tenant that comes
-back enters at the level of the one served last: idle time earns no credit. A request is charged
-its expected answer when it starts, and the difference when it ends.
+Start-time fair queueing (Goyal 1996). A tenant that comes back enters at the level of the one
+served last: idle time earns no credit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-OUTPUT_WEIGHT = 2.0
 KEPT_TENANTS = 1024
 """Accounts at or below the common level are removed once there are more than this."""
-
-
-def work_tokens(prompt_tokens: float, output_tokens: float) -> float:
-    """Return the work of a request in tokens."""
-    return prompt_tokens + OUTPUT_WEIGHT * output_tokens
 
 
 class TenantShares:
