@@ -197,6 +197,10 @@ class ChatForm(_Encoder):
 class CompletionForm(_Encoder):
     """Completions."""
 
+    def __init__(self, head: Head, tokenizer: Tokenizer, *, usage: bool) -> None:
+        super().__init__(head, tokenizer, usage=usage)
+        self._reported: dict[int, _ReportedText] = {}
+
     def opening(self, index: int) -> bytes:
         """Return nothing."""
         return b""
@@ -231,20 +235,19 @@ class CompletionForm(_Encoder):
         return {
             "index": index,
             "text": part.text,
-            "logprobs": self._logprobs(part.tokens),
+            "logprobs": self._logprobs(index, part.tokens),
             "finish_reason": part.finish,
         }
 
-    def _logprobs(self, tokens: Sequence[SampledToken]) -> Any:
+    def _logprobs(self, index: int, tokens: Sequence[SampledToken]) -> Any:
         if not tokens:
             return None
-        names = [self._name(one.token) for one in tokens]
-        offsets, at = [], 0
-        for name in names:
-            offsets.append(at)
-            at += len(name)
+        text = self._reported.get(index)
+        if text is None:
+            text = self._reported[index] = _ReportedText(self._tokenizer)
+        offsets = [text.begin(one.token) for one in tokens]
         return {
-            "tokens": names,
+            "tokens": [self._name(one.token) for one in tokens],
             "token_logprobs": [_finite(one.logprob) for one in tokens],
             "top_logprobs": [
                 {self._name(other.token): _finite(other.logprob) for other in one.alternatives}
@@ -255,6 +258,20 @@ class CompletionForm(_Encoder):
 
     def _name(self, token: int) -> str:
         return self._tokenizer.token_bytes(token).decode("utf-8", "replace")
+
+
+class _ReportedText:
+    """Where the tokens of a choice begin in its text, over all events of a stream."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._detokenizer = tokenizer.detokenizer()
+        self._characters = 0
+
+    def begin(self, token: int) -> int:
+        """Return where the next token begins: a character may be several tokens."""
+        at = self._characters
+        self._characters += len(self._detokenizer.push((token,)))
+        return at
 
 
 def _event(fields: Mapping[str, Any]) -> bytes:

@@ -128,6 +128,17 @@ async def test_probabilities_have_openais_forms() -> None:
     assert len(tokens[0]["top_logprobs"]) == 1
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_offsets_of_tokens_are_where_they_begin_in_the_whole_text(stream: bool) -> None:
+    async with front(ScriptedExecutor(answers("aé€b".encode()))) as world:
+        answer = await world.complete(logprobs=0, n=2, stream=stream)
+    offsets: list[list[int]] = [[], []]
+    for chunk in events(answer) if stream else [answer.json()]:
+        for one in chunk["choices"]:
+            offsets[one["index"]] += (one["logprobs"] or {"text_offset": []})["text_offset"]
+    assert offsets == [[0, 1, 1, 2, 2, 2, 3]] * 2
+
+
 async def test_probabilities_that_wait_for_the_answers_end_are_bounded() -> None:
     limits = LIMITS._replace(context_tokens=4096, blocks=256)
     async with front(ScriptedExecutor(limits=limits)) as world:
