@@ -16,9 +16,15 @@ teach nothing. The usable share of deadlines is controlled by misses, as for bat
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from headroom_server.errors import InvalidRequestError, LateError, QueueFullError, RefusedError
-from headroom_server.generation.scheduling.forecast import Forecast, ahead_of, forecast
+from headroom_server.generation.scheduling.forecast import (
+    Forecast,
+    ahead_of,
+    backlog_s,
+    forecast,
+)
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.values import GenerationLimits, GenerationRequest
@@ -100,12 +106,15 @@ class Admission:
         share = BATCH_SHARE if batch_class else 1.0
         most = max(1, int(share * self._state.options.max_waiting_requests))
         if before >= most:
-            self._refuse(f"at most {most} requests may wait")
+            self._refuse(f"at most {most} requests may wait", batch_class=batch_class)
         if before <= most - before:
             return  # of all tenants together
         own = sum(line.requests_of(tenant) for line in lines) + count - 1
         if own > most - before:
-            self._refuse("a tenant may wait with at most as many requests as are free")
+            self._refuse(
+                "a tenant may wait with at most as many requests as are free",
+                batch_class=batch_class,
+            )
 
     def record(self, sequence: LiveSequence, now_s: float, *, missed: bool) -> None:
         """Follow an accepted request that met or missed a deadline."""
@@ -115,13 +124,6 @@ class Admission:
         self._margins[request.priority] = self._margin(request.priority).record(
             missed=missed, arrived_s=request.arrived_s, now_s=now_s
         )
-
-    def expected_wait_s(self) -> float | None:
-        """Return the time until all waiting prompts are served; None if nothing is known."""
-        state = self._state
-        if not state.cost.known:
-            return None
-        return state.cost.prompt_s(1) * (state.interactive.tokens + state.long.tokens)
 
     def _margin(self, priority: int) -> DeadlineMargin:
         return self._margins.get(priority) or DeadlineMargin()
@@ -156,18 +158,22 @@ class Admission:
             return  # a short bound must not exclude a long prompt
         tokens = first.tokens + second.tokens + third.tokens
         tenant, own = request.tenant, len(request.prompt)
+        refuse = partial(self._refuse, batch_class=request.batch_class)
         share = BATCH_SHARE if request.batch_class else 1.0
         most_tokens = int(share * options.max_waiting_tokens)
         free_tokens = most_tokens - tokens
         if own > free_tokens:
-            self._refuse(f"at most {most_tokens} tokens may wait")
+            refuse(f"at most {most_tokens} tokens may wait")
         if own > free_tokens + state.memory.tokens - state.running_tokens:
-            self._refuse("running and waiting requests have too many tokens")
+            refuse("running and waiting requests have too many tokens")
         if own + tokens <= free_tokens:
             return  # of all tenants together
         if own + sum(line.tokens_of(tenant) for line in lines) > free_tokens:
-            self._refuse("a tenant may wait with at most as many tokens as are free")
+            refuse("a tenant may wait with at most as many tokens as are free")
 
-    def _refuse(self, why: str) -> None:
-        retry_s = retry_after_s(self.expected_wait_s(), self._chance())
+    def _refuse(self, why: str, *, batch_class: bool) -> None:
+        state = self._state
+        lines = state.lines if batch_class else (state.interactive, state.long)
+        wait_s = backlog_s(lines, state) if state.cost.known else None
+        retry_s = retry_after_s(wait_s, self._chance())
         raise QueueFullError(f"{why}; try again after {retry_s} s", retry_after_s=retry_s)

@@ -8,6 +8,7 @@ are served apart (`pace`) wait for the time of their own kind only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from headroom_server.generation.scheduling.iteration_cost import Features
@@ -23,6 +24,7 @@ from headroom_server.generation.scheduling.seats import free_seats, giver
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.served_before import served_before
 from headroom_server.generation.scheduling.state import MEMORY_SHARE, SchedulerState
+from headroom_server.generation.scheduling.waiting_line import WaitingLine
 
 LEAST_SHARE = 0.05
 MOST_PROMISED = 0.99
@@ -83,7 +85,6 @@ def forecast(
 ) -> Forecast:
     """Predict a waiting sequence that has `own_tokens` to compute."""
     cost = state.cost
-    running = max(1, state.running)
     base_s = cost.seconds(Features(0, state.running, state.context_tokens))
     own_s = cost.prompt_s(own_tokens, len(sequence.tokens) - own_tokens)
     work_s = ahead.work_s + own_s
@@ -95,14 +96,38 @@ def forecast(
         if apart and (state.long.count or any(one.long for one in state.prefilling)):
             base_s *= 1.0 + LONG_SHARE
         share = _share(base_s, work_s, own_s, state, due_within_s)
-    iteration_s = base_s / (1.0 - share) if work_s > base_s else base_s + work_s
-    finish_s = iteration_s * state.lengths.expected() / running
-    seat_s = finish_s * max(0, ahead.requests + 1 - ahead.given - free_seats(state))
-    memory_s = finish_s * _finishes_for_memory(sequence, ahead, state)
-    wait_s = max(work_s / share, seat_s + own_s / share, memory_s + own_s / share)
+    wait_s, iteration_s = _wait(base_s, share, ahead, own_s, len(sequence.tokens), state)
     first_s = (1.0 + cost.tail) * (wait_s + base_s + iteration_s / 2.0)
     length = min(float(sequence.left), state.lengths.expected())
     return Forecast(first_s, first_s + length * iteration_s)
+
+
+def backlog_s(lines: Sequence[WaitingLine], state: SchedulerState) -> float:
+    """Return the seconds until the last of what waits in these lines begins; its cost is known."""
+    count, tokens = sum(line.count for line in lines), sum(line.tokens for line in lines)
+    if not count:
+        return 0.0
+    mean, cost = tokens // count, state.cost
+    own_s = cost.prompt_s(mean)
+    base_s = cost.seconds(Features(0, state.running, state.context_tokens))
+    share = _share(base_s, count * own_s, own_s, state, None)
+    ahead = Ahead(count - 1, tokens - mean, (count - 1) * own_s)
+    return _wait(base_s, share, ahead, own_s, mean, state)[0]
+
+
+def _wait(
+    base_s: float, share: float, ahead: Ahead, own_s: float, tokens: int, state: SchedulerState
+) -> tuple[float, float]:
+    """Return how long a sequence of so many tokens waits, and how long an iteration takes then."""
+    work_s = ahead.work_s + own_s
+    iteration_s = base_s / (1.0 - share) if work_s > base_s else base_s + work_s
+    seats = ahead.requests + 1 - ahead.given - free_seats(state)
+    finishes = max(0.0, seats, _finishes_for_memory(tokens, ahead, state))
+    steps = finishes * state.lengths.expected() / max(1, state.running)
+    # iterations are longer only while there are prompts to compute
+    places_s = min(steps * iteration_s, steps * base_s + ahead.work_s)
+    wait_s = max(work_s, places_s * share + own_s) / share
+    return wait_s, iteration_s
 
 
 def _share(
@@ -117,12 +142,12 @@ def _share(
     return share_of_prompts(base_s, work_s, work_s, own_s, due_within_s)
 
 
-def _finishes_for_memory(sequence: LiveSequence, ahead: Ahead, state: SchedulerState) -> float:
-    """Return how many answers must end before memory is left."""
+def _finishes_for_memory(tokens: int, ahead: Ahead, state: SchedulerState) -> float:
+    """Return how many answers must end before memory is left for so many tokens."""
     pool, size = state.memory.pool, state.memory.block_tokens
     if not state.running:
         return 0.0
-    starting = (ahead.tokens + len(sequence.tokens)) / size
+    starting = (ahead.tokens + tokens) / size
     growth = (state.running + ahead.requests + 1) * state.lengths.expected() / 2.0 / size
     missing = pool.used + starting + growth - MEMORY_SHARE * pool.total
     return max(0.0, max(0.0, missing) / max(1.0, pool.used / state.running) - ahead.given)

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from generation_world import LIMITS, World, request
+from generation_world import LIMITS, Story, World, request
+from headroom_server.errors import QueueFullError
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.served_before import served_before
@@ -61,6 +62,44 @@ def test_request_that_is_more_urgent_waits_no_longer(priority: int) -> None:
     world.arrive(urgent)
     world.run(until_s=world.now_s + 8.0)
     assert max(world.stories[one.key].first_token_s for one in urgent) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("seats", "waiting", "answer"),
+    [
+        pytest.param(4, 12, 400, id="seats are short"),
+        pytest.param(64, 600, 60, id="many short answers"),
+        pytest.param(64, 30, 60, id="the queue is short"),
+    ],
+)
+def test_refused_client_comes_back_when_the_queue_is_served(
+    seats: int, waiting: int, answer: int
+) -> None:
+    world = World(
+        limits=LIMITS._replace(max_sequences=seats),
+        options=SchedulingOptions(max_waiting_requests=waiting),
+    )
+    for key in range(-400, 0):  # the lengths of answers become known
+        world.arrive([request(key, 8, answer, arrived_s=world.now_s)])
+        if key % seats == 0:
+            world.run()
+    world.arrive([request(key, 8, answer, arrived_s=world.now_s) for key in range(seats)])
+    world.run(until_s=world.now_s + 0.05)
+    retry_s, scheduler = None, world.scheduler
+    for key in range(1000, 2000):
+        one = request(key, 8, answer, tenant=f"t{key % 7}", arrived_s=world.now_s)
+        world.stories[key] = Story(one)
+        try:
+            scheduler.add(one, world.now_s)
+        except QueueFullError as error:
+            retry_s = error.retry_after_s
+            break
+    began_s = world.now_s
+    while scheduler.statistics.waiting_requests:
+        world.run(until_s=world.now_s + 0.05)
+    served_s = world.now_s - began_s
+    assert retry_s is not None
+    assert min(20.0, 0.7 * served_s) <= retry_s <= 2.0 + 2.0 * served_s
 
 
 @pytest.mark.parametrize("seed", range(40))
