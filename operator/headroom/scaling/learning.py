@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -164,10 +165,12 @@ def forecast_arrivals(
     signals: Signals,
     now_s: float,
     at_most_rps: float | None = None,
+    remembered_rps: float = math.inf,
 ) -> tuple[State, Expected | None]:
     """Return the expected arrivals, None while no rate is known; learn from fresh rates.
 
-    A burst counts up to `at_most_rps`: what exceeds it are further tries.
+    A burst counts up to `at_most_rps`, and what is learned up to `remembered_rps`: what exceeds
+    them are further tries.
     """
     rate = signals.arrival_rps
     if rate.value is None:
@@ -177,7 +180,9 @@ def forecast_arrivals(
         burst_rps = min(burst_rps, at_most_rps)
     start_s = state.cold_starts.assumed_s
     if rate.fresh:
-        forecast = state.forecast.observe(policy, now_s, rate.value, burst_rps, start_s)
+        learned_rps = min(rate.value, remembered_rps)
+        learned_burst_rps = None if burst_rps is None else min(burst_rps, remembered_rps)
+        forecast = state.forecast.observe(policy, now_s, learned_rps, learned_burst_rps, start_s)
         state = replace(state, forecast=forecast)
     return state, state.forecast.expected(policy, now_s, rate.value, burst_rps, start_s)
 
