@@ -281,3 +281,19 @@ def test_gateway_admits_what_is_in_time_and_no_more(
     waiting = targets.first_token.seconds * rate_rps
     assert min(occupancy.mean, fleet.cost.concurrency) <= most
     assert most <= fleet.cost.concurrency + waiting + 1
+
+
+@pytest.mark.parametrize(
+    ("output_tokens", "promised"), [(1.0, False), (1.05, False), (1.06, True), (2.0, True)]
+)
+def test_answers_of_one_token_promise_no_time_between_tokens(
+    output_tokens: float, promised: bool
+) -> None:
+    """A p95 is broken by one answer in twenty: of 1.05 tokens so many at most have a second."""
+    targets = TokenTargets(
+        first_token=Target(percentile=0.95, seconds=1.0),
+        output_token=Target(percentile=0.95, seconds=0.02),
+    )
+    found = capacity(LLAMA_8B, requests(800, output_tokens), targets=targets)
+    assert (Binding.TIME_PER_OUTPUT_TOKEN in found.replica.promised) is promised
+    assert (found.binding(1) is Binding.TIME_PER_OUTPUT_TOKEN) is promised

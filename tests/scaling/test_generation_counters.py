@@ -158,3 +158,30 @@ def test_promises_of_pods_that_fell_silent_leave_the_window() -> None:
         assert window.measure(targets)[Binding.TIME_TO_FIRST_TOKEN].requests == 3.0
     window = window.observe(increase, counters.grid, WINDOW_S + 1.0)
     assert not window.measure(targets)
+
+
+def test_failed_requests_break_no_time_between_tokens_where_no_answer_has_a_second() -> None:
+    """Labels of one token each, and one request in a hundred fails."""
+    times = LatencyCounts(bounds_s=(0.1, math.inf), counts=(0.0, 0.0))
+    ended = replace(times, counts=(99.0, 99.0))
+    targets = TokenTargets(
+        first_token=Target(percentile=0.95, seconds=0.1),
+        output_token=Target(percentile=0.95, seconds=0.1),
+    )
+
+    def measured(first: LatencyCounts, token: LatencyCounts) -> dict[Binding, float | None]:
+        before = GenerationSample(first_token=times, output_token=times)
+        after = GenerationSample(first_token=first, output_token=token)
+        pages = [
+            replace(sample(pod="a", time_s=time_s, arrivals=0.0), generation=page)
+            for time_s, page in ((0.0, before), (1.0, after))
+        ]
+        counters, _ = TokenCounters().advance(pages[:1])
+        counters, increase = counters.advance(pages[1:])
+        window = PromiseWindow().observe(increase, counters.grid, 1.0)
+        return {name: one.late_share for name, one in window.measure(targets, 1.0).items()}
+
+    first, token = Binding.TIME_TO_FIRST_TOKEN, Binding.TIME_PER_OUTPUT_TOKEN
+    assert measured(ended, times) == {first: pytest.approx(0.01)}
+    assert measured(ended, ended) == {first: pytest.approx(0.01), token: pytest.approx(0.01)}
+    assert measured(times, times) == {first: 1.0, token: 1.0}

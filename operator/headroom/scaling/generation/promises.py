@@ -108,7 +108,9 @@ class PromiseWindow:
             found[Binding.TIME_TO_FIRST_TOKEN] = measured_of(
                 first, grid.first_token, counts[:cut], missed
             )
-        if output is not None and grid.output_token:
+        # where no answer has a second token, requests that failed say nothing of its time
+        timed = counts[-1] > 0.0 or not (cut and counts[cut - 1] > 0.0)
+        if output is not None and grid.output_token and timed:
             bounds_s, known, share = grid.output_token, self.total[cut:], None
             if token is not None:
                 share = token.share_within(bounds_s, known, output.seconds)

@@ -113,9 +113,16 @@ class GeneratingReplica:
 
     @cached_property
     def promised(self) -> dict[Binding, Target]:
-        """The promises by what they bind."""
+        """The promises by what they bind.
+
+        Without one on the time per output token that too few answers have: of those of O tokens on
+        average at most O - 1 have a second one (Markov). Worked: labels of one token each.
+        """
+        output = self.targets.output_token
+        if output is not None and self.work.output_tokens - 1.0 <= 1.0 - output.percentile:
+            output = None
         named = {
-            Binding.TIME_PER_OUTPUT_TOKEN: self.targets.output_token,
+            Binding.TIME_PER_OUTPUT_TOKEN: output,
             Binding.TIME_TO_FIRST_TOKEN: self.targets.first_token,
             Binding.LATENCY: self.targets.latency,
         }
@@ -156,8 +163,8 @@ class GeneratingReplica:
             step_s = output_token_s(occupancy, percentile, self.output_cv, pooled)
             token_s = self.factors.output_token * step_s / self.work.accepted
         if binding is Binding.LATENCY:
-            tokens = self.work.steps * self.work.accepted
-            token_s *= tokens * max(1.0, execution_percentile(self.output_cv, percentile))
+            longer = max(1.0, execution_percentile(self.output_cv, percentile))
+            token_s *= self.work.output_tokens * longer
         return first_s + token_s
 
     def output_token_spread(self, arrival_rps: float, replicas: int) -> Spread | None:

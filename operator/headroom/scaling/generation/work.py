@@ -58,6 +58,11 @@ class Work:
         return self.context_variance / (self.context_tokens * self.context_tokens)
 
     @property
+    def output_tokens(self) -> float:
+        """O: tokens of an answer."""
+        return self.steps * self.accepted
+
+    @property
     def request_s(self) -> float:
         """w: engine seconds of one request, without its share of the fixed time."""
         return self.prompt_s + self.steps * self.slope_s
