@@ -37,10 +37,12 @@ ROOTS = [
     "envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager",
     "envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation",
     "envoy/extensions/load_balancing_policies/least_request/v3/least_request",
+    "envoy/extensions/router/cluster_specifiers/matcher/v3/matcher",
     "envoy/extensions/retry/host/previous_hosts/v3/previous_hosts",
     "envoy/extensions/upstreams/http/v3/http_protocol_options",
     "envoy/service/discovery/v3/discovery",
     "envoy/service/runtime/v3/rtds",
+    "envoy/type/matcher/v3/http_inputs",
 ]
 
 

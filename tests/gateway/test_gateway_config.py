@@ -86,6 +86,24 @@ def test_envoy_accepts_the_configuration(name: str, tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr[-2000:]
 
 
+def test_largest_service_has_a_small_configuration() -> None:
+    """Of 2 MB, 28 services ended the operator, and 120 the gateway."""
+    one = route(
+        grpc_port=8001,
+        max_upgrades=8,
+        hedge=Hedge(after_s=0.5, budget_percent=5.0),
+        trusted_cidrs=tuple(f"10.{number}.0.0/16" for number in range(16)),
+        classes=tuple(
+            RequestClass(name=f"{number}" * 63, priority=number, deadline_s=1.0)
+            for number in range(8)
+        ),
+        models=tuple((f"{number:x}" * 128, f"vision/{'x' * 63}") for number in range(16)),
+        split=tuple((f"vision/{number}", 10) for number in range(4)),
+    )
+    listeners = snapshot([one], {}, {}).resources["listeners"]
+    assert sum(len(listener.body) for listener in listeners.values()) < 250_000
+
+
 def test_route_that_cannot_be_built_leaves_the_others() -> None:
     broken, other = route(name="broken", trusted_cidrs=("no network",)), route(port=20002)
     found = snapshot([broken, other], {broken.key: WARM, other.key: WARM}, {})

@@ -16,6 +16,7 @@ from aiohttp import web
 from fakes_gateway import Gateway, Replica, ok, service, until, url
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route
+from headroom.gateway.model_routes import HEADER
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 
 pytestmark = pytest.mark.clock
@@ -83,7 +84,10 @@ async def test_traffic_shares_and_models_route_to_other_services(
 ) -> None:
     started += [await Replica(ok).start() for _ in range(3)]
     canary, other = service(name="canary"), service(name="bert")
-    one = service(split=((canary.key, 25),), models=(("bert-base", other.key),))
+    longest = "." * 128
+    models = (("bert-base", other.key), (longest, other.key))
+    urgent = RequestClass(name="urgent", priority=0, deadline_s=None)
+    one = service(split=((canary.key, 25),), models=models, classes=(urgent,))
     routes = (one, canary, other)
     hosts = {each.key: [r.endpoint] for each, r in zip(routes, started, strict=True)}
     await front.tell(*routes, replicas=hosts)
@@ -92,11 +96,22 @@ async def test_traffic_shares_and_models_route_to_other_services(
     stayed, went, _ = (len(replica.seen) for replica in started)
     assert stayed + went == 200
     assert 20 <= went <= 85  # 25 % of 200; six standard deviations are 37
-    for path in ("/v2/models/bert-base/infer", "/v1/models/bert-base:predict"):
-        assert await status_of(front, one, path) == 200
-    assert len(started[2].seen) == 2
-    await status_of(front, one, "/v2/models/bert-base2/infer")
-    assert len(started[2].seen) == 2
+    paths = (
+        "/v2/models/bert-base/infer",
+        "/v1/models/bert-base:predict",
+        "/v2/models/bert-base?x=1",
+        f"/v2/models/{longest}",
+    )
+    for path in paths:
+        for named in ({}, {"x-slo-class": "urgent"}):
+            async with front.client.get(url(one, path), headers=named) as answered:
+                assert answered.status == 200
+    assert len(started[2].seen) == 2 * len(paths)
+    for path in ("/v2/models/bert-base2/infer", "/v2/models/bert", "/models/bert-base"):
+        async with front.client.get(url(one, path), headers={HEADER: "bert-base"}) as answered:
+            assert answered.status == 200
+    assert len(started[2].seen) == 2 * len(paths)
+    assert not any(HEADER in map(str.lower, seen) for each in started for seen in each.seen)
 
 
 async def test_slow_replica_is_hedged_except_for_non_idempotent_requests(

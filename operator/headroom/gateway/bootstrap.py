@@ -6,7 +6,7 @@ in.
 
 from __future__ import annotations
 
-from headroom.gateway import access_counts, key_sets, runtime
+from headroom.gateway import access_counts, key_sets, model_routes, runtime
 from headroom.gateway.bounds import (
     CONNECTION_BUFFER_BYTES,
     MAX_CONNECTIONS,
@@ -38,6 +38,7 @@ RELEASED_BYTES = 4 << 20
 """Bytes released to the system per second."""
 _FETCHED = "http.async_response_buffer_limit"
 """Envoy's runtime key for the bytes of a key set that it fetches; 32 MiB where none is set."""
+_PROGRAM_SIZE = "re2.max_program_size.error_level"
 
 _HTTP = "envoy.extensions.filters.http"
 _PROTOCOL_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
@@ -80,7 +81,13 @@ def bootstrap(
         },
         "layered_runtime": {
             "layers": [
-                {"name": "bounds", "static_layer": {_FETCHED: key_sets.BYTES}},
+                {
+                    "name": "bounds",
+                    "static_layer": {
+                        _FETCHED: key_sets.BYTES,
+                        _PROGRAM_SIZE: model_routes.PROGRAM_SIZE,
+                    },
+                },
                 {
                     "name": runtime.LAYER,
                     "rtds_layer": {"name": runtime.LAYER, "rtds_config": FROM_OPERATOR},

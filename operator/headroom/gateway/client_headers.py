@@ -9,6 +9,7 @@ is believed from everybody: it takes a retry from its own request only.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from ipaddress import IPv4Network
 
 from headroom.gateway.type_urls import Json, typed
@@ -33,9 +34,9 @@ EARLY = "early_header_mutation_extensions"
 """Of a connection manager: what it changes before anything reads the headers."""
 _ADDRESS = "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%"
 
-Chain = Callable[[str, Json], Json]
-"""Builds a filter chain: the header by which it tells tenants, and the connection manager's further
-settings."""
+Chain = Callable[[Route, str, Json], Json]
+"""Builds a filter chain: the route of its clients, the header by which it tells tenants, and the
+connection manager's further settings."""
 
 
 def chains(route: Route, chain: Chain) -> Json:
@@ -43,12 +44,13 @@ def chains(route: Route, chain: Chain) -> Json:
     # Envoy refuses a listener that has a network twice, as 10.0.0.0/8 and 10.0.0.1/8 are.
     networks = dict.fromkeys(IPv4Network(one, strict=False) for one in route.trusted_cidrs)
     if any(one.prefixlen == 0 for one in networks):
-        return {"filter_chains": [chain(_believed(route), {})]}
-    others = chain(TENANT, {EARLY: [_removal(route)]})
+        return {"filter_chains": [chain(route, _believed(route), {})]}
+    # Only trusted networks can name a class.
+    others = chain(replace(route, classes=()), TENANT, {EARLY: [_removal(route)]})
     if not route.trusted_cidrs:
         return {"filter_chains": [others]}
     ranges = [_range(one) for one in networks]
-    trusted = chain(_believed(route), {})
+    trusted = chain(route, _believed(route), {})
     trusted |= {"name": "trusted", "filter_chain_match": {"source_prefix_ranges": ranges}}
     return {"filter_chains": [trusted], "default_filter_chain": others | {"name": "others"}}
 

@@ -14,6 +14,7 @@ from headroom.gateway import (
     client_headers,
     client_tokens,
     local_replies,
+    model_routes,
     routes,
     tenant_in_flight,
     tenant_rates,
@@ -33,30 +34,31 @@ _HTTP = "envoy.extensions.filters.http"
 def build(route: Route) -> list[Json]:
     """Build the listener of a service; with tenant shares, an outer and an internal one."""
     address = {"socket_address": {"address": ALL_ADDRESSES, "port_value": route.port}}
-    filters = [*_deadline(), _body()]
+    filters = [*model_routes.filters(route), *_deadline(), _body()]
     service = {
         "stat_prefix": route.key,
         "access_log": access_counts.access_log(route.key),
-        "route_config": routes.build(route),
         "local_reply_config": local_replies.build(),
     }
     if not tenant_in_flight.apply(route):
 
-        def chain(header: str, settings: Json) -> Json:
+        def chain(known: Route, header: str, settings: Json) -> Json:
             # Clients are never trusted: their x-envoy- headers, which would set retries and
             # timeouts, are dropped.
-            outside = service | {"use_remote_address": True} | settings
+            table = {"route_config": routes.build(known)}
+            outside = service | table | {"use_remote_address": True} | settings
             identity = _identity(route, header)
             return _chain(route, outside, [*identity, *filters], identity)
 
         return [_listener(route.key, client_headers.chains(route, chain), **_outer(address))]
 
-    def gated(header: str, settings: Json) -> Json:
+    def gated(_: Route, header: str, settings: Json) -> Json:
         outside = tenant_in_flight.front(route, header) | {"use_remote_address": True} | settings
         identity = _identity(route, header)
         return _chain(route, outside, identity, identity)
 
     within = service | {"use_remote_address": False, "skip_xff_append": True}
+    within["route_config"] = routes.build(route)
     inner = {"filter_chains": [_chain(route, within, filters, [])]}
     return [
         _listener(route.key, client_headers.chains(route, gated), **_outer(address)),

@@ -14,9 +14,9 @@ replica can have started it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from headroom.gateway import model_routes
 from headroom.gateway.bounds import BUFFERED_BYTES, UPGRADED_IDLE_S
 from headroom.gateway.client_headers import CLASS, PRIORITY
 from headroom.gateway.type_urls import Json, any_of, seconds
@@ -53,8 +53,9 @@ def build(route: Route) -> Json:
     return {
         "name": route.key,
         "validate_clusters": False,
-        "request_headers_to_remove": ["x-envoy-external-address", PROTOCOL],
+        "request_headers_to_remove": ["x-envoy-external-address", PROTOCOL, model_routes.HEADER],
         "response_headers_to_remove": [NO_RETRY],
+        **model_routes.plugins(route),
         "virtual_hosts": [
             {
                 "name": route.key,
@@ -77,13 +78,11 @@ def _matches(route: Route) -> Iterator[Json]:
         for once in (True, False):
             if route.grpc_port is not None:
                 yield _grpc(route, kind, once=once)
-        for model, key in route.models:
-            path = {"safe_regex": {"regex": _MODEL_PATH.format(re.escape(model))}}
-            yield from _paths(route, kind, path, {"cluster": key})
-        yield from _paths(route, kind, {"prefix": "/"}, _shares(route))
-
-
-_MODEL_PATH = r"/v[12]/models/{}([:/].*)?"
+        if route.models:
+            for one in _paths(route, kind, {"cluster_specifier_plugin": model_routes.PLUGIN}):
+                one["match"].setdefault("headers", []).append(model_routes.NAMED)
+                yield one
+        yield from _paths(route, kind, _shares(route))
 
 
 def _shares(route: Route) -> Json:
@@ -95,21 +94,21 @@ def _shares(route: Route) -> Json:
     return {"weighted_clusters": {"clusters": [{"name": k, "weight": w} for k, w in shares]}}
 
 
-def _paths(route: Route, kind: RequestClass | None, path: Json, where: Json) -> Iterator[Json]:
-    """Yield the routes of a path: of bodies that are streamed, and of those received whole."""
+def _paths(route: Route, kind: RequestClass | None, where: Json) -> Iterator[Json]:
+    """Yield the routes of a class: of bodies that are streamed, and of those received whole."""
     if route.grpc_port is not None:
         for known in (_ANY_LENGTH, _NO_BODY):
-            yield _streamed(_http(route, kind, path, where, once=None), _IS_HTTP2, known)
+            yield _streamed(_http(route, kind, where, once=None), _IS_HTTP2, known)
         headers = [*_only(kind, once=False).get("headers", ()), _IS_HTTP2]
         yield {
-            "match": {**path, "headers": headers},
+            "match": {"prefix": "/", "headers": headers},
             "direct_response": {"status": 411},
             **_UNBUFFERED,
         }
     if route.max_body_bytes > BUFFERED_BYTES:
-        yield _streamed(_http(route, kind, path, where, once=None), _announced(BUFFERED_BYTES))
+        yield _streamed(_http(route, kind, where, once=None), _announced(BUFFERED_BYTES))
     for once in (True, False):
-        yield _small(route, _http(route, kind, path, where, once=once))
+        yield _small(route, _http(route, kind, where, once=once))
 
 
 _IS_HTTP2: Json = {"name": PROTOCOL, "string_match": {"exact": "HTTP/2"}}
@@ -177,9 +176,7 @@ def _small(route: Route, http: Json) -> Json:
     return {**http, "typed_per_filter_config": {BODY_FILTER: any_of(_BUFFER, **bound)}}
 
 
-def _http(
-    route: Route, kind: RequestClass | None, path: Json, where: Json, *, once: bool | None
-) -> Json:
+def _http(route: Route, kind: RequestClass | None, where: Json, *, once: bool | None) -> Json:
     """Build a route of requests that may run once, that may run twice, or, with None, of both."""
     retry_on = NOT_ANSWERED if once is False else NOT_STARTED
     action = {
@@ -188,7 +185,7 @@ def _http(
         **_retry_policy(route, retry_on, once=once is not False),
     }
     return {
-        "match": {**path, **_only(kind, once=once is True)},
+        "match": {"prefix": "/", **_only(kind, once=once is True)},
         "route": action,
         **_of_class(kind),
     }
