@@ -46,7 +46,7 @@ INVALID_ROUTING: tuple[InvalidSpec, ...] = (
         path="spec.routing.jwt",
         value={
             "issuer": "https://issuer.example",
-            "localJWKS": '{"keys":[{"kty":"EC"}]}',
+            "localJWKS": f'{{"keys":[{{"kty":"OKP","crv":"Ed25519","x":"{"x" * 43}"}}]}}',
             "remoteJWKS": {"service": "issuer"},
         },
         says="routing.jwt must set exactly one of localJWKS and remoteJWKS",

@@ -201,12 +201,31 @@ def test_broken_rule_says_what_it_compares(changes: dict[str, Any], says: str) -
         ([{"kty": "EC", "crv": "P-521"}] * 3, "at most 2 keys of P-384 and P-521"),
         ([{"kty": "RSA", "n": "n" * 1366}], "RSA with at most 4096 bits"),
         ([{"kty": "EC", "d": "private"}], "must have public keys only"),
+        ([{"kty": "EC"}], "must have a complete key"),
+        ([{"kty": "OKP", "crv": "X25519", "x": "x" * 43}], "must have a complete key"),
+        ([{"kty": "OKP", "crv": "Ed25519", "x": "x" * 42}], "must have a complete key"),
+        ([{"kty": "RSA", "n": "n" * 342, "e": "AQAB", "alg": "ES256"}], "must have a complete key"),
     ],
 )
 def test_key_sets_are_small_and_public(keys: list[dict[str, str]], says: str) -> None:
     jwt = {"issuer": "https://issuer.example", "localJWKS": json.dumps({"keys": keys})}
     with pytest.raises(InvalidSpec, match=says):
         service(spec__routing={"jwt": jwt})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"kty": "EC", "x": "x" * 43, "y": "y" * 43},
+        {"kty": "EC", "crv": "P-521", "alg": "ES512", "x": "x" * 88, "y": "y" * 88},
+        {"kty": "OKP", "crv": "Ed25519", "x": "x" * 43, "use": "sig", "kid": "1"},
+        {"kty": "RSA", "n": "n" * 683, "e": "AQAB", "alg": "PS256"},
+    ],
+)
+def test_key_set_needs_one_key_that_gateways_can_use(key: dict[str, str]) -> None:
+    keys = {"keys": [{"kty": "RSA", "alg": "RSA-OAEP"}, key]}
+    jwt = {"issuer": "https://issuer.example", "localJWKS": json.dumps(keys)}
+    assert service(spec__routing={"jwt": jwt})
 
 
 @pytest.mark.parametrize("ceiling", [math.nan, math.inf, -math.inf])

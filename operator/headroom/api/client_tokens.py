@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -43,7 +44,41 @@ def _is_public_key_set(text: str) -> str:
         raise PydanticCustomError(
             "jwks", "must have public keys only; got one with a private member (d or k)"
         )
+    if not any(map(_is_usable, keys)):
+        raise PydanticCustomError(
+            "jwks", "must have a complete key of RSA, Ed25519, P-256, P-384 or P-521; got none"
+        )
     return text
+
+
+_ALGORITHMS = {
+    ("EC", "P-256"): ("ES256",),
+    ("EC", "P-384"): ("ES384",),
+    ("EC", "P-521"): ("ES512",),
+    ("OKP", "Ed25519"): ("EdDSA",),
+    ("RSA", None): ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+}
+"""Of each type and curve that gateways verify."""
+_SIZES = {"P-256": (32,), "P-384": (48,), "P-521": (66,), "Ed25519": (32,)}
+"""Bytes of a coordinate."""
+
+
+def _is_usable(key: dict[str, Any]) -> bool:
+    """Whether gateways verify with the key: they ignore others, and refuse a set without one."""
+    kind = key["kty"]
+    curve = None if kind == "RSA" else str(key.get("crv", "P-256"))
+    algorithms = _ALGORITHMS.get((kind, curve), ())
+    members = {"EC": "xy", "OKP": "x", "RSA": "ne"}.get(kind, "")
+    sizes = range(1, 513) if curve is None else _SIZES.get(curve, ())
+    complete = all(_size(key.get(member)) in sizes for member in members)
+    return complete and bool(algorithms) and key.get("alg", algorithms[0]) in algorithms
+
+
+def _size(value: object) -> int:
+    """Return the bytes of a value in base64url without padding; 0 if it is none."""
+    if not isinstance(value, str) or not re.fullmatch("[A-Za-z0-9_-]+", value):
+        return 0
+    return len(value) * 6 // 8
 
 
 class RemoteJwks(Value):
