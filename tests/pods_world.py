@@ -192,7 +192,11 @@ class Pods:
         ready = started and all(gate.get("status") == "True" for gate in gates)
         if ready:
             since_s = max(since_s, *(epoch_s(gate["lastTransitionTime"]) for gate in gates), 0.0)
-        conditions += [_condition("Ready", ready, since_s), *(gate for gate in gates if gate)]
+        why = (
+            {} if ready else {"reason": f"{'ReadinessGates' if started else 'Containers'}NotReady"}
+        )
+        said = _condition("Ready", ready, since_s) | why
+        conditions += [said, *(gate for gate in gates if gate)]
         if placed_s is None:
             conditions.append(
                 _condition("PodScheduled", False, created_s)

@@ -70,6 +70,12 @@ NODE_LOST["status"]["conditions"][0] |= {
     "message": "Kubelet stopped posting node status.",
 }
 
+CONTAINERS_READY = {"type": "ContainersReady", "status": "True"}
+KUBELET_SILENT = pod(conditions=(CONTAINERS_READY,), container=running(5000))
+KUBELET_SILENT["spec"] = {"nodeName": "gpu-7"}
+GATE_CLOSED = pod(conditions=(CONTAINERS_READY,), container=running(5))
+GATE_CLOSED["status"]["conditions"][0] |= {"reason": "ReadinessGatesNotReady"}
+
 CASES: dict[str, tuple[Manifest, PodState, str]] = {
     "ready": (pod(ready="True", container=running(50)), PodState.READY, ""),
     "not looked at by the scheduler yet": (
@@ -80,6 +86,12 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
         PodState.WARMING,
         "",
     ),
+    "its node's kubelet does not report any more": (
+        KUBELET_SILENT,
+        PodState.BROKEN,
+        "NodeLost: see kubectl describe node gpu-7",
+    ),
+    "its readiness gate is closed": (GATE_CLOSED, PodState.WARMING, ""),
     "pulling its image": (
         pod(phase="Pending", container=waiting("ContainerCreating"), since_s=1500),
         PodState.WARMING,

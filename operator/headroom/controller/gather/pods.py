@@ -6,7 +6,7 @@ The ladder, first match wins:
     phase Failed or Succeeded                             Broken, unless another has its place
     Ready                                                 Ready
     PodScheduled is False                                 Unschedulable
-    its node is lost (Ready is Unknown)                   Broken
+    its node is lost                                      Broken
     a container waits for what will not pass unattended   Broken
     a container ended at least twice, last not long ago   Broken
     not ready for longer than the warm-up timeout         Broken
@@ -154,6 +154,9 @@ def _classify(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> tuple[PodS
         return PodState.UNSCHEDULABLE, _words(scheduled.get("reason"), scheduled.get("message"))
     if ready.get("status") == "Unknown" or status.get("phase") == "Unknown":
         return PodState.BROKEN, _words(ready.get("reason", "NodeLost"), ready.get("message"))
+    if _is_unready_without_kubelet(ready, status):
+        node = (raw.get("spec") or {}).get("nodeName", "")
+        return PodState.BROKEN, _words("NodeLost", f"see kubectl describe node {node}")
     broken = (
         _stuck_container(status)
         or _restarting_container(status, now_s, warmup_timeout_s)
@@ -201,6 +204,15 @@ def _overdue(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
         return ""
     again = f", restarted {restarts} times" if restarts else ""
     return f"not ready for {now_s - since:.0f} s (warm-up timeout {warmup_timeout_s:.0f} s{again})"
+
+
+def _is_unready_without_kubelet(ready: _RawPod, status: _RawPod) -> bool:
+    """Whether the node controller made it unready because its kubelet does not report any more.
+
+    It says no reason and leaves ContainersReady as it was; a kubelet changes both and says one.
+    """
+    containers_ready = _condition({"status": status}, "ContainersReady").get("status") == "True"
+    return containers_ready and ready.get("status") == "False" and not ready.get("reason")
 
 
 def _is_terminating(raw: _RawPod) -> bool:
