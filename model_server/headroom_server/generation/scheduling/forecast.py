@@ -53,11 +53,12 @@ class Forecast(NamedTuple):
 
 def ahead_of(sequence: LiveSequence, state: SchedulerState, *, exact: bool) -> Ahead:
     """Return what is served before a sequence; not exact: at most so much, without a search."""
-    cost, place, apart = state.cost, sequence.place_s, state.long_apart
+    cost, apart = state.cost, state.long_apart
     work_s = sum(
         cost.prompt_s(one.remaining, one.computed)
         for one in state.prefilling
-        if (not exact or one.place_s <= place) and not (apart and one.long is not sequence.long)
+        if (not exact or state.sooner(one, sequence) is one)
+        and not (apart and one.long is not sequence.long)
     )
     count = tokens = 0
     for line in (state.interactive, state.long):

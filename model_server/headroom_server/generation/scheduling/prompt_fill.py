@@ -71,7 +71,7 @@ class PromptFill:
         while self.room > 0:
             head = self._head() if may_start else None
             current = next((one for one in running if one.key not in self.seen), None)
-            if head is not None and (current is None or order(head) < order(current)):
+            if head is not None and (current is None or self.state.sooner(head, current) is head):
                 if not self._size(head, budget):  # its turn comes; a short one may still fit
                     head = self._short(head, budget)
                 may_start = head is not None and self._start(head)
@@ -119,10 +119,10 @@ class PromptFill:
             return state.long.first()
         head = state.interactive.first()
         if state.long.count:
-            if not self.apart:
-                heads = (head, state.long.first())
-                head = min((one for one in heads if one is not None), key=order)
-            return head  # and none of the batch class
+            long = None if self.apart else state.long.first()
+            if head is not None and long is not None:
+                return state.sooner(head, long)
+            return head or long  # and none of the batch class
         return state.batch.first() if head is None else head
 
     def _pace(self, first: LiveSequence, due_within_s: float | None) -> Pace:

@@ -31,7 +31,7 @@ class SchedulerState:
         self.limits = limits
         self.options = options
         self.interrupts = interrupts
-        """Whether an answer can be interrupted for a tenant that has no seat."""
+        """Whether what runs can be interrupted for a tenant that received less."""
         self.seats = min(limits.max_sequences, limits.max_iteration_tokens)
         self.memory = KeyValueMemory(
             limits.blocks, limits.block_tokens, caching=options.prefix_cache
@@ -109,6 +109,14 @@ class SchedulerState:
     def running_tokens(self) -> int:
         """Tokens of the sequences that hold blocks."""
         return self.context_tokens + sum(len(one.tokens) for one in self.prefilling)
+
+    def sooner(self, one: LiveSequence, other: LiveSequence) -> LiveSequence:
+        """Return which one is served first, as if both waited in one line; one may be computed."""
+        received, others = self.shares.of(one.request.tenant), self.shares.of(other.request.tenant)
+        less, more = (one, other) if received < others else (other, one)
+        if self.interrupts and received != others and urgency(less) <= urgency(more):
+            return less
+        return min(one, other, key=order)
 
     # ---- transitions
 
@@ -205,6 +213,11 @@ class SchedulerState:
         pairs.append((size * new_blocks, self.expected_left(sequence)))
         shared = present - pool.used
         return peak_tokens(pairs) / size - shared <= most
+
+
+def urgency(sequence: LiveSequence) -> tuple[bool, int]:
+    """Return the rank of a request without its age: interactive before batch, then by priority."""
+    return sequence.request.batch_class, sequence.request.priority
 
 
 def order(sequence: LiveSequence) -> tuple[bool, float, int]:

@@ -64,6 +64,26 @@ def test_request_that_is_more_urgent_waits_no_longer(priority: int) -> None:
     assert max(world.stories[one.key].first_token_s for one in urgent) < 0.2
 
 
+@pytest.mark.parametrize("promised_s", [None, 0.03])
+def test_short_prompt_does_not_wait_for_the_long_ones_of_another_tenant(
+    promised_s: float | None,
+) -> None:
+    """The long ones take 10 s; with a promised time per token they are not served apart."""
+    options = SchedulingOptions(time_per_token_s=promised_s)
+    world = World(limits=LIMITS._replace(blocks=65_536), options=options)
+    world.arrive([request(-key, 100, 30, arrived_s=0.01 * key) for key in range(1, 400)])
+    world.run()
+    start_s = world.now_s
+    world.arrive([request(key, 12_000, 100, tenant="loud", arrived_s=start_s + 0.01 * key)
+                  for key in range(1, 45)])  # fmt: skip
+    quiet = [request(1000 + at, 100, 20, tenant="quiet", arrived_s=start_s + 1.0 + 0.4 * at)
+             for at in range(25)]  # fmt: skip
+    world.arrive(quiet)
+    world.run()
+    assert max(world.stories[one.key].first_token_s for one in quiet) < 0.2
+    assert all(world.stories[key].finish is FinishReason.LENGTH for key in range(1, 45))
+
+
 @pytest.mark.parametrize(
     ("seats", "waiting", "answer"),
     [
