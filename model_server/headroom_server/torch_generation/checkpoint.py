@@ -58,8 +58,10 @@ def _index(folder: Path) -> Mapping[str, str]:
             with safe_open(folder / SINGLE, framework="pt", device="cpu") as opened:
                 return dict.fromkeys(opened.keys(), SINGLE)
         entries = json.loads(index.read_bytes())["weight_map"]
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         raise LoadError(f"{SINGLE} must be in the model's folder: {error}") from error
+    except SafetensorError as error:
+        raise LoadError(f"{SINGLE} must be a whole file of safetensors: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise LoadError(f"{INDEX} must be JSON with a weight_map: {error}") from error
     if not isinstance(entries, dict):

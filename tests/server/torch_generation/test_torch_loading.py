@@ -14,6 +14,7 @@ from headroom_server.torch_generation.executor import ExecutorOptions, TorchExec
 from headroom_server.torch_generation.linear import linear
 from headroom_server.torch_generation.memory import available_bytes
 from headroom_server.torch_generation.model_shape import shape_of
+from torch_generation_world import make_model
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -90,6 +91,15 @@ def test_what_cannot_be_loaded_says_why(
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     with pytest.raises(LoadError, match=message):
         load(tmp_path, **options)
+
+
+@pytest.mark.parametrize("kept", [0, 4, 2000])
+def test_file_of_weights_that_is_cut_off_is_named(tmp_path: Path, kept: int) -> None:
+    make_model(tmp_path, "llama")
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:kept])
+    with pytest.raises(LoadError, match="must be a whole file of safetensors"):
+        load(tmp_path)
 
 
 def test_weights_that_exceed_the_memory_are_refused_before_they_are_read(tmp_path: Path) -> None:
