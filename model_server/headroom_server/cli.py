@@ -9,8 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headroom_server import settings as configuration
-from headroom_server.settings import CONFIG, InvalidSettingsError, Settings
+from headroom_server import settings_sources
+from headroom_server.settings import GROUPS, Settings, title
+from headroom_server.settings_sources import CONFIG, InvalidSettingsError
 
 log = logging.getLogger("headroom_server")
 
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     except InvalidSettingsError as error:
         log.error("%s", error)
         return 2
-    for name in configuration.unknown_variables(os.environ):
+    for name in settings_sources.unknown_variables(os.environ):
         log.warning("%s is not a setting of this server and is ignored; check the spelling", name)
     from headroom_server.composition import run  # noqa: PLC0415 - `check` and `--help` need none
 
@@ -45,17 +46,17 @@ def configured(flags: Mapping[str, object], environment: Mapping[str, str]) -> S
     Raises:
         InvalidSettingsError: one line per wrong key, with the rule and the value.
     """
-    layers = [configuration.from_flags(flags), configuration.from_environment(environment)]
-    path = str(flags.get(CONFIG) or environment.get(configuration.variable(CONFIG), ""))
+    layers = [settings_sources.from_flags(flags), settings_sources.from_environment(environment)]
+    path = str(flags.get(CONFIG) or environment.get(settings_sources.variable(CONFIG), ""))
     if path:
         try:
-            layers.append(configuration.from_file(Path(path).read_bytes(), path))
+            layers.append(settings_sources.from_file(Path(path).read_bytes(), path))
         except OSError as error:
-            called = configuration.flag if flags.get(CONFIG) else configuration.variable
+            called = settings_sources.flag if flags.get(CONFIG) else settings_sources.variable
             raise InvalidSettingsError(
                 f"{called(CONFIG)} must be a readable file; got {path}: {error.strerror}"
             ) from error
-    return configuration.merged(layers)
+    return settings_sources.merged(layers)
 
 
 def _serve_parser() -> argparse.ArgumentParser:
@@ -70,13 +71,13 @@ def _serve_parser() -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
-    parser.add_argument(configuration.flag(CONFIG), help="TOML file with the keys below.")
-    for group in configuration.GROUPS:
-        flags = parser.add_argument_group(configuration.title(group))
+    parser.add_argument(settings_sources.flag(CONFIG), help="TOML file with the keys below.")
+    for group in GROUPS:
+        flags = parser.add_argument_group(title(group))
         for key, field in group.model_fields.items():
             default = "" if field.default in (None, "", ()) else f" Default: {field.default}."
             meaning = " ".join((field.description or "").split()).replace("%", "%%")
-            flags.add_argument(configuration.flag(key), metavar="VALUE", help=meaning + default)
+            flags.add_argument(settings_sources.flag(key), metavar="VALUE", help=meaning + default)
     return parser
 
 

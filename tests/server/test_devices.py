@@ -21,7 +21,8 @@ from headroom_server.runtime.registry import Models
 from headroom_server.runtime.runner import Limits, Runner
 from headroom_server.runtime.store import ModelSource
 from headroom_server.scheduling.request_options import RequestOptions
-from headroom_server.settings import InvalidSettingsError, Settings, from_environment, merged
+from headroom_server.settings import Settings
+from headroom_server.settings_sources import InvalidSettingsError, from_environment, merged
 from headroom_server.tensors import Numbers, Signature, TensorSpec
 from headroom_server.torch_engine.choosing_devices import chosen
 from server_process import serving

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from headroom_server.reference import page
-from headroom_server.settings import Settings, variable
+from headroom_server.settings import Settings
+from headroom_server.settings_sources import variable
 
 
 @pytest.mark.parametrize(

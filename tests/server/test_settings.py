@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom_server.cli import configured
-from headroom_server.settings import (
+from headroom_server.settings import Settings
+from headroom_server.settings_sources import (
     InvalidSettingsError,
-    Settings,
     from_environment,
     from_file,
     from_flags,

@@ -27,7 +27,7 @@ from headroom_server.generating_server import (
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.repository.random_llama import LlamaSize, write_random_llama
 from headroom_server.scheduling.request_options import SloClass
-from headroom_server.settings import InvalidSettingsError
+from headroom_server.settings_sources import InvalidSettingsError
 
 pytestmark = pytest.mark.clock
 PROMPT = list(range(1, 40))
