@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from headroom.api.invalid_spec import shown
@@ -66,7 +67,9 @@ def _translated(detail: ErrorDetails) -> Problem:
         return Problem(path, "is required")
     got = context.get("got", shown(detail["input"]))
     if kind == "unknown_key":
-        path, got = (*path, context["key"]), "this key"
+        key = context["key"]
+        close = get_close_matches(key, context["known"], n=1)
+        path, got = (*path, key), f"{key!r:.80}" + (f": did you mean {close[0]}?" if close else "")
     message = detail["msg"][:1].lower() + detail["msg"][1:]
     rule = _RULES.get(kind, message.replace("input should", "must"))
     return Problem(path, f"{rule}; got {got}")

@@ -54,8 +54,9 @@ class Table(BaseModel):
         if isinstance(value, Mapping):
             for key in value:
                 if key not in cls.model_fields:
-                    known = ", ".join(cls.model_fields)
-                    context = {"rule": f"must be one of the keys {known}", "key": key}
+                    known = list(cls.model_fields)
+                    rule = f"must be one of the keys {', '.join(known)}"
+                    context = {"rule": rule, "key": key, "known": known}
                     raise PydanticCustomError("unknown_key", "{rule}", context)
         return value
 
