@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from fakes_scaling import Service, policy
-from headroom.api import InferenceService, status
+from headroom.api import InferenceService, status_rendering
 from headroom.api.conditions import Condition
 from headroom.api.timestamps import rfc3339
 from headroom.console.read_model import ReadModel
@@ -81,7 +81,7 @@ class Hour(Service):
         """The object as the operator would have left it."""
         one = copy.deepcopy(self.raw)
         last = self.decisions[-1]
-        one["status"] |= status.build(
+        one["status"] |= status_rendering.build(
             generation=3,
             current=last.replicas,
             selector="headroom.dev/inference-service=" + self.name,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.api import conditions, status
+from headroom.api import conditions, status, status_rendering
 from headroom.api.crd import custom_resource_definition
 from headroom.api.status import Status
 from headroom.scaling.values.decision import (
@@ -68,7 +68,7 @@ def build(**changes: Any) -> dict[str, Any]:
         "conditions": conditions.pending(3, NOON_S)[:1],
         "counts": ReplicaCounts(ready=1, warming=2, late=1, unschedulable=3, broken=4),
     }
-    return status.build(**given_ | changes)
+    return status_rendering.build(**given_ | changes)
 
 
 def test_status_shows_the_decision_and_its_inputs() -> None:

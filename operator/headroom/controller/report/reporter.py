@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from headroom.api import conditions, status
+from headroom.api import conditions, status_rendering
 from headroom.api.conditions import Conditions, ConditionType
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.status import SloStatus, Status
@@ -172,7 +172,7 @@ def _built(
 ) -> dict[str, Any]:
     """Return the status after a tick."""
     gateway = tick.gateway
-    return status.build(
+    return status_rendering.build(
         generation=tick.service.generation,
         current=tick.written.replicas,
         selector=tick.gathered.selector,
@@ -180,7 +180,9 @@ def _built(
         counts=tick.decision.counts,
         decision=tick.decision,
         gateway=(
-            status.gateway_status(gateway.signals, gateway.missed_rps) if gateway.watched else None
+            status_rendering.gateway_status(gateway.signals, gateway.missed_rps)
+            if gateway.watched
+            else None
         ),
         tokens={one.name: one.value_s for one in tick.tokens if not one.class_name},
         classes=tick.classes,
