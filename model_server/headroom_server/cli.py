@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headroom_server import settings_sources
+from headroom_server import __version__, settings_sources
 from headroom_server.settings import GROUPS, Settings, title
 from headroom_server.settings_sources import CONFIG, InvalidSettingsError
 
@@ -71,6 +71,7 @@ def _serve_parser() -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"headroom-server {__version__}")
     parser.add_argument(settings_sources.flag(CONFIG), help="TOML file with the keys below.")
     for group in GROUPS:
         flags = parser.add_argument_group(title(group))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom_server.cli import configured
+from headroom_server import __version__
+from headroom_server.cli import configured, main
 from headroom_server.settings import Settings
 from headroom_server.settings_sources import (
     InvalidSettingsError,
@@ -20,6 +21,12 @@ from headroom_server.settings_sources import (
 )
 
 FILE = b"port = 1\nmax_batch_size = 2\nmodel_name = 'filed'\nrepository_trusted = true"
+
+
+def test_version_is_printed_before_any_setting_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"headroom-server {__version__}\n")
 
 
 def test_settings_take_the_layer_with_the_highest_precedence() -> None:
