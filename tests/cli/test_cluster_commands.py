@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from api_server import ApiServer, serving
+from free_ports import free_port
 from headroom.api.crd import custom_resource_definition
 from headroom.api.timestamps import rfc3339
 from headroom.cli.app import app
@@ -204,6 +205,21 @@ def test_command_without_cluster_says_what_to_do(tmp_path: Path, command: list[s
     assert result.exit_code == 1
     assert result.stderr.startswith("error: no credentials for a cluster")
     assert "set KUBECONFIG" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["get"], ["explain", "a"], ["doctor"]])
+def test_command_without_an_api_server_says_what_to_do(tmp_path: Path, command: list[str]) -> None:
+    unreachable = ApiServer(url=f"http://127.0.0.1:{free_port()}")
+    result = headroom(unreachable.kubeconfig(tmp_path / "kubeconfig"), *command)
+    assert result.exit_code == 1
+    assert "check that the API server can be reached, or choose another" in result.stderr
+
+
+def test_get_without_the_resource_says_to_install_it(api: ApiServer, kubeconfig: str) -> None:
+    del api.objects[SERVICES]
+    result = headroom(kubeconfig, "get")
+    assert result.exit_code == 1
+    assert "install Headroom's CustomResourceDefinition" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["get", "doctor"])

@@ -6,6 +6,8 @@ from typing import NoReturn
 
 import typer
 
+from headroom.errors import ClusterError, NotFound, Unavailable
+
 FAILURE = 1
 
 
@@ -13,3 +15,13 @@ def fail(message: str) -> NoReturn:
     """Print an error and its remedy on standard error, and exit with 1."""
     typer.echo(f"error: {message}", err=True)
     raise typer.Exit(FAILURE)
+
+
+def fail_for(error: ClusterError) -> NoReturn:
+    """Print an error of the API server and its remedy, and exit with 1."""
+    remedy = ""
+    if isinstance(error, Unavailable):
+        remedy = ": check that the API server can be reached, or choose another --context"
+    if isinstance(error, NotFound):
+        remedy = ": install Headroom's CustomResourceDefinition, or choose another --context"
+    fail(f"{error}{remedy}")

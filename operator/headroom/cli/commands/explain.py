@@ -21,7 +21,7 @@ from headroom.cli.cluster_options import (
     connection,
 )
 from headroom.cli.commands.get import complete_names
-from headroom.cli.exit_codes import fail
+from headroom.cli.exit_codes import fail, fail_for
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,7 +49,7 @@ def explain(
     except NotFound as error:
         fail(f"{error}: see `headroom get --all-namespaces`")
     except ClusterError as error:
-        fail(str(error))
+        fail_for(error)
     if output is Output.JSON:
         typer.echo(as_json(service))
     else:

@@ -21,7 +21,7 @@ from headroom.cli.cluster_options import (
     TableOutputOption,
     connection,
 )
-from headroom.cli.exit_codes import fail
+from headroom.cli.exit_codes import fail_for
 
 if TYPE_CHECKING:
     from headroom.adapters.kubernetes_api import KubernetesApi
@@ -48,7 +48,7 @@ def get(
         api = connection(kubeconfig, context)
         rows = asyncio.run(summaries(api, ALL_NAMESPACES if all_namespaces else namespace))
     except ClusterError as error:
-        fail(str(error))
+        fail_for(error)
     if output is TableOutput.JSON:
         typer.echo(as_json(rows))
     elif not rows:

@@ -18,7 +18,7 @@ from headroom.cli.cluster_options import (
     OutputOption,
     connection,
 )
-from headroom.cli.exit_codes import FAILURE, fail
+from headroom.cli.exit_codes import FAILURE, fail_for
 
 if TYPE_CHECKING:
     from headroom.cli.commands.doctor.findings import Diagnosis
@@ -45,7 +45,7 @@ def doctor(
     try:
         found, services = asyncio.run(examine())
     except ClusterError as error:
-        fail(str(error))
+        fail_for(error)
     typer.echo((as_json if output is Output.JSON else as_text)(found, services))
     if not is_well(found):
         raise typer.Exit(FAILURE)
