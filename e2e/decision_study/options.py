@@ -91,7 +91,7 @@ def _names(text: str) -> tuple[str, ...]:
     names = text.split(",")
     for name in names:
         if name not in known:
-            raise argparse.ArgumentTypeError(f"one of {', '.join(known)}; got {name!r}")
+            raise argparse.ArgumentTypeError(f"must be one of {', '.join(known)}; got {name!r}")
     bounds = [name for name in (CLAIRVOYANT, IDEAL) if name not in names]
     return tuple(dict.fromkeys((*names, *bounds)))
 

@@ -79,7 +79,7 @@ def _cases(text: str) -> tuple[Case, ...]:
     known = {case.value: case for case in Case}
     for name in text.split(","):
         if name not in known:
-            raise argparse.ArgumentTypeError(f"one of {', '.join(known)}; got {name!r}")
+            raise argparse.ArgumentTypeError(f"must be one of {', '.join(known)}; got {name!r}")
     return tuple(known[name] for name in text.split(","))
 
 
@@ -89,7 +89,7 @@ def _peers(text: str) -> tuple[str, ...]:
     for name in text.split(","):
         if name not in PEER_NAMES:
             known = ", ".join(PEER_NAMES)
-            raise argparse.ArgumentTypeError(f"one of {known}, or none; got {name!r}")
+            raise argparse.ArgumentTypeError(f"must be one of {known}, or none; got {name!r}")
     return tuple(dict.fromkeys(text.split(",")))
 
 

@@ -158,7 +158,7 @@ def _of(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
         names = tuple(text.split(","))
         for name in names:
             if name not in known:
-                raise argparse.ArgumentTypeError(f"one of {', '.join(known)}; got {name!r}")
+                raise argparse.ArgumentTypeError(f"must be one of {', '.join(known)}; got {name!r}")
         return names
 
     return parse
@@ -170,6 +170,6 @@ def _knobs(text: str) -> list[tuple[str, float]]:
     for part in text.split(","):
         name, _, value = part.partition("=")
         if name not in known:
-            raise argparse.ArgumentTypeError(f"one of {', '.join(known)}; got {name!r}")
+            raise argparse.ArgumentTypeError(f"must be one of {', '.join(known)}; got {name!r}")
         found.append((name, float(value)))
     return found
