@@ -156,6 +156,7 @@ def test_plan_for_200_per_second_chooses_batch_and_no_wait() -> None:
             "the maximum batch size must be between 1 and 1024",
         ),
         (f"trace absent.csv {BATCH}", "the trace must be a file or one of azfunc2019"),
+        (f"trace azure_llm_conv {BATCH}", "Did you mean azure_llm_2023_conv?"),
         ("measure http://127.0.0.1:9", "Missing option '--target'"),
         ("measure localhost --target 1s", "the server must have an http or https URL"),
         ("fan-out --calls 0", "the number of calls must be at least 1; got 0"),

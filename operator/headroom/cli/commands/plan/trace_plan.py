@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +136,10 @@ def _trace(name: str) -> Trace:
         return shipped_trace(name)
     if not path.is_file():
         known = ", ".join(trace_names()) or "(no trace is installed)"
+        close = get_close_matches(name, trace_names(), n=1)
+        step = f"Did you mean {close[0]}?" if close else "Check the path."
         raise ImpossiblePlan(
-            f"the trace must be a file or one of {known}; got {name!r:.80}. Check the path."
+            f"the trace must be a file or one of {known}; got {name!r:.80}. {step}"
         )
     with path.open("rb") as stream:
         return read_trace(stream, path.name)
