@@ -284,7 +284,10 @@ def learn_from_outcomes(
     elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
     allowed, target_s = 1.0 - policy.latency_percentile, policy.latency_target_s
     if outcomes is None:
-        outcomes = Outcomes.of(state.windows, target_s)
+        failures = state.failures.observe(state.windows, state.cost, target_s, now_s)
+        state = replace(state, failures=failures)
+        failing = failures.share(state.windows, policy.stable_window_s)
+        outcomes = Outcomes.of(state.windows, target_s, failing)
         if outcomes.late > allowed * outcomes.ended:
             window_s = policy.stable_window_s
             disturbed |= one_alone_is_late(state.windows, target_s, window_s, allowed)

@@ -23,6 +23,7 @@ from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Freshness, Signals
 from headroom.scaling.windows.contradictions import Contradictions
+from headroom.scaling.windows.histogram import percentile
 from headroom.scaling.windows.leaps import crowded, overlong
 from headroom.scaling.windows.signals import backlogs, shared_queue
 from headroom.scaling.windows.sliding_windows import Windows
@@ -200,16 +201,21 @@ def correct(
 
     The ready replicas must have sufficed for the whole stable window; for several windows if all of
     them have a queue above its bound. If only some have one, it is the backlog of a surge.
+    Requests that fail whatever the load have no latency.
     """
     if counts.ready < max(1, results.sufficient):
         return replace(state, sufficient_since_s=None)
     since_s = now_s if state.sufficient_since_s is None else state.sufficient_since_s
     since_s = max(since_s, state.ready_since_s)
-    correction, measured, rate = state.correction, signals.latency_s, signals.arrival_rps
+    correction, rate, windows = state.correction, signals.arrival_rps, state.windows
+    window_s = windows.watched_s(now_s, policy.stable_window_s)
+    total = windows.total(window_s)
+    missed = max(0.0, total.missed - state.failures.share(windows, window_s) * total.ended)
+    measured_s = percentile(windows.bounds_s, total.latency, missed, policy.latency_percentile)
     if (
         tail is not None
-        and measured.fresh
-        and measured.value is not None
+        and signals.latency_s.fresh
+        and measured_s is not None
         and rate.value is not None
     ):
         bound = tail.cost.max_batch * counts.ready
@@ -218,7 +224,7 @@ def correct(
         backlogs = waiting > bound >= shared
         if now_s - since_s >= patience_s and not backlogs and state.last_s is not None:
             correction = correction.observe(
-                measured.value,
+                measured_s,
                 tail.latency_s(rate.value, counts.ready),
                 requests=rate.value * policy.stable_window_s,
                 elapsed_s=now_s - state.last_s,

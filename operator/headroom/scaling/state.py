@@ -29,6 +29,7 @@ from headroom.scaling.limits.cold_start import KEPT, ColdStarts
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.promise.error_budget import ErrorBudget
+from headroom.scaling.promise.failures import Failures
 from headroom.scaling.promise.margin import LARGEST as LARGEST_BETA
 from headroom.scaling.promise.margin import Margin
 from headroom.scaling.promise.reserve import Reserve
@@ -79,6 +80,7 @@ class State:
     obstacles: Obstacles = field(default_factory=Obstacles)
     retries: Retries = field(default_factory=Retries)
     budget: ErrorBudget = field(default_factory=ErrorBudget)
+    failures: Failures = field(default_factory=Failures)
     margin: Margin = field(default_factory=Margin)
     reserve: Reserve = field(default_factory=Reserve)
     risk: Risk = field(default_factory=Risk)

@@ -31,8 +31,8 @@ class Outcomes:
     """Answered after the target, or not at all."""
 
     @classmethod
-    def of(cls, windows: Windows, target_s: float) -> Outcomes:
-        """Return the outcomes of the latest tick."""
+    def of(cls, windows: Windows, target_s: float, failing: float = 0.0) -> Outcomes:
+        """Return the outcomes of the latest tick without the share `failing` whatever the load."""
         added = windows.series.added.sum(axis=0)
         if not len(windows.bounds_s) or not len(added):
             return cls(ended=0.0, late=0.0)
@@ -40,7 +40,9 @@ class Outcomes:
         share = attainment(windows.bounds_s, latency, missed, target_s)
         ended = max(0.0, float(latency[-1]) + missed)
         late = 0.0 if share is None else (1.0 - share) * ended
-        return cls(ended=ended, late=min(ended, max(0.0, late)))  # whatever a page says
+        late = min(ended, max(0.0, late))  # whatever a page says
+        errors = min(missed, failing * ended)
+        return cls(ended=ended - errors, late=max(0.0, late - errors))
 
 
 def one_alone_is_late(windows: Windows, target_s: float, window_s: float, allowed: float) -> bool:
