@@ -241,3 +241,14 @@ def test_bound_below_what_waits_between_batches_is_no_saturation(depth: int | No
     service.run(120)
     assert {decision.demand.known for decision in service.decisions} == {DemandKnown.EXACT}
     assert service.replicas <= 4
+
+
+def test_start_that_was_not_measured_is_no_short_one() -> None:
+    service = Service(rate_rps=5.0, replicas=1)
+    service.run(60)
+    service.waiting = {"pod-0": 300.0}
+    for _ in range(3):
+        decision = service.tick()
+    # 300 in a minute are 5/s beyond the 5/s that arrive: 2; in 10 s they would be 30/s: 5
+    assert {rule.rule for rule in decision.recommendations} >= {Reason.QUEUE_DEPTH}
+    assert max(one.replicas for one in service.decisions) == 2

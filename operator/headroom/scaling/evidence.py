@@ -203,7 +203,7 @@ def _bounded(
             rate_rps - total.missed / policy.stable_window_s, (arrived - missed) / shortest_s
         ),
         answered_rps=load.answered / load.window_s,
-        cold_start_s=max(load.window_s, state.cold_starts.at_least_s),
+        cold_start_s=max(load.window_s, state.cold_starts.assumed_s),
         warming=counts.warming > 0,
     )
     state = replace(state, retries=retries)
