@@ -297,3 +297,25 @@ def test_answers_of_one_token_promise_no_time_between_tokens(
     found = capacity(LLAMA_8B, requests(800, output_tokens), targets=targets)
     assert (Binding.TIME_PER_OUTPUT_TOKEN in found.replica.promised) is promised
     assert (found.binding(1) is Binding.TIME_PER_OUTPUT_TOKEN) is promised
+
+
+@pytest.mark.parametrize(("iteration_tokens", "most_rps"), [(None, 10.2), (8192, 9.9), (512, 6.7)])
+def test_engine_with_few_tokens_per_iteration_takes_less(
+    iteration_tokens: int | None, most_rps: float
+) -> None:
+    """Two replicas of 512 tokens keep 6.0/s each, and at 6.6/s their queues grow."""
+    limits = EngineLimits(iteration_tokens=iteration_tokens)
+    found = capacity(QWEN_32B, requests(2000, 20, prompt_cv=0.8), limits, targets=TokenTargets())
+    assert found.full_rps == pytest.approx(most_rps, rel=0.02)
+
+
+def test_gateway_admits_as_many_prompts_as_full_iterations_compute_in_time() -> None:
+    """By chance 24 are there at the highest rate; if always, the last would wait for 3 of 2 s."""
+    targets = TokenTargets(
+        first_token=Target(percentile=0.95, seconds=2.0),
+        output_token=Target(percentile=0.95, seconds=0.06),
+    )
+    shape = requests(2000, 20, prompt_cv=0.8, output_cv=0.8)
+    limits = EngineLimits(kv_tokens=350_000, sequences=256, iteration_tokens=512)
+    found = capacity(QWEN_32B, shape, limits, targets, Routing.LEAST_IN_FLIGHT)
+    assert most_in_flight(GeneratingFleet(capacity=found, target_s=22.0), 2) == 12

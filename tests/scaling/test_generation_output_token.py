@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generating_plants import LLAMA_8B, QWEN_32B, requests
+from generating_plants import LLAMA_8B, QWEN_8B_L40S, QWEN_32B, requests
 from headroom.scaling.generation.occupancy import occupancy_of
-from headroom.scaling.generation.output_token import output_token_s
+from headroom.scaling.generation.output_token import mean_and_cv, output_token_s
 from headroom.scaling.generation.prompt_bursts import bursts_of
 from headroom.scaling.generation.work import work_of
 from headroom.scaling.values.tokens import IterationCost, RequestShape
@@ -48,6 +48,49 @@ def test_output_token_tail_is_within_a_fifth_of_a_simulation(
     """The plant with so many fixed replicas, two hours, requests in flight kept level."""
     shape = requests(prompt, output, prompt_cv=prompt_cv, output_cv=output_cv)
     assert tail_s(cost, shape, rate, output_cv, level) == pytest.approx(simulated_s, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("cost", "prompt", "output", "output_cv", "level", "rate", "iteration_tokens", "simulated_s"),
+    [
+        (LLAMA_8B, 800, 2, 0.5, 1, 51.3, None, 0.1199),
+        (LLAMA_8B, 800, 5, 0.4, 1, 38.1, None, 0.0552),
+        (QWEN_8B_L40S, 800, 3, 0.5, 1, 10.8, None, 0.2245),
+        (QWEN_32B, 2000, 10, 0.8, 1, 5.67, None, 0.2301),
+        (LLAMA_8B, 800, 20, 0.8, 3, 36.3, None, 0.0222),
+        (LLAMA_8B, 2000, 30, 0.8, 3, 18.1, 2048, 0.0445),
+        (QWEN_32B, 2000, 30, 0.8, 1, 5.54, 1024, 0.0629),
+        (QWEN_32B, 2000, 5, 0.8, 3, 7.60, 512, 0.0385),
+    ],
+)
+def test_output_token_tail_of_short_answers_is_within_a_sixth_of_a_simulation(
+    cost: IterationCost,
+    prompt: float,
+    output: float,
+    output_cv: float,
+    level: int,
+    rate: float,
+    iteration_tokens: int | None,
+    simulated_s: float,
+) -> None:
+    """What came during their last iteration is computed after them.
+
+    No iteration is longer than its tokens make it: the last three would take 79, 111 and 827 ms.
+    """
+    shape = requests(prompt, output, prompt_cv=0.8, output_cv=output_cv)
+    occupancy = occupancy_of(work_of(cost, shape), rate)
+    assert occupancy is not None
+    found = output_token_s(occupancy, 0.95, output_cv, level, iteration_tokens)
+    assert found == pytest.approx(simulated_s, rel=0.17)
+
+
+def test_prompts_beside_ones_own_are_fewer_where_replicas_take_them_in_turn() -> None:
+    """Equal prompts of 0.1 s at 3/s: 0.36 arrive by chance, where two take them in turn 0.15."""
+    work = work_of(
+        IterationCost(fixed_s=0.01, prompt_token_s=1e-4, sequence_s=1e-5), requests(1000, 100)
+    )
+    numbers = [bursts_of(work, 3.0, level).backlog_s / 0.1 for level in (1.0, 2.0, 8.0)]
+    assert numbers == pytest.approx([0.364, 0.148, 0.087], abs=0.002)
 
 
 def test_output_token_tail_of_an_idle_replica_is_its_iteration() -> None:
@@ -91,3 +134,23 @@ def test_prompts_that_are_there_are_those_of_a_queue_with_one_server() -> None:
     assert found.share == pytest.approx(0.5)
     assert found.backlog_s == pytest.approx(0.075)
     assert found.variance_per_s == pytest.approx(5.0 * 0.1**2)
+
+
+@given(
+    prompt=st.floats(1, 30_000),
+    prompt_cv=st.floats(0, 3),
+    output=st.floats(1, 300),
+    output_cv=st.floats(0, 3),
+    load=st.floats(0.001, 0.9999),
+    level=st.floats(1.0, 64.0),
+)
+def test_output_token_tail_is_a_time_for_any_lengths_up_to_the_limit_of_the_engine(
+    prompt: float, prompt_cv: float, output: float, output_cv: float, load: float, level: float
+) -> None:
+    shape = requests(prompt, output, prompt_cv=prompt_cv, output_cv=output_cv)
+    work = work_of(QWEN_32B, shape)
+    occupancy = occupancy_of(work, load / work.request_s)
+    assert occupancy is not None
+    mean_s, cv = mean_and_cv(occupancy, output_cv, level)
+    assert mean_s >= work.fixed_s
+    assert cv >= 0.0

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from headroom.scaling.generation.output_token import time_per_step
+from headroom.scaling.generation.output_token import longest_s, time_per_step
 from headroom.scaling.generation.prompt_bursts import bursts_of
 from headroom.scaling.generation.work import Work
 
@@ -42,18 +42,27 @@ def most_in_memory(work: Work, tokens: float, percentile: float) -> int:
 
 
 def most_in_time(
-    work: Work, target_s: float, output_cv: float, most: int, level: float = 1.0
+    work: Work,
+    target_s: float,
+    output_cv: float,
+    most: int,
+    level: float = 1.0,
+    iteration_tokens: int | None = None,
 ) -> int:
     """Return the number, 1 to `most`, for a target per iteration at one of `level` replicas.
 
     The largest with `ENOUGH` of the most answers in time, which grow with N and then fall.
     """
 
-    def in_time_rps(sequences: int) -> float:
+    def share_in_time(sequences: int) -> tuple[float, float]:
         answers_rps, share = rate_and_share_in_time(work, sequences, target_s, output_cv, level)
-        return answers_rps * share
+        in_time = longest_s(work, sequences, iteration_tokens) <= target_s
+        return answers_rps, 1.0 if in_time else share
 
-    if most <= 1 or rate_and_share_in_time(work, most, target_s, output_cv, level)[1] >= FEW_LATE:
+    def in_time_rps(sequences: int) -> float:
+        return math.prod(share_in_time(sequences))
+
+    if most <= 1 or share_in_time(most)[1] >= FEW_LATE:
         return most
     low, high = 1, most
     while low < high:

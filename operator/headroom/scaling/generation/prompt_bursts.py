@@ -15,6 +15,7 @@ answer of 250 tokens, 2.2 s, is held up by 0.56 +- 0.6 s.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from headroom.scaling.generation.work import Work
@@ -44,13 +45,26 @@ def bursts_of(work: Work, arrival_rps: float, level: float = 1.0) -> PromptBurst
     squared = prompt_s * prompt_s
     per_s = arrival_rps * squared * (lengths + 1.0 / level)
     waits_s = per_s / (2.0 * max(1.0 - share, _LEAST))
-    number = share + arrival_rps * waits_s
+    number = _beside_own(share + arrival_rps * waits_s, level)
     return PromptBursts(
         share=share,
-        backlog_s=share * (prompt_s + waits_s),
+        backlog_s=number * prompt_s,
         backlog_variance=number * squared * (lengths + (1.0 + number) / level),
         variance_per_s=per_s,
     )
+
+
+def _beside_own(number: float, level: float) -> float:
+    """Return how many prompts arrive in the time of one's own, where `number` do in any time.
+
+    N level replicas take them in turn, so the next comes late: arrivals are Erlang's, and with
+    h = (1 - 1 / N) / 2 the number is x - h (1 - e^(-x / h)), exact for 1 and 2 replicas. Worked:
+    0.3 on average are 0.12 at two, 0.10 at three.
+    """
+    spared = (1.0 - 1.0 / level) / 2.0
+    if spared <= 0.0:
+        return number
+    return number + spared * math.expm1(-number / spared)
 
 
 _LEAST = 1e-6

@@ -33,8 +33,17 @@ class Rates:
 
     @property
     def full_rps(self) -> float:
-        """1 / w: the rate at which the engine has no time left for the fixed part."""
-        return 1.0 / max(self.work.request_s, _LEAST_S)
+        """The rate at which the engine has no time left, with as few iterations as possible.
+
+        Those that have place for its tokens: I + O of C each. Worked: 2000 tokens of a 32B take
+        90 ms, but four iterations of 512, with 13 ms each that are fixed, are 142 ms.
+        """
+        work, place = self.work, self.limits.iteration_tokens
+        request_s = work.request_s
+        if place is not None:
+            least = (work.prompt_tokens + work.steps) / place
+            request_s += least * work.iteration_fixed_s(math.inf)
+        return 1.0 / max(request_s, _LEAST_S)
 
     @cached_property
     def most_rps(self) -> float:

@@ -160,7 +160,9 @@ class GeneratingReplica:
             )
         if binding is not Binding.TIME_TO_FIRST_TOKEN:
             pooled = self.pooled(replicas)
-            step_s = output_token_s(occupancy, percentile, self.output_cv, pooled)
+            step_s = output_token_s(
+                occupancy, percentile, self.output_cv, pooled, self.limits.iteration_tokens
+            )
             token_s = self.factors.output_token * step_s / self.work.accepted
         if binding is Binding.LATENCY:
             longer = max(1.0, execution_percentile(self.output_cv, percentile))
