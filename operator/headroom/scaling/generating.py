@@ -93,10 +93,9 @@ def observe(
         pod.uid: pod.created_s if pod.ready_s is None else pod.ready_s for pod in observation.ready
     }
     elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
-    learned = state.generation.observe(
-        observation.samples, ready_since_s, now_s, elapsed_s, policy.token_cost
-    )
-    awaits_cost = learned.awaits_cost(observation.samples, now_s)
+    samples = state.contradictions.used(observation.samples)
+    learned = state.generation.observe(samples, ready_since_s, now_s, elapsed_s, policy.token_cost)
+    awaits_cost = learned.awaits_cost(samples, now_s)
     if policy.token_targets is None:
         if learned.inputs is None and not awaits_cost:
             return replace(state, generation=learned), None

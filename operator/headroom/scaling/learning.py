@@ -51,11 +51,12 @@ def leave_out_repeated(state: State, observation: Observation) -> tuple[State, O
 
 def learn(policy: Policy, state: State, observation: Observation) -> tuple[State, ReplicaCounts]:
     """Take in the samples; samples of pods that are not ready yet never enter the cost."""
+    inputs = state.generation.inputs
     contradictions, windows = state.contradictions.absorb(
         policy,
         observation,
         state.windows,
-        state.cost,
+        state.cost if inputs is None else inputs.rates.as_batch,
         None if state.connections.last_s is None else state.connections.number,
     )
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s

@@ -18,6 +18,7 @@ from headroom.scaling.generation.experts import SHARES
 from headroom.scaling.generation.ledger import LEAST_ITERATIONS, Ledger
 from headroom.scaling.generation.lengths import WIDTH, Lengths
 from headroom.scaling.generation.promises import Measured, PromiseWindow, nearest_s
+from headroom.scaling.generation.rates import Rates
 from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
 from headroom.scaling.generation.shared_memory import SharedMemory
 from headroom.scaling.generation.sums import ITERATIONS, SUMS, total
@@ -65,6 +66,11 @@ class Inputs:
     factors: TailFactors
     shared: float = 0.0
     """Of the tokens found in caches, the share that other running sequences hold as well."""
+
+    @property
+    def rates(self) -> Rates:
+        """What a replica serves at most."""
+        return Rates(work=work_of(self.cost, self.shape, self.shared), limits=self.limits)
 
     def near(self, other: Inputs) -> bool:
         """Whether the difference is within MOVED."""

@@ -18,9 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headroom.scaling.generation.work import Work
+from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.tokens import EngineLimits
 
 SATURATED_SHARE = 0.95
+USUAL_SEATS = 256
+"""vLLM's --max-num-seqs; where a server reports none."""
 _LEAST_S = 1e-9
 
 
@@ -75,3 +78,9 @@ class Rates:
     @property
     def _held_s(self) -> float:
         return self.work.steps * self.work.iteration_fixed_s(math.inf)
+
+    @property
+    def as_batch(self) -> CostModel:
+        """A batch that takes as many per second, for rules that compare what replicas claim."""
+        seats = self.limits.sequences or USUAL_SEATS
+        return CostModel(fixed_s=0.0, per_item_s=1.0 / self.most_rps, max_batch=seats)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.replica_defect import LeftOut
-from headroom.scaling.values.observation import CostModel, Observation, Pod
+from headroom.scaling.values.observation import CostModel, Observation, Pod, PodSample
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.windows.leaps import fallen, leaps, may_leap
 from headroom.scaling.windows.sliding_windows import Windows
@@ -135,6 +135,13 @@ class Contradictions:
         return tuple(
             LeftOut(pod=uid, why=one.why) for uid, one in self.found.items() if one.last_s == now_s
         )
+
+    def used(self, samples: Sequence[PodSample]) -> Sequence[PodSample]:
+        """Return the samples without those that are held out at this tick or were shortly before."""
+        if not self.found:
+            return samples
+        leaping = {uid for uid, one in self.found.items() if one.leap}
+        return [sample for sample in samples if sample.pod not in leaping]
 
     def has_no_known_share(self, uid: str) -> bool:
         """Whether a replica's share is held out, or contradicts connections known to be even."""
