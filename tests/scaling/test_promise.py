@@ -91,6 +91,16 @@ def test_steps_that_helped_are_kept_when_later_ones_are_undone() -> None:
     assert steps == [2, 3, 5, 8, 2, 2]
 
 
+def test_steps_in_vain_are_counted_from_what_missed_before_the_first_of_them() -> None:
+    """Clients cancel a fifth of the requests, now a few more, now a few less."""
+    margin, ready, steps = Margin(), 2, list[int]()
+    for late_share in (0.20, 0.24, 0.21, 0.24, 0.19, 0.2):
+        margin, _ = margin.observe(budget(late_share), ALLOWED, TICK_S, carrying=2, ready=ready)
+        ready = margin.replicas(2)
+        steps.append(ready)
+    assert steps == [3, 5, 8, 2, 2, 2]
+
+
 def test_evidence_of_requests_that_fail_is_not_kept_for_the_time_after() -> None:
     _, rest = Margin().observe(budget(0.99), ALLOWED, TICK_S, carrying=4, ready=4)
     assert rest.steady_burn(ALLOWED) == 0.0

@@ -34,7 +34,7 @@ class Margin:
 
     beta: float = 0.0
     burn: float = math.inf
-    """Burn rate at the last step."""
+    """Burn rate at the last step; of steps in vain, before the first of them."""
     vain: int = 0
     """Steps in a row after which hardly fewer requests missed."""
     before: float = 0.0
@@ -68,6 +68,7 @@ class Margin:
         more = max(1.0, ready * min(1.0, STEP * (burn - 1.0)))
         beta = (ready + more - carrying) / math.sqrt(carrying)
         beta = min(LARGEST, max(beta, self.beta))
+        burn = self.burn if vain else burn
         return Margin(beta=beta, burn=burn, vain=vain, before=before), budget.without_evidence()
 
 
