@@ -24,10 +24,13 @@ from headroom.gateway.bounds import (
     MAX_ANSWER_HEADERS_KIB,
     MAX_CONNECTIONS,
     SERVICE_CONNECTIONS,
+    STREAMS_PER_CONNECTION,
     WORST_BYTES,
 )
+from headroom.gateway.listeners import READ_WITHIN_S
 from headroom.gateway.values import TenantLimit
 from reliability.attacks import hostile_client
+from reliability.attacks.http2 import END_HEADERS, END_STREAM, PREFACE, Kind, frame
 from reliability.memory_cgroup import memory_cgroup
 
 pytestmark = pytest.mark.clock
@@ -156,6 +159,54 @@ async def test_answer_with_larger_headers_is_refused(
     for size, status in ((most - 500, 200), (most + 500, 503)):
         async with front.client.get(url(one), headers={"x-size": f"{size}"}) as answered:
             assert answered.status == status
+
+
+HTTP2_CONNECTIONS = 120
+SMALL_LIMIT = 256 << 20
+
+
+async def test_unread_answers_of_http2_leave_a_gateway_its_memory(tmp_path: Path) -> None:
+    """Streams with 15 KB of headers and a window of 0 take 50 kB each: 600 MB at 120 x 100."""
+    replica = await Replica(ok).start()
+    attacked, quiet = service(grpc_port=1), service(name="quiet")
+    hosts = {one.key: [replica.endpoint] for one in (attacked, quiet)}
+    fields = {b":method": b"GET", b":path": b"/", b":scheme": b"http", b":authority": b"a"}
+    fields |= {b"h%d" % number: b"x" * 120 for number in range(90)}
+    head = b"".join(
+        b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+        for name, value in fields.items()
+    )
+    no_window = frame(Kind.SETTINGS, 0, 0, (4).to_bytes(2, "big") + (0).to_bytes(4, "big"))
+    streams = b"".join(
+        frame(Kind.HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, head)
+        for number in range(STREAMS_PER_CONNECTION)
+    )
+    async with gateway(tmp_path, heap_bytes=SMALL_LIMIT) as front:
+        await front.tell(attacked, quiet, replicas=hosts)
+        before = resident_bytes(front.process.pid)
+        clients = []
+        for _ in range(HTTP2_CONNECTIONS):
+            with suppress(OSError):
+                client = await asyncio.open_connection("127.0.0.1", attacked.port)
+                clients.append(client)
+                client[1].write(PREFACE + no_window + streams)
+        for _ in range(20):
+            async with front.client.get(url(quiet)) as answered:
+                assert answered.status == 200
+            await asyncio.sleep(0.1)
+        assert resident_bytes(front.process.pid) <= before + SMALL_LIMIT
+        name = f"http.{attacked.key}.downstream_rq_active"
+
+        async def ended() -> bool:
+            admin = f"http://127.0.0.1:{front.admin_port}/stats?filter={name}"
+            async with front.client.get(admin) as page:
+                return (await page.text()).strip() == f"{name}: 0"
+
+        assert not await ended()
+        await until(ended, "answers that nobody reads have ended", READ_WITHIN_S + 10.0)
+        for _, writer in clients:
+            writer.close()
+    await replica.stop()
 
 
 def unread(port: int, head: bytes) -> socket.socket:

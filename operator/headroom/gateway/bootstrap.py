@@ -32,6 +32,9 @@ RESET_FROM, RESET_ALL, REFUSED_FROM = 0.7, 0.9, 0.95
 """Shares of the container's memory limit: from the first to the second, streams of HTTP/2 are
 reset, the largest first; from the last on, new requests are refused. `bounds.py` keeps HTTP/1.1
 below all of them."""
+CLOSED_FROM, CLOSED_ALL = 0.8, 0.9
+"""Shares of the memory limit: between them ever more connections of HTTP/2 that send anything are
+closed. Their 100 streams take up to 6 MB, although each holds too little to be reset."""
 TRACKED_FROM_POWER = 12
 """Streams that hold fewer than 2^12 bytes are not reset."""
 RELEASED_BYTES = 4 << 20
@@ -310,6 +313,7 @@ def _overload(heap_bytes: int | None) -> Json:
             max_heap_size_bytes=heap_bytes,
         )
     scaled = {"scaling_threshold": RESET_FROM, "saturation_threshold": RESET_ALL}
+    closed = {"scaling_threshold": CLOSED_FROM, "saturation_threshold": CLOSED_ALL}
     connections = typed(
         "envoy.resource_monitors.global_downstream_max_connections",
         f"{monitors}.downstream_connections.v3.DownstreamConnectionsConfig",
@@ -327,6 +331,12 @@ def _overload(heap_bytes: int | None) -> Json:
                 "name": "envoy.overload_actions.reset_high_memory_stream",
                 "triggers": [{"name": memory["name"], "scaled": scaled}],
             },
+        ],
+        "loadshed_points": [
+            {
+                "name": "envoy.load_shed_points.http2_server_go_away_and_close_on_dispatch",
+                "triggers": [{"name": memory["name"], "scaled": closed}],
+            }
         ],
         "buffer_factory_config": {"minimum_account_to_track_power_of_two": TRACKED_FROM_POWER},
     }

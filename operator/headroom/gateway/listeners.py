@@ -25,6 +25,9 @@ from headroom.gateway.values import Route
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  (clients connect to the pod's address)
 HEADERS_WITHIN_S = 10.0
 BODY_WITHIN_S = 60.0
+READ_WITHIN_S = 10.0
+"""Until a client of HTTP/2 has to make room for the rest of an answer, which waits here as a whole:
+it has no place in flight any more."""
 IDLE_CONNECTION_S = 600.0
 MAX_HEADERS = 100
 
@@ -111,6 +114,7 @@ def _connection_manager(
         # A streaming call may send as long as it lasts.
         request_timeout=seconds(route.timeout_s if streams else BODY_WITHIN_S),
         stream_idle_timeout=seconds(route.timeout_s),
+        stream_flush_timeout=seconds(READ_WITHIN_S),
         http2_protocol_options={
             "max_concurrent_streams": bounds.STREAMS_PER_CONNECTION,
             "initial_stream_window_size": bounds.STREAM_WINDOW_BYTES,
