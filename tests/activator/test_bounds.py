@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from fakes_activator import Stage, stage
+from fakes_activator import Stage, served, stage
 from headroom.activator.http_request import Incoming
-from headroom.activator.request_buffer import Bounds
+from headroom.activator.metrics import Metrics
+from headroom.activator.proxy import HoldingProxy
+from headroom.activator.request_buffer import Bounds, RequestBuffer
 from reliability.attacks import activator
 
 pytestmark = pytest.mark.clock
@@ -53,6 +55,20 @@ async def test_heads_that_arrive_are_bounded(tmp_path: Path) -> None:
             async with clients(held, 1, half) as (refused,):
                 answer = await asyncio.wait_for(refused.read(), 5.0)
                 assert answer.startswith(b"HTTP/1.1 429 ")
+
+
+async def test_counts_of_services_that_are_gone_are_dropped() -> None:
+    """Each takes 1 kB of memory and 0.4 of the page; others may be created forever."""
+    metrics = Metrics()
+    proxy = HoldingProxy(RequestBuffer(Bounds()), metrics, lambda _: None)
+    for number in range(100):
+        await proxy.serve([served(20001, key=f"vision/{number}")], opens=False)
+        for outcome in ("Answered", "Expired"):
+            metrics.ended(f"vision/{number}", outcome)
+    await proxy.serve([served(20001, key="vision/99")], opens=False)
+    page = metrics.page(0, 0).decode()
+    assert page.count("headroom_activator_requests_total{") == 2
+    assert 'service="vision/99"' in page
 
 
 def test_request_that_was_dropped_is_freed_without_a_garbage_collection() -> None:

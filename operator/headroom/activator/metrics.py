@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 _HELD_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -18,6 +20,7 @@ class Metrics:
             ("service", "outcome"),
             registry=self._registry,
         )
+        self._counted: set[tuple[str, str]] = set()
         self._held_s = Histogram(
             "headroom_activator_held_seconds",
             "Time from the arrival of a request to the first byte of a replica's answer.",
@@ -49,6 +52,14 @@ class Metrics:
     def ended(self, key: str, outcome: str) -> None:
         """Count a request by outcome."""
         self._ended.labels(key, outcome).inc()
+        self._counted.add((key, outcome))
+
+    def keep(self, services: Container[str]) -> None:
+        """Drop the counts of other services: those that come and go are not bounded."""
+        gone = {one for one in self._counted if one[0] not in services}
+        for labels in gone:
+            self._ended.remove(*labels)
+        self._counted -= gone
 
     def activated(self, outcome: str) -> None:
         """Count a report to the operator by outcome."""

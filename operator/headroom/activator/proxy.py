@@ -115,6 +115,7 @@ class HoldingProxy:
         known = {one.port: one for one in services}
         self._served = {one.key: one for one in known.values()}
         self._buffer.serve(known.values())
+        self._metrics.keep(self._served)
         self.dispatcher.dispatch()
         if self._grpc is not None:
             await self._grpc.serve(self._served)
