@@ -250,6 +250,7 @@ async def test_all_admitted_connections_at_their_worst_fit_the_shipped_limit(
             ):
 
                 async def full() -> bool:
+                    assert await asyncio.to_thread(ask, kept) == 200  # else it ends as idle
                     first, second = await held(front, attacked), await held(front, other)
                     return (
                         first >= 0.99 * SERVICE_CONNECTIONS

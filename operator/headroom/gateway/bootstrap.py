@@ -35,6 +35,9 @@ below all of them."""
 CLOSED_FROM, CLOSED_ALL = 0.8, 0.9
 """Shares of the memory limit: between them ever more connections of HTTP/2 that send anything are
 closed. Their 100 streams take up to 6 MB, although each holds too little to be reset."""
+CROWDED_FROM, CROWDED_ALL, CROWDED_IDLE_S = 0.5, 0.8, 5.0
+"""Shares of all connections: between them the time for which one may be idle falls from minutes to
+these seconds, so that idle ones of one client give way to others."""
 TRACKED_FROM_POWER = 12
 """Streams that hold fewer than 2^12 bytes are not reset."""
 RELEASED_BYTES = 4 << 20
@@ -313,6 +316,7 @@ def _overload(heap_bytes: int | None) -> Json:
             max_heap_size_bytes=heap_bytes,
         )
     scaled = {"scaling_threshold": RESET_FROM, "saturation_threshold": RESET_ALL}
+    crowded = {"scaling_threshold": CROWDED_FROM, "saturation_threshold": CROWDED_ALL}
     closed = {"scaling_threshold": CLOSED_FROM, "saturation_threshold": CLOSED_ALL}
     connections = typed(
         "envoy.resource_monitors.global_downstream_max_connections",
@@ -330,6 +334,19 @@ def _overload(heap_bytes: int | None) -> Json:
             {
                 "name": "envoy.overload_actions.reset_high_memory_stream",
                 "triggers": [{"name": memory["name"], "scaled": scaled}],
+            },
+            {
+                "name": "envoy.overload_actions.reduce_timeouts",
+                "triggers": [{"name": connections["name"], "scaled": crowded}],
+                "typed_config": any_of(
+                    "envoy.config.overload.v3.ScaleTimersOverloadActionConfig",
+                    timer_scale_factors=[
+                        {
+                            "timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE",
+                            "min_timeout": seconds(CROWDED_IDLE_S),
+                        }
+                    ],
+                ),
             },
         ],
         "loadshed_points": [
