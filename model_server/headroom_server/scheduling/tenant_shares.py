@@ -6,21 +6,29 @@ served last: idle time earns no credit.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Collection
 
 KEPT_TENANTS = 1024
 """Accounts at or below the common level are removed once there are more than this."""
 
 
+RECENT = 256
+"""Requests by which the shares are known that tenants receive."""
+
+
 class TenantShares:
     """The accounts of all tenants."""
 
-    __slots__ = ("_accounts", "level")
+    __slots__ = ("_accounts", "_counts", "_served", "level")
 
     def __init__(self) -> None:
         self._accounts: dict[str, float] = {}
         self.level = 0.0
         """The account of the tenant served last, when it was served."""
+        self._served: deque[str] = deque()
+        """The tenants of the last requests that were served."""
+        self._counts = Counter[str]()
 
     def __len__(self) -> int:
         """Return the number of accounts kept."""
@@ -35,6 +43,22 @@ class TenantShares:
         account = self.of(tenant)
         self.level = max(self.level, account)
         self._accounts[tenant] = account + work
+        self._served.append(tenant)
+        self._counts[tenant] += 1
+        if len(self._served) > RECENT:
+            oldest = self._served.popleft()
+            self._counts[oldest] -= 1
+            if not self._counts[oldest]:
+                del self._counts[oldest]
+
+    def others(self, tenant: str) -> float:
+        """Return how many requests of others are served for each of a tenant that waits.
+
+        A tenant that waits gets its equal share at least.
+        """
+        own, tenants = self._counts[tenant], len(self._counts)
+        equal = max(0, tenants - (own > 0))
+        return min(equal, (len(self._served) - own) / own) if own else equal
 
     def correct(self, tenant: str, work: float) -> None:
         """Add work that was not charged, or return some that was not done."""

@@ -34,9 +34,9 @@ MOST_PROMISED = 0.99
 class Ahead(NamedTuple):
     """What is served before a request."""
 
-    requests: int
+    requests: float
     """Those that do not run yet."""
-    tokens: int
+    tokens: float
     """Tokens that those will hold."""
     work_s: float
     """Time of all prompts that share its time, also of those that run."""
@@ -60,21 +60,27 @@ def ahead_of(sequence: LiveSequence, state: SchedulerState, *, exact: bool) -> A
         if (not exact or state.sooner(one, sequence) is one)
         and not (apart and one.long is not sequence.long)
     )
-    count = tokens = 0
+    count = tokens = own = 0
+    waiting_s, tenant = 0.0, sequence.request.tenant
     for line in (state.interactive, state.long):
         shares_time = not apart or line is state.line_of(sequence)
         if exact:
-            before = [len(one.tokens) for one in served_before(sequence, line, state)]
+            found = served_before(sequence, line, state)
+            before = [len(one.tokens) for one in found]
             count += len(before)
             tokens += sum(before)
-            work_s += sum(map(cost.prompt_s, before)) if shares_time else 0.0
+            own += sum(one.request.tenant == tenant for one in found)
+            waiting_s += sum(map(cost.prompt_s, before)) if shares_time else 0.0
         elif line.count:
             count += line.count
             tokens += line.tokens
+            own += line.requests_of(tenant)
             mean_s = cost.prompt_s(line.tokens // line.count)
-            work_s += line.count * mean_s if shares_time else 0.0
+            waiting_s += line.count * mean_s if shares_time else 0.0
+    # while a tenant's own requests are served, others that come later are served among them
+    more = max(1.0, own * (1.0 + state.shares.others(tenant)) / max(1, count))
     given = int(exact and giver(state, sequence) is not None)
-    return Ahead(count, tokens, work_s, given)
+    return Ahead(more * count, more * tokens, work_s + more * waiting_s, given)
 
 
 def forecast(
@@ -122,12 +128,10 @@ def _wait(
     """Return how long a sequence of so many tokens waits, and how long an iteration takes then."""
     work_s = ahead.work_s + own_s
     iteration_s = base_s / (1.0 - share) if work_s > base_s else base_s + work_s
-    seats = ahead.requests + 1 - ahead.given - free_seats(state)
-    finishes = max(0.0, seats, _finishes_for_memory(tokens, ahead, state))
-    steps = finishes * state.lengths.expected() / max(1, state.running)
-    # iterations are longer only while there are prompts to compute
-    places_s = min(steps * iteration_s, steps * base_s + ahead.work_s)
-    wait_s = max(work_s, places_s * share + own_s) / share
+    finish_s = iteration_s * state.lengths.expected() / max(1, state.running)
+    seat_s = finish_s * max(0.0, ahead.requests + 1 - ahead.given - free_seats(state))
+    memory_s = finish_s * _finishes_for_memory(tokens, ahead, state)
+    wait_s = max(work_s / share, seat_s + own_s / share, memory_s + own_s / share)
     return wait_s, iteration_s
 
 

@@ -64,6 +64,28 @@ def test_request_that_is_more_urgent_waits_no_longer(priority: int) -> None:
     assert max(world.stories[one.key].first_token_s for one in urgent) < 0.2
 
 
+def test_promises_are_kept_where_tenants_share_an_overloaded_device() -> None:
+    """A tenant asks for twice what the device can serve, and four others for a tenth of it each."""
+    chance, world = random.Random(3), World(limits=LIMITS._replace(max_sequences=16))
+    arrived_s, asked = 0.0, []
+    for key in range(1500):
+        arrived_s += chance.expovariate(60.0)
+        tenant = "loud" if chance.random() < 0.68 else f"t{chance.randrange(4)}"
+        answer = 1 + int(chance.expovariate(0.01))
+        asked.append(
+            request(key, chance.randrange(20, 800), answer, tenant=tenant, arrived_s=arrived_s,
+                    first_token_deadline_s=arrived_s + 1.0)
+        )  # fmt: skip
+    world.arrive(asked)
+    world.run()
+    accepted = [one for one in asked if not world.stories[one.key].refused]
+    missed = [one for one in accepted if world.stories[one.key].finish is FinishReason.EXPIRED]
+    quiet = [one for one in asked if one.tenant != "loud"]
+    served = [one for one in quiet if world.stories[one.key].finish is FinishReason.LENGTH]
+    assert len(missed) < 0.08 * len(accepted)
+    assert len(served) > 0.75 * len(quiet)
+
+
 @pytest.mark.parametrize("promised_s", [None, 0.03])
 def test_short_prompt_does_not_wait_for_the_long_ones_of_another_tenant(
     promised_s: float | None,
