@@ -20,23 +20,26 @@ def served_before(
     place_s, answer = sequence.place_s, state.lengths.expected()
 
     def charge(one: LiveSequence) -> float:
-        return 0.0 if one.charged else work_tokens(len(one.tokens), min(one.left, answer))
+        if one.charged:
+            return 0.0
+        return work_tokens(len(one.tokens), one.left if one.left < answer else answer)
 
     waiting: defaultdict[str, list[LiveSequence]] = defaultdict(list)
     for one in line:
         waiting[one.request.tenant].append(one)
     found = [one for one in waiting.pop(tenant, ()) if one.place_s <= place_s]
-    turn = state.shares.of(tenant) + sum(map(charge, found)), tenant
+    turn = state.shares.of(tenant) + sum(map(charge, found))
     for name, others in waiting.items():
         account = state.shares.of(name)
-        for one in sorted(others, key=attrgetter("place_s")):
-            less, older = (account, name) < turn, one.place_s <= place_s
-            if one.request.priority == priority:
-                before = less
-            elif one.request.priority < priority:
-                before = less or older
-            else:
-                before = less and older
+        if len(others) > 1:  # hundreds of tenants have one each
+            others.sort(key=attrgetter("place_s"))
+        for one in others:
+            before = account < turn or (account == turn and name < tenant)
+            level = one.request.priority
+            if level < priority:
+                before = before or one.place_s <= place_s
+            elif level > priority:
+                before = before and one.place_s <= place_s
             if before:
                 found.append(one)
                 account += charge(one)
