@@ -162,7 +162,11 @@ def validated(fields: type[F], body: bytes) -> F:
         problems = error.errors(include_url=False)
     # of the alternatives of a field, the one that the value comes closest to
     first = problems[0]["loc"][:1]
-    raise _invalid(max(problems, key=lambda one: (one["loc"][:1] == first, len(one["loc"]))))
+
+    def close(one: Any) -> tuple[bool, int, bool]:
+        return one["loc"][:1] == first, len(one["loc"]), not one["type"].endswith("_type")
+
+    raise _invalid(max(problems, key=close))
 
 
 def explain(error: NotJsonError, headers: dict[bytes, bytes]) -> None:

@@ -121,6 +121,21 @@ def test_wrong_field_of_chat_is_named(fields: dict[str, object], field: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("stop", "rule"),
+    [
+        (["a"] * 17, "at most 16 items"),
+        (["a", ""], "at least 1 character"),
+        ([1], "a valid string"),
+        (1, "a valid string"),
+        ("", "at least 1 character"),
+    ],
+)
+def test_rule_is_that_of_the_form_that_was_given(stop: object, rule: str) -> None:
+    with pytest.raises(InvalidRequestError, match=rule):
+        parse_completion(orjson.dumps({"model": "m", "prompt": "a", "stop": stop}))
+
+
+@pytest.mark.parametrize(
     "body", [b"", b"{", b"\xff", b'{"model":"m","prompt":"\xff"}', b"[" * 9999]
 )
 def test_body_that_is_no_json_is_refused(body: bytes) -> None:

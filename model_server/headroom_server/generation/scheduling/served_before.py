@@ -22,7 +22,7 @@ def served_before(
     def charge(one: LiveSequence) -> float:
         if one.charged:
             return 0.0
-        return work_tokens(len(one.tokens), one.left if one.left < answer else answer)
+        return work_tokens(len(one.tokens), min(one.left, answer))
 
     waiting: defaultdict[str, list[LiveSequence]] = defaultdict(list)
     for one in line:
