@@ -181,8 +181,21 @@ def test_labels_of_the_namespace_relax_the_policy(cluster: Cluster) -> None:
     assert "at most 100" in _refusal(cluster, {"spec.scaling.priority": 101}, OPEN)
 
 
+def test_label_that_is_no_number_leaves_the_bound_of_the_policy(cluster: Cluster) -> None:
+    _namespace(cluster, "policy-label", labels={"headroom.dev/max-priority": "high"})
+    wait_until(
+        lambda: not _refusal(cluster, {"spec.scaling.priority": 0}, "policy-label"),
+        what="the namespace is known",
+        timeout_s=30,
+    )
+    refused = _refusal(cluster, {"spec.scaling.priority": 1}, "policy-label")
+    assert "at most 0" in refused
+    assert "the label headroom.dev/max-priority, a whole number" in refused
+    cluster.kubectl("delete", "namespace", "policy-label", "--wait=false")
+
+
 def test_annotation_of_the_namespace_admits_service_accounts(cluster: Cluster) -> None:
-    notes = {"headroom.dev/service-accounts": "reader,writer"}
+    notes = {"headroom.dev/service-accounts": "reader, writer"}
     _namespace(cluster, "policy-accounts", annotations=notes)
     wait_until(
         lambda: not _refusal(cluster, _pod(serviceAccountName="writer"), "policy-accounts"),
