@@ -149,7 +149,7 @@ def test_overwritten_replicas_name_the_remedy_of_the_mode(mode: str, by: str, sa
 def test_steps_where_decisions_are_advice_are_brief_and_start_nothing(
     mode: str, replicas: int
 ) -> None:
-    steps = steps_of(mode, replicas).values()
+    steps = steps_of(mode, replicas, 0).values()
     assert max(map(len, steps)) <= 70
     assert not [step for step in steps if "request" in step]
-    assert steps_of("Auto", replicas) == {}
+    assert steps_of("Auto", replicas + 1, replicas) == {}

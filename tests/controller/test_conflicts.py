@@ -225,6 +225,7 @@ def test_manual_scale_to_zero_disables_scaling(target: str) -> None:
         await world.run_for(300.0)
         assert world.replicas(target or "resnet") == 0
         assert world.condition("AbleToScale") == ("False", "ScalingDisabled")
+        assert world.message("Ready").endswith("; see AbleToScale")
         await world.restart_operator()
         await world.run_for(60.0)
         assert world.replicas(target or "resnet") == 0

@@ -54,6 +54,7 @@ def test_replicas_that_admission_changes_are_no_success() -> None:
         assert world.replicas() == 2
         assert world.condition("AbleToScale") == ("False", "ScaleFailed")
         assert "4 replicas were written and 2 are stored" in world.message("AbleToScale")
+        assert world.message("Ready").endswith("minReplicas is 4; see AbleToScale")
         assert world.status()["replicas"] == 2
 
     play(story)

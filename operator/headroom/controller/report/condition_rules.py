@@ -42,7 +42,8 @@ _Condition = tuple[ConditionStatus, StatusReason, str]
 
 def of_tick(tick: TickResult) -> list[ConditionResult]:
     """Return every condition as of this tick."""
-    steps = steps_of(tick.service.spec.scaling.mode, tick.written.replicas)
+    ready = tick.decision.counts.ready
+    steps = steps_of(tick.service.spec.scaling.mode, tick.written.replicas, ready)
     return [condition_result(kind, *find(tick), steps) for kind, find in _LADDERS.items()]
 
 

@@ -74,10 +74,15 @@ IN_MESSAGE = frozenset(
 """Their messages contain the step that fits."""
 
 
-def steps_of(mode: str, replicas: int) -> Mapping[StatusReason, str]:
-    """Return the steps that differ in a mode of scaling: where decisions are advice, others act."""
+def steps_of(mode: str, replicas: int, ready: int) -> Mapping[StatusReason, str]:
+    """Return the steps that differ in a mode of scaling: where decisions are advice, others act.
+
+    Where all requested replicas are ready, their number is what is wrong, and no pod.
+    """
     if mode not in _RAISE:
-        return {}
+        if ready < replicas:
+            return {}
+        return {StatusReason.NO_READY_REPLICAS: f"see {ConditionType.ABLE_TO_SCALE}"}
     steps = {
         StatusReason.SCALED_TO_ZERO: f"{_RAISE[mode]} to start one",
         StatusReason.HIDDEN_DEMAND: f"{_RAISE[mode]}: the decision is only advice",
