@@ -70,6 +70,9 @@ def history(*in_flight: int) -> InFlightHistory:
             {"missed": 640.0, "answered": 640.0}, (64, 64, 64), True, id="some waiting clients miss"
         ),
         pytest.param({"ready": 0, "in_flight": 5}, (5, 5, 5), False, id="no replica is ready"),
+        pytest.param(
+            {"arrived": 0.0, "answered": 0.0}, (64, 64, 64), False, id="nothing is answered"
+        ),
     ],
 )
 def test_demand_is_hidden_only_at_saturated_replicas_with_level_requests(

@@ -252,3 +252,18 @@ def test_start_that_was_not_measured_is_no_short_one() -> None:
     # 300 in a minute are 5/s beyond the 5/s that arrive: 2; in 10 s they would be 30/s: 5
     assert {rule.rule for rule in decision.recommendations} >= {Reason.QUEUE_DEPTH}
     assert max(one.replicas for one in service.decisions) == 2
+
+
+class Leaking(Service):
+    """Its gauge still counts 12 requests at each replica that have ended."""
+
+    def samples(self) -> tuple[PodSample, ...]:
+        return tuple(replace(one, waiting=one.waiting + 12) for one in super().samples())
+
+
+def test_gauge_that_is_never_lowered_hides_no_demand() -> None:
+    service = Leaking(rate_rps=20.0, replicas=3)
+    service.run(300)
+    # 20/s within 0.5 s: 10 of 36
+    assert {decision.demand.known for decision in service.decisions} == {DemandKnown.EXACT}
+    assert max(decision.replicas for decision in service.decisions) <= 5  # for the queue; it was 20

@@ -55,9 +55,10 @@ class InFlightHistory:
 def is_hidden(load: Throughput, history: InFlightHistory, now_s: float) -> bool:
     """Whether the counted arrivals are a lower bound of the demand.
 
-    More answers than arrivals are of a queue from before, or of replicas that are gone.
+    More answers than arrivals are of a queue from before, or of replicas that are gone. Where
+    nothing is answered, no client has sent because of an answer.
     """
-    if not load.saturated or load.in_flight <= load.ready:
+    if not load.saturated or load.in_flight <= load.ready or load.answered <= 0.0:
         return False
     kept_up = load.arrived - load.missed <= _ALIKE * load.answered + load.noise
     waited_for = load.answered <= _ALIKE * load.arrived + load.noise
