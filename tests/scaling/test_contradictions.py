@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fakes_scaling import policy
+from fakes_scaling import Service, policy
 from headroom.scaling import (
     CostModel,
     Decision,
@@ -414,3 +414,26 @@ def test_fleet_without_contradictions_changes_no_state() -> None:
     fleet.run(1)
     assert fleet.state.contradictions is before
     assert before.found == {}
+
+
+class TwoProcesses(Service):
+    """Behind each port answer two processes in turn, with pages of their own: 60 and 40 %."""
+
+    def samples(self) -> tuple[PodSample, ...]:
+        turn = int(self.now_s / self.tick_s)
+        return tuple(
+            _part(one, 0.6 if (turn // 3 + number) % 2 else 0.4)
+            for number, one in enumerate(super().samples())
+        )
+
+
+def _part(one: PodSample, share: float) -> PodSample:
+    counts = tuple(math.floor(share * count) for count in one.latency.counts)
+    latency = replace(one.latency, counts=counts)
+    return replace(one, arrivals=math.floor(share * one.arrivals), latency=latency)
+
+
+def test_two_processes_behind_one_port_are_no_burst_of_requests() -> None:
+    service = TwoProcesses(rate_rps=20.0, replicas=3)
+    service.run(600)
+    assert {decision.replicas for decision in service.decisions} == {3}

@@ -87,14 +87,21 @@ class Contradictions:
         again = [
             one
             for one in observation.samples
-            if one.pod in leaping and self._is_old(one.pod, observation.now_s)
+            if one.pod in leaping and self._is_old(one.pod, windows, observation.now_s)
         ]
         samples = tuple(one for one in observation.samples if one.pod not in leaping)
         return windows.rebased(again).absorb(replace(observation, samples=samples))
 
-    def _is_old(self, uid: str, now_s: float) -> bool:
-        before = self.found.get(uid)
-        return before is not None and before.leap and now_s - before.since_s >= REBASED_S
+    def _is_old(self, uid: str, windows: Windows, now_s: float) -> bool:
+        """Whether every sample has been held out for so long.
+
+        Where two processes answer in turn, the samples of one are taken in between: to start again
+        from the other would count the difference of both as requests.
+        """
+        before, last = self.found.get(uid), windows.last.get(uid)
+        if before is None or last is None or not before.leap:
+            return False
+        return now_s - last.time_s >= REBASED_S
 
     def _with(
         self,
@@ -120,8 +127,7 @@ class Contradictions:
         found = {uid: one for uid, one in self.found.items() if now_s - one.last_s < FORGOTTEN_S}
         for uid, text in why.items():
             before, leap = found.get(uid), uid in leaping
-            anew = before is None or before.leap != leap or (leap and self._is_old(uid, now_s))
-            since_s = now_s if before is None or anew else before.since_s
+            since_s = now_s if before is None or before.leap != leap else before.since_s
             found[uid] = Found(since_s=since_s, last_s=now_s, why=text, leap=leap)
         return Contradictions(found=found, fell=fell, even=even, understated=understated)
 
