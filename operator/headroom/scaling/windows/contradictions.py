@@ -143,7 +143,7 @@ class Contradictions:
         )
 
     def used(self, samples: Sequence[PodSample]) -> Sequence[PodSample]:
-        """Return the samples without those that are held out at this tick or were shortly before."""
+        """Return the samples without those that are held out, or were shortly before."""
         if not self.found:
             return samples
         leaping = {uid for uid, one in self.found.items() if one.leap}
