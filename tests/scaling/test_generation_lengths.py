@@ -208,3 +208,15 @@ def test_a_step_is_never_taken_for_more_than_twice_what_shows(
     assert ahead(-quick, fast) == 1.0
     if ago_s > 10.0:
         assert ahead(quick, fast) * quick == pytest.approx(height, rel=0.02)
+
+
+def test_lengths_after_a_step_vary_as_they_do_now_and_not_as_before_and_after_together() -> None:
+    """Four minutes after answers of up to 256 tokens became ones of 800: half are of before."""
+    usual = observed(Lengths(), counted(40, 40_000), 120)
+    longer = counted(40, 40_000)
+    longer.added[0, Count.OUTPUT_TOTAL] = 800 * 40
+    longer.added[0, FIRST_BUCKET + len(GRID.prompt)] = 0.0
+    shape = observed(usual, longer, 120).shape
+    assert shape is not None
+    assert shape.output_tokens == pytest.approx(800, rel=0.03)
+    assert shape.output_tokens_squared == pytest.approx(800**2 * 1.06, rel=0.1)
