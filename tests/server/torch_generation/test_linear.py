@@ -48,3 +48,17 @@ def test_number_format_without_kernels_is_not_packed() -> None:
 @pytest.mark.skipif(not torch._C._has_mkldnn, reason="torch without oneDNN")
 def test_float32_is_packed_on_the_cpu() -> None:
     assert packs(torch.float32, CPU)
+
+
+def test_kernels_are_kept_for_few_numbers_of_rows() -> None:
+    """Each takes memory for as long as the process lives."""
+    layer = linear(torch.randn(48, 32), None, int8=False)
+    with torch.inference_mode(), torch.profiler.profile(record_shapes=True) as profile:
+        sizes = [len(layer(torch.randn(count, 32))) for count in range(1, 513)]
+    used = {
+        event.input_shapes[0][0]
+        for event in profile.events()
+        if event.name == "mkldnn::_linear_pointwise"
+    }
+    assert sizes == list(range(1, 513))
+    assert 0 < len(used) <= 48
