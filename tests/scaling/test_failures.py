@@ -16,7 +16,7 @@ from headroom.scaling.windows.sliding_windows import Windows
 TARGET_S = 1.5
 QUICK, SLOW = (0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0), (0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0)
 """Answers of a tick, by bound: 0.25 to 0.5 s, and 1 to 4 s. Two full batches take 0.78 s."""
-EVERY_TICK, EACH_FOURTH = (0.3,), (0.0, 0.0, 0.0, 0.9)
+EVERY_TICK, EACH_FOURTH, IN_RUNS = (0.3,), (0.0, 0.0, 0.0, 0.9), (0.1, 0.1, 0.2, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ EVERY_TICK, EACH_FOURTH = (0.3,), (0.0, 0.0, 0.0, 0.9)
         pytest.param(EVERY_TICK, (1, 1, 1), QUICK, 0, 5.0, 0.3, id="errors of few requests"),
         pytest.param(EVERY_TICK, (1, 1, 1), QUICK, 0, 0.5, 0.0, id="too few prove nothing"),
         pytest.param(EACH_FOURTH, (1, 1, 1), QUICK, 0, 100.0, 0.0, id="clumps"),
+        pytest.param(IN_RUNS, (1, 1, 1), QUICK, 0, 100.0, 0.0, id="refused by a short queue"),
         pytest.param(EVERY_TICK, (1, 1, 0), QUICK, 0, 100.0, 0.0, id="not at all replicas"),
         pytest.param(EVERY_TICK, (1, 1, 1), SLOW, 0, 100.0, 0.0, id="answers that waited"),
         pytest.param(EVERY_TICK, (1, 1, 1), QUICK, 2, 100.0, 0.0, id="half a batch waits"),

@@ -172,7 +172,8 @@ class SloStatus(Value):
     """Error budget spent in the last hour, relative to the rate that spends all of it in 28
     days."""
     late_share: float | None = None
-    """Share of the last hour's requests that missed the latency target."""
+    """Share of the last hour's requests that missed the latency target, without those that fail
+    whatever the load."""
     margin: float | None = None
     """Learned factor on the replicas that carry the arrivals: above 1 where bursts made requests
     late."""

@@ -1,10 +1,10 @@
 """Tells requests that fail whatever the load from those that fail for lack of replicas. Pure.
 
 A request fails for lack of replicas where a queue is full, or where it waits until its client gives
-up. That comes in clumps, meets some replicas more than others, and what was answered meanwhile has
+up. That comes in runs, meets some replicas more than others, and what was answered meanwhile has
 waited, too. Errors of a model do none of this: they are as large a share of the requests at all
-times, at all replicas, and where nothing waits. So the share that fails in all three is not cured
-by more replicas. It is a lower bound, and unknown where a queue stands all the time.
+times but for chance, at all replicas, and where nothing waits. So the share that fails in all three
+is not cured by more replicas. It is a lower bound, and unknown where a queue stands all the time.
 Worked: 10 % fail in each of 16 ticks, at each of 5 replicas that answer within 0.15 s, where two
 full batches take 0.22 s: 10 % are errors. If 80 % fail in every fourth tick, none are.
 """
@@ -23,6 +23,9 @@ from headroom.scaling.windows.sliding_windows import Windows
 _LEAST_REQUESTS = 50.0
 _LEAST, _MOST = 4, 16
 """Ticks that are compared: fewer with few requests are taken together."""
+_MOST_UNEVEN = 2.0
+"""Of the failures in a tick, variance over that of independent ones: what a full queue refuses
+comes in runs, also where it never empties."""
 _KEPT_S = 120.0
 _BATCHES = 2.0
 """What is under way when a request arrives, and its own."""
@@ -71,9 +74,18 @@ class Failures:
         at_work = answered > 0.0
         if not at_work.any():
             return 0.0
+        ended, failed = np.array([tick[1:] for tick in self.ticks]).T
+        if _dispersion(ended.clip(1.0), failed) > _MOST_UNEVEN:
+            return 0.0
         by_replica = (missed / (answered + missed).clip(1e-9))[at_work]
-        by_tick = np.array([failed / max(1.0, ended) for _, ended, failed in self.ticks])
-        return min(_usual(by_replica), _usual(by_tick))
+        return min(_usual(by_replica), _usual(failed / ended.clip(1.0)))
+
+
+def _dispersion(ended: Vector, failed: Vector) -> float:
+    """Return the variance of the failures of a tick over that of independent ones (chi squared)."""
+    share = float(failed.sum() / ended.sum())
+    expected = share * ended
+    return float(((failed - expected) ** 2 / expected).sum()) / (len(ended) - 1) / (1.0 - share)
 
 
 def _usual(shares: Vector) -> float:
