@@ -132,20 +132,18 @@ def burst(*, before: float, lately: dict[float, float], watched_s: float = 40.0)
     ("before", "lately", "rate_rps"),
     [
         (5.0, {}, None),
-        (5.0, {4.0: 15.0}, 15.0),  # 60 against 20: 6.5 deviations
-        (5.0, {4.0: 10.4}, None),  # 41.6 against 20: 3.96
-        (5.0, {4.0: 10.5}, 10.5),  # 42 against 20: 4.02
-        (0.0, {4.0: 1.0}, None),  # 4 where none came: 4 deviations
-        (0.0, {4.0: 1.1}, 1.1),
-        (0.3, {4.0: 2.3}, None),  # 9.2 against 1.2: 3.88, where 4.5 deviations of a mean are 6.1
-        (0.3, {4.0: 2.5}, 2.5),  # 10 against 1.2: 4.13
-        (5.0, {8.0: 8.6}, None),  # 68.8 against 40: 3.94
-        (5.0, {12.0: 7.9}, None),  # 94.8 against 60: 3.98
-        (5.0, {12.0: 8.0}, 8.0),  # 96 against 60: 4.1; of 8 s 64 against 43: 2.9
-        (5.0, {8.0: 8.7}, 8.7),  # 69.6 against 40: 4.04
+        (5.0, {4.0: 15.0}, 15.0),  # 60 against 20: 8.9 deviations
+        (5.0, {4.0: 10.0}, None),  # 40 against 20: 4.47
+        (5.0, {4.0: 10.1}, 10.1),  # 40.4 against 20: 4.56
+        (0.0, {4.0: 1.1}, None),  # 4.4 where none came: not more than 4.5 deviations of one
+        (0.0, {4.0: 1.2}, 1.2),
+        (5.0, {8.0: 8.5}, None),  # 68 against 40: 4.43
+        (5.0, {12.0: 7.9}, None),  # 94.8 against 60: 4.49
+        (5.0, {12.0: 8.0}, 8.0),  # 96 against 60: 4.65; of 8 s 64 against 43: 3.2
+        (5.0, {8.0: 8.6}, 8.6),  # 68.8 against 40: 4.55
     ],
 )
-def test_burst_must_exceed_4_deviations(
+def test_burst_must_exceed_4_5_deviations(
     before: float, lately: dict[float, float], rate_rps: float | None
 ) -> None:
     found = burst(before=before, lately=lately)

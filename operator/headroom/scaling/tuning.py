@@ -58,7 +58,7 @@ class Tuning:
 
     arrival_margin: float = 1.0
     """Replicas = arrivals x margin / capacity: spare capacity in addition to the forecast."""
-    burst_deviations: float = 4.0
+    burst_deviations: float = 4.5
     """A short window counts as a burst if it lies this many Poisson deviations above the time
     before it."""
     removal_latency_ratio: float = 0.92

@@ -17,9 +17,6 @@ from headroom.scaling.windows.sliding_windows import Windows
 
 FULL = 0.9
 """Replicas that answer this share of their throughput with full batches are saturated."""
-NEARLY_FULL = 0.75
-"""Of full batches, what is in flight at such replicas at any moment: clients take a while to send
-the next request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +35,6 @@ class Throughput:
     standing_queue: float
     queue_bound: float
     """Of all ready replicas together."""
-    full: float = 1.0
-    """Requests in flight at one replica that executes full batches."""
 
     @property
     def arrival_rps(self) -> float:
@@ -53,12 +48,8 @@ class Throughput:
 
     @property
     def busy(self) -> bool:
-        """Whether the ready replicas answer nearly all that they can at the present cost.
-
-        Not with less in flight than their batches hold: few answers are many by chance.
-        """
-        answers = self.answered >= FULL * self.full_rps * self.ready * self.window_s
-        return answers and self.in_flight >= NEARLY_FULL * self.full * self.ready
+        """Whether the ready replicas answer nearly all that they can at the present cost."""
+        return self.answered >= FULL * self.full_rps * self.ready * self.window_s
 
     @property
     def busy_replicas(self) -> float:
@@ -98,7 +89,6 @@ def measure_throughput(
         in_flight=int(in_flight.value or 0.0),
         ready=ready,
         full_rps=cost.full_batch_rps,
-        full=float(cost.slots * cost.max_batch),
         standing_queue=standing,
         queue_bound=bound,
     )

@@ -25,9 +25,7 @@ def burst_rate_rps(policy: Policy, windows: Windows, now_s: float) -> float | No
     """Return the highest arrival rate of a short window that counts as a burst; None if none does.
 
     A window is compared with the rest of the stable window *before* it, so that a burst does not
-    raise its own threshold. The root of a Poisson count has a deviation of 1/2 whatever its mean
-    (Bartlett 1936). Worked: 5/s before, 15/s now, 4 s: 60 against 20, 6.5 deviations; of 0.3/s six
-    requests within 4 s are 2.7, and come three times an hour by chance.
+    raise its own threshold. Worked: 5/s before, 15/s now, 4 s: 60 against 20, z = 8.9.
     """
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     short_s = [window_s for window_s in policy.burst_windows_s if 2 * window_s <= watched_s]
@@ -37,7 +35,7 @@ def burst_rate_rps(policy: Policy, windows: Windows, now_s: float) -> float | No
     rates = []
     for window_s, arrived in zip(short_s, short, strict=True):
         expected = (watched - arrived) * window_s / (watched_s - window_s)
-        if 2.0 * (math.sqrt(arrived) - math.sqrt(expected)) > policy.tuning.burst_deviations:
+        if arrived - expected > policy.tuning.burst_deviations * math.sqrt(max(1.0, expected)):
             rates.append(arrived / window_s)
     return max(rates, default=None)
 
