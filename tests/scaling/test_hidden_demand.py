@@ -128,40 +128,6 @@ def test_jump_without_retries_is_seen_in_the_first_seconds_with_misses() -> None
     assert retries.at_most_rps == pytest.approx(400.0)
 
 
-def test_further_tries_in_the_first_seconds_are_not_remembered() -> None:
-    """Clients try again 0.5 s after a rejection: 35/s become 123/s while their misses begin."""
-    retries = Retries()
-    for number, (arrived_rps, missed_rps, share) in enumerate(
-        [
-            (35.0, 0.0, 0.0),
-            (38.0, 2.0, 0.1),
-            (53.0, 24.0, 0.4),
-            (86.0, 69.0, 0.7),
-            (123.0, 115.0, 0.8),
-        ]
-    ):
-        retries = retries.observe(
-            2.0 * number,
-            arrived_rps,
-            share,
-            certain_rps=arrived_rps - missed_rps,
-            answered_rps=8.0,
-            cold_start_s=100.0,
-            warming=True,
-        )
-    assert retries.at_most_rps == pytest.approx(123.0)
-    assert retries.remembered_rps == pytest.approx(36.0)
-
-
-def test_answers_and_cold_starts_in_vain_raise_what_is_remembered() -> None:
-    surge = [(40.0, 0.0)] * 5 + [(40.0, 0.5)] * 5
-    assert follow(Retries(), surge).remembered_rps == pytest.approx(40.0)
-    assert follow(Retries(), surge, answered_rps=60.0).remembered_rps == pytest.approx(60.0)
-    longer = follow(Retries(), surge + [(90.0, 0.5)] * 10, cold_start_s=10.0)
-    assert longer.remembered_rps >= 80.0
-    assert follow(Retries(), [(40.0, 0.0)]).remembered_rps == math.inf
-
-
 def test_bound_on_retries_doubles_after_each_cold_start_in_vain() -> None:
     retries = follow(
         Retries(), [(40.0, 0.0)] * 5 + [(40.0, 0.5)] + [(374.0, 0.8)] * 40, cold_start_s=60.0

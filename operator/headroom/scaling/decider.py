@@ -85,7 +85,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     state, demand = evidence.estimate_demand(policy, state, judged, taken, serving, ready, now_s)
     risked = learning.with_drain_time(evidence.with_risk(policy, state), state)
     state, expected = learning.forecast_arrivals(
-        risked, state, demand.signals, now_s, demand.at_most_rps, demand.remembered_rps
+        risked, state, demand.signals, now_s, demand.at_most_rps
     )
     expected = generating.beyond_chance(policy, generation, expected)
     backlogs = learning.backlogs_of(policy, state, tail, ready)

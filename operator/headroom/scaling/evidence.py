@@ -47,9 +47,6 @@ class DemandEstimate:
     """With the arrival rate that rules may use."""
     at_most_rps: float | None = None
     """Bound on every rate while retries inflate the count."""
-    remembered_rps: float = math.inf
-    """Bound on the rate that forecasts remember, by the requests that are first tries for certain.
-    """
     recommendation: Recommendation | None = None
     queue_bound: float = 0.0
     """Waiting requests that are normal at the ready replicas."""
@@ -194,21 +191,16 @@ def _bounded(
         return state, _without_retries(exact, rate_rps, named)
     shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
     (arrived,) = state.windows.arrivals([shortest_s])
-    missed = state.windows.missed(shortest_s)
     retries = state.retries.observe(
         now_s,
         max(rate_rps, arrived / shortest_s),
         total.missed / total.ended if total.ended > 0 else None,
-        certain_rps=max(
-            rate_rps - total.missed / policy.stable_window_s, (arrived - missed) / shortest_s
-        ),
         answered_rps=load.answered / load.window_s,
         cold_start_s=max(load.window_s, state.cold_starts.assumed_s),
         warming=counts.warming > 0,
     )
     state = replace(state, retries=retries)
     most_rps = retries.at_most_rps
-    exact = replace(exact, remembered_rps=retries.remembered_rps)
     if most_rps is None or most_rps >= rate_rps:
         return state, replace(exact, at_most_rps=most_rps)
     detail = f"{rate_rps:.3g}/s counted with further tries, about {most_rps:.3g}/s first tries"

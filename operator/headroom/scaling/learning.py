@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -167,12 +166,10 @@ def forecast_arrivals(
     signals: Signals,
     now_s: float,
     at_most_rps: float | None = None,
-    remembered_rps: float = math.inf,
 ) -> tuple[State, Expected | None]:
     """Return the expected arrivals, None while no rate is known; learn from fresh rates.
 
-    A burst counts up to `at_most_rps`, and what is learned up to `remembered_rps`: what exceeds
-    them are further tries.
+    A burst counts up to `at_most_rps`: what exceeds it are further tries.
     """
     rate = signals.arrival_rps
     if rate.value is None:
@@ -182,9 +179,7 @@ def forecast_arrivals(
         burst_rps = min(burst_rps, at_most_rps)
     start_s = state.cold_starts.assumed_s
     if rate.fresh:
-        learned_rps = min(rate.value, remembered_rps)
-        learned_burst_rps = None if burst_rps is None else min(burst_rps, remembered_rps)
-        forecast = state.forecast.observe(policy, now_s, learned_rps, learned_burst_rps, start_s)
+        forecast = state.forecast.observe(policy, now_s, rate.value, burst_rps, start_s)
         state = replace(state, forecast=forecast)
     return state, state.forecast.expected(policy, now_s, rate.value, burst_rps, start_s)
 

@@ -6,15 +6,10 @@ only after misses, so the rate at the time when misses begin is the rate of firs
 bound while misses last, and doubles with each cold start that passes without an end, so real growth
 is followed, only later. Twice what the ready replicas answer is never refused: each cold start may
 double the replicas.
-
-What is remembered for forecasts is less: a further try follows a miss, so arrivals less the misses
-of the same seconds are first tries for certain. Clients that try again 0.5 s after a rejection make
-35 requests per second 123 within the first 4 s.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from headroom.scaling.frozen import replace
@@ -34,8 +29,6 @@ class Retries:
     """None while few requests miss."""
     first_rps: float = 0.0
     """The highest rate before misses began and in the first seconds with them."""
-    certain_rps: float = 0.0
-    """The same without as many requests as were missed at the time."""
     doublings: int = 0
     checked_s: float = 0.0
     answered_rps: float = 0.0
@@ -46,31 +39,24 @@ class Retries:
         rate_rps: float,
         missed_share: float | None,
         *,
-        certain_rps: float | None = None,
         answered_rps: float = 0.0,
         cold_start_s: float,
         warming: bool,
     ) -> Retries:
-        """Return the bound after this tick; `rate_rps` is the highest of the short windows.
-
-        `certain_rps` is the highest rate less that of the misses; None means without misses.
-        """
+        """Return the bound after this tick; `rate_rps` is the highest of the short windows."""
         if missed_share is None:
             return self
-        certain_rps = rate_rps if certain_rps is None else certain_rps
-        now = Retries(first_rps=max(rate_rps, 0.0), certain_rps=max(certain_rps, 0.0))
-        if missed_share < (MANY if self.since_s is None else FEW):
-            return now
+        if self.since_s is None and missed_share < MANY:
+            return Retries(first_rps=max(rate_rps, 0.0))
         known = replace(self, answered_rps=answered_rps)
-        onset = replace(
-            known,
-            first_rps=max(now.first_rps, self.first_rps),
-            certain_rps=max(now.certain_rps, self.certain_rps),
-        )
         if known.since_s is None:
-            return replace(onset, since_s=now_s, checked_s=now_s)
+            return replace(
+                known, since_s=now_s, first_rps=max(rate_rps, self.first_rps), checked_s=now_s
+            )
+        if missed_share < FEW:
+            return Retries(first_rps=rate_rps)
         if now_s - known.since_s <= ONSET_S:
-            return onset
+            return replace(known, first_rps=max(rate_rps, self.first_rps))
         if warming:
             return replace(known, checked_s=now_s)
         if now_s - self.checked_s < cold_start_s:
@@ -84,11 +70,3 @@ class Retries:
             return None
         grown_rps = self.first_rps * GROWTH_PER_START**self.doublings
         return max(grown_rps, GROWTH_PER_START * self.answered_rps)
-
-    @property
-    def remembered_rps(self) -> float:
-        """The bound on the rate that forecasts remember; infinite while few requests miss."""
-        if self.since_s is None:
-            return math.inf
-        grown_rps = self.certain_rps * GROWTH_PER_START**self.doublings
-        return max(grown_rps, self.answered_rps)
