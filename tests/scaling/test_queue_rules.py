@@ -241,6 +241,7 @@ def test_bound_below_what_waits_between_batches_is_no_saturation(depth: int | No
     service.run(120)
     assert {decision.demand.known for decision in service.decisions} == {DemandKnown.EXACT}
     assert service.replicas <= 4
+<<<<<<< HEAD
 
 
 def test_start_that_was_not_measured_is_no_short_one() -> None:
@@ -267,3 +268,5 @@ def test_gauge_that_is_never_lowered_hides_no_demand() -> None:
     # 20/s within 0.5 s: 10 of 36
     assert {decision.demand.known for decision in service.decisions} == {DemandKnown.EXACT}
     assert max(decision.replicas for decision in service.decisions) <= 5  # for the queue; it was 20
+=======
+>>>>>>> parent of 2e9585f7 (Take a start that was not measured for no short one)

@@ -196,7 +196,7 @@ def _bounded(
         max(rate_rps, arrived / shortest_s),
         total.missed / total.ended if total.ended > 0 else None,
         answered_rps=load.answered / load.window_s,
-        cold_start_s=max(load.window_s, state.cold_starts.assumed_s),
+        cold_start_s=max(load.window_s, state.cold_starts.at_least_s),
         warming=counts.warming > 0,
     )
     state = replace(state, retries=retries)

@@ -134,9 +134,9 @@ def with_drain_time(policy: Policy, state: State) -> Policy:
     """Return the policy with a drain time of a cold start, at most that of its tuning.
 
     So a shortage ends within two cold starts: the first brings the replicas, in the second they
-    work off what has waited. A start that was not measured is no short one.
+    work off what has waited.
     """
-    start_s = max(LEAST_DRAIN_S, state.cold_starts.assumed_s)
+    start_s = max(LEAST_DRAIN_S, state.cold_starts.at_least_s)
     if start_s >= policy.tuning.drain_s:
         return policy
     return replace(policy, tuning=replace(policy.tuning, drain_s=start_s))
