@@ -241,18 +241,6 @@ def test_bound_below_what_waits_between_batches_is_no_saturation(depth: int | No
     service.run(120)
     assert {decision.demand.known for decision in service.decisions} == {DemandKnown.EXACT}
     assert service.replicas <= 4
-<<<<<<< HEAD
-
-
-def test_start_that_was_not_measured_is_no_short_one() -> None:
-    service = Service(rate_rps=5.0, replicas=1)
-    service.run(60)
-    service.waiting = {"pod-0": 300.0}
-    for _ in range(3):
-        decision = service.tick()
-    # 300 in a minute are 5/s beyond the 5/s that arrive: 2; in 10 s they would be 30/s: 5
-    assert {rule.rule for rule in decision.recommendations} >= {Reason.QUEUE_DEPTH}
-    assert max(one.replicas for one in service.decisions) == 2
 
 
 class Leaking(Service):
@@ -268,5 +256,3 @@ def test_gauge_that_is_never_lowered_hides_no_demand() -> None:
     # 20/s within 0.5 s: 10 of 36
     assert {decision.demand.known for decision in service.decisions} == {DemandKnown.EXACT}
     assert max(decision.replicas for decision in service.decisions) <= 5  # for the queue; it was 20
-=======
->>>>>>> parent of 2e9585f7 (Take a start that was not measured for no short one)
