@@ -185,3 +185,20 @@ def test_failed_requests_break_no_time_between_tokens_where_no_answer_has_a_seco
     assert measured(ended, times) == {first: pytest.approx(0.01)}
     assert measured(ended, ended) == {first: pytest.approx(0.01), token: pytest.approx(0.01)}
     assert measured(times, times) == {first: 1.0, token: 1.0}
+
+
+def test_servers_without_histograms_have_no_measured_promises() -> None:
+    """llama.cpp has counters of tokens only."""
+    targets = TokenTargets(
+        first_token=Target(percentile=0.95, seconds=0.1),
+        output_token=Target(percentile=0.95, seconds=0.1),
+    )
+    pages = [
+        replace(sample(pod="a", time_s=time_s, arrivals=0.0), generation=GenerationSample())
+        for time_s in (0.0, 1.0)
+    ]
+    counters, _ = TokenCounters().advance(pages[:1])
+    counters, increase = counters.advance(pages[1:])
+    window = PromiseWindow().observe(increase, counters.grid, 1.0)
+    assert not window.measure(targets, 1.0)
+    assert not window.latest(targets, 1.0)

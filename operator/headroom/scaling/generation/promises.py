@@ -108,15 +108,22 @@ class PromiseWindow:
             found[Binding.TIME_TO_FIRST_TOKEN] = measured_of(
                 first, grid.first_token, counts[:cut], missed
             )
-        # where no answer has a second token, requests that failed say nothing of its time
-        timed = counts[-1] > 0.0 or not (cut and counts[cut - 1] > 0.0)
-        if output is not None and grid.output_token and timed:
+        if output is not None and grid.output_token and _has_times(counts, cut):
             bounds_s, known, share = grid.output_token, self.total[cut:], None
             if token is not None:
                 share = token.share_within(bounds_s, known, output.seconds)
             bounds_s, counts = with_bound(bounds_s, counts[cut:], output.seconds, share)
             found[Binding.TIME_PER_OUTPUT_TOKEN] = measured_of(output, bounds_s, counts, missed)
         return found
+
+
+def _has_times(counts: Vector, cut: int) -> bool:
+    """Whether any of the answers has a second token; if none has, failures say nothing of its time.
+
+    True also where nothing was answered. `counts` are those of the first tokens up to `cut`, then
+    those of the times per output token.
+    """
+    return bool(counts[-1] > 0.0) or not (cut and counts[cut - 1] > 0.0)
 
 
 def measured_of(
