@@ -151,9 +151,13 @@ async def test_probabilities_that_wait_for_the_answers_end_are_bounded() -> None
     assert streamed.status_code == unnamed.status_code == 200
 
 
+PACE_S = 1e-4
+"""Of an iteration: one that takes no time ends an answer before its refusal is counted."""
+
+
 async def test_collected_answers_are_bounded_in_sum() -> None:
     limits = LIMITS._replace(context_tokens=4096, blocks=1024, max_iteration_tokens=4096)
-    executor = ScriptedExecutor(answers(b"x" * 2000), limits=limits)
+    executor = ScriptedExecutor(answers(b"x" * 2000), limits=limits, pace_s=PACE_S)
     async with front(executor, max_unread_bytes=1 << 16) as world:
         refused = await world.complete(max_tokens=2000, logprobs=5)
         whole = await world.complete(max_tokens=2000)

@@ -191,6 +191,10 @@ class AnyText:
         return True
 
 
+PACE_S = 1e-4
+"""Of an iteration: one that takes no time ends an answer before its refusal is counted."""
+
+
 @pytest.mark.clock
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
@@ -205,7 +209,7 @@ async def test_text_that_waits_for_the_end_of_a_call_is_bounded(
     style: ToolStyle, choice: object, said: bytes, stream: bool
 ) -> None:
     limits = LIMITS._replace(context_tokens=16384, blocks=2048, max_iteration_tokens=4096)
-    executor = ScriptedExecutor(answers(said % (b"x" * 9000)), limits=limits)
+    executor = ScriptedExecutor(answers(said % (b"x" * 9000)), limits=limits, pace_s=PACE_S)
     text = ModelText(
         tokenizer=ByteTokenizer(), chat=ToolChat(), tool_style=style, grammars=AnyText()
     )
