@@ -203,7 +203,7 @@ async def test_unread_answers_of_http2_leave_a_gateway_its_memory(tmp_path: Path
                 return (await page.text()).strip() == f"{name}: 0"
 
         assert not await ended()
-        await until(ended, "answers that nobody reads have ended", READ_WITHIN_S + 10.0)
+        await until(ended, "unread answers have ended", READ_WITHIN_S + 10.0)
         for _, writer in clients:
             writer.close()
     await replica.stop()

@@ -82,23 +82,26 @@ def test_margin_that_changes_nothing_is_undone_after_three_steps() -> None:
     assert steps == [2, 4, 8, 16, *[2] * 7]
 
 
-def test_steps_that_helped_are_kept_when_later_ones_are_undone() -> None:
-    margin, ready, steps = Margin(), 1, list[int]()
-    for late_share in (0.5, 0.2, 0.2, 0.2, 0.2, 0.2):
-        margin, _ = margin.observe(budget(late_share), ALLOWED, TICK_S, carrying=1, ready=ready)
-        ready = margin.replicas(1)
-        steps.append(ready)
-    assert steps == [2, 3, 5, 8, 2, 2]
-
-
-def test_steps_in_vain_are_counted_from_what_missed_before_the_first_of_them() -> None:
-    """Clients cancel a fifth of the requests, now a few more, now a few less."""
-    margin, ready, steps = Margin(), 2, list[int]()
-    for late_share in (0.20, 0.24, 0.21, 0.24, 0.19, 0.2):
-        margin, _ = margin.observe(budget(late_share), ALLOWED, TICK_S, carrying=2, ready=ready)
-        ready = margin.replicas(2)
-        steps.append(ready)
-    assert steps == [3, 5, 8, 2, 2, 2]
+@pytest.mark.parametrize(
+    ("carries", "late_shares", "steps"),
+    [
+        pytest.param(1, (0.5, *[0.2] * 5), [2, 3, 5, 8, 2, 2], id="the first one helped"),
+        pytest.param(
+            2, (0.20, 0.24, 0.21, 0.24, 0.19, 0.2), [3, 5, 8, 2, 2, 2], id="clients cancel a fifth"
+        ),
+    ],
+)
+def test_three_steps_in_vain_are_undone_by_what_missed_before_the_first(
+    carries: int, late_shares: tuple[float, ...], steps: list[int]
+) -> None:
+    margin, ready, found = Margin(), carries, list[int]()
+    for late_share in late_shares:
+        margin, _ = margin.observe(
+            budget(late_share), ALLOWED, TICK_S, carrying=carries, ready=ready
+        )
+        ready = margin.replicas(carries)
+        found.append(ready)
+    assert found == steps
 
 
 def test_evidence_of_requests_that_fail_is_not_kept_for_the_time_after() -> None:

@@ -35,6 +35,37 @@ from headroom_server.web.response_stream import nothing
 TOKEN = SampledToken(97, -0.5, tuple(Alternative(98 + at, -1.0) for at in range(20)))
 NAMED = Part("a", (TOKEN,))
 
+PACE_S = 1e-4
+"""Of an iteration: one that takes no time ends an answer before its refusal is counted."""
+
+
+async def test_probabilities_that_wait_for_the_answers_end_are_bounded() -> None:
+    limits = LIMITS._replace(context_tokens=4096, blocks=256)
+    async with front(ScriptedExecutor(limits=limits)) as world:
+        many = {"n": 128, "max_tokens": 64, "logprobs": 20}
+        refused = await world.complete(**many)
+        streamed = await world.complete(**many | {"n": 16}, stream=True)
+        unnamed = await world.chat(n=8, logprobs=True, top_logprobs=20)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == "logprobs"
+    assert streamed.status_code == unnamed.status_code == 200
+
+
+async def test_collected_answers_are_bounded_in_sum() -> None:
+    limits = LIMITS._replace(context_tokens=4096, blocks=1024, max_iteration_tokens=4096)
+    executor = ScriptedExecutor(answers(b"x" * 2000), limits=limits, pace_s=PACE_S)
+    async with front(executor, max_unread_bytes=1 << 16) as world:
+        refused = await world.complete(max_tokens=2000, logprobs=5)
+        whole = await world.complete(max_tokens=2000)
+        again = await world.complete(max_tokens=10, logprobs=5)
+        echoed = [await world.complete("a" * 1500, max_tokens=2, n=n, echo=True) for n in (1, 16)]
+        assert world.app.service.unread_bytes == 0
+    assert refused.status_code == 429
+    assert refused.headers["retry-after"] == "1"
+    assert whole.status_code == again.status_code == 200
+    assert [one.status_code for one in echoed] == [200, 429]
+    assert world.outcomes() == {"ok": 3, "refused": 2}
+
 
 @pytest.mark.parametrize(
     ("parts", "most", "expected"),
@@ -189,10 +220,6 @@ class AnyText:
 
     def accept(self, token: int) -> bool:
         return True
-
-
-PACE_S = 1e-4
-"""Of an iteration: one that takes no time ends an answer before its refusal is counted."""
 
 
 @pytest.mark.clock
