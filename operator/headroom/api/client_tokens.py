@@ -14,13 +14,14 @@ from headroom.api.values import Rule, Value
 
 PRIVATE = frozenset({"d", "k"})
 """Members of a key that only its owner may know (RFC 7518: of EC, RSA and OKP keys, and of oct)."""
-_MOST_KEYS = 8
-_MOST_SLOW_KEYS = 2
-_SLOW_CURVES = ("P-384", "P-521")
-_MOST_MODULUS_CHARACTERS = 704
+MOST_KEYS = 8
+MOST_SLOW_KEYS = 2
+SLOW_CURVES = ("P-384", "P-521")
+MOST_MODULUS_CHARACTERS = 704
 """A token that names no key is tried with each, on a thread of the gateway that all services share:
-0.03 ms for P-256, Ed25519 and RSA up to 4096 bits (683 characters), 0.4 ms for P-521. Of fetched
-sets `gateway/key_sets.py` takes no more, either."""
+0.03 ms for P-256, Ed25519 and RSA up to 4096 bits (683 characters in base64), 0.4 ms for P-521. Two
+slow ones are one that signs, and the one before or after it. `gateway/key_sets.py` takes no more of
+fetched sets."""
 
 
 def _is_public_key_set(text: str) -> str:
@@ -34,11 +35,11 @@ def _is_public_key_set(text: str) -> str:
         raise PydanticCustomError(
             "jwks", "must be a JSON Web Key Set with at least one key, as the issuer serves it"
         )
-    if len(keys) > _MOST_KEYS:
+    if len(keys) > MOST_KEYS:
         raise PydanticCustomError("jwks", "must be a JSON Web Key Set with at most 8 keys")
-    if sum(one.get("crv") in _SLOW_CURVES for one in keys) > _MOST_SLOW_KEYS:
+    if sum(one.get("crv") in SLOW_CURVES for one in keys) > MOST_SLOW_KEYS:
         raise PydanticCustomError("jwks", "must have at most 2 keys of P-384 and P-521")
-    if any(len(str(one.get("n", ""))) > _MOST_MODULUS_CHARACTERS for one in keys):
+    if any(len(str(one.get("n", ""))) > MOST_MODULUS_CHARACTERS for one in keys):
         raise PydanticCustomError("jwks", "must have keys of RSA with at most 4096 bits")
     if any(PRIVATE & set(one) for one in keys):
         raise PydanticCustomError(

@@ -8,14 +8,14 @@ plain request takes 0.1 ms. Envoy bounds no more than a set's bytes, and 34 keys
 
 from __future__ import annotations
 
+from headroom.api.client_tokens import (
+    MOST_KEYS,
+    MOST_MODULUS_CHARACTERS,
+    MOST_SLOW_KEYS,
+    SLOW_CURVES,
+)
 from headroom.gateway.type_urls import CLUSTER, LISTENER, Json, seconds, typed
 
-MOST_KEYS = 8
-MOST_SLOW_KEYS = 2
-"""Of the curves P-384 and P-521: one that signs, and the one before or after it."""
-SLOW_CURVES = ("P-384", "P-521")
-MOST_MODULUS_CHARACTERS = 704
-"""Of RSA with 4096 bits in base64: 512 bytes, and some for padding."""
 BYTES = 8 << 10
 """Of a set that is fetched."""
 FETCH_WITHIN_S = 5.0
