@@ -1,0 +1,59 @@
+"""Pipes bytes between a client's connection and a replica's, with bounded buffers."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from contextlib import suppress
+
+from headroom.activator.http_request import PIECE
+
+SOCKET_BYTES = 1 << 15
+"""Of the kernel's buffer of arriving bytes, which may be read at once."""
+STATUS_BYTES = len(b"HTTP/1.1 200 ")
+"""Of an answer, until its status is known."""
+
+
+def bound_buffers(writer: asyncio.StreamWriter) -> None:
+    """Bound what waits in both directions of a connection."""
+    writer.transport.set_write_buffer_limits(high=PIECE)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
+
+
+async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Copy bytes until the reader ends, then close the writer."""
+    while data := await reader.read(PIECE):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def read_start(reader: asyncio.StreamReader) -> bytes:
+    """Read the start of an answer; less than its status if the replica closes the connection."""
+    data = b""
+    with suppress(OSError):
+        while len(data) < STATUS_BYTES and (more := await reader.read(PIECE)):
+            data += more
+    return data
+
+
+async def copy_answer(
+    data: bytes, reader: asyncio.StreamReader, client: asyncio.StreamWriter
+) -> None:
+    """Copy an answer that begins with `data`; one that breaks off does not end as a whole one."""
+    while data:
+        client.write(data)
+        await client.drain()
+        try:
+            data = await reader.read(PIECE)
+        except OSError:
+            _reset(client)
+            raise
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Close a connection with an error: an end would be that of the answer."""
+    sent = writer.get_extra_info("socket")
+    sent.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
