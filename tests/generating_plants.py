@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.scaling.values.tokens import IterationCost, RequestShape
+from headroom.scaling.values.tokens import RequestShape
 from headroom.simulator.generation.models import ENGINES
 
 LLAMA_8B = ENGINES["llama-8b-h100"].cost
@@ -11,14 +11,6 @@ LLAMA_70B = ENGINES["llama-70b-tp4-h100"].cost
 QWEN_8B_L40S = ENGINES["qwen3-8b-l40s"].cost
 QWEN_30B_A3B = ENGINES["qwen3-30b-a3b-h100"].cost
 """A mixture of experts: 8 of 128 per token."""
-LLAMA_8B_A100 = IterationCost(
-    fixed_s=1.015e-2,
-    prompt_token_s=5.40e-5,
-    sequence_s=4.45e-5,
-    context_token_s=8.54e-8,
-    prompt_product_s=1.41e-9,
-)
-"""Llama 8B on an A100."""
 
 
 def requests(

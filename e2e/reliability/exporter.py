@@ -65,7 +65,6 @@ class Exporter:
         self.waiting: dict[Owner, int] = {}
         """Requests queued at each pod."""
         self.faults: dict[Owner, PodFault] = {}
-        self.scrapes = 0
         self._pods: dict[str, _Pod] = {}
         self.port = 0
 
@@ -110,7 +109,6 @@ class Exporter:
             pod.at_s = now_s
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        self.scrapes += 1
         assert request.transport is not None
         if request.path == "/api/v1/query":
             return await self._answer_as_prometheus(request)

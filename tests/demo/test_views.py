@@ -62,10 +62,6 @@ def test_who_owns_the_replicas(
     assert look(0, 2, writers=writers).workload.written_by_operator is by_operator
 
 
-SCHEDULED = [{"type": "PodScheduled", "status": "True"}]
-WITHOUT_NODE = [{"type": "PodScheduled", "status": "False"}]
-
-
 @pytest.mark.parametrize(
     ("status", "metadata", "holds", "scheduled"),
     [

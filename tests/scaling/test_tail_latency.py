@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from headroom.scaling.latency import latency_table_axes as axes
 from headroom.scaling.latency.latency_tables import stored_table
-from headroom.scaling.latency.many_servers import erlang_c, mean_wait
+from headroom.scaling.latency.many_servers import erlang_c
 from headroom.scaling.latency.sticky_connections import max_connections
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values.observation import CostModel
@@ -32,8 +32,6 @@ HEAVY = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=4)
 SINGLE = CostModel(fixed_s=0.300, per_item_s=0.0, max_batch=1, cv=1.0)
 POOLING = (Routing.LEAST_IN_FLIGHT, Routing.POWER_OF_TWO, Routing.CENTRAL)
 """Routers that find a free replica."""
-EVENING = (*POOLING, Routing.ROUND_ROBIN)
-"""Under which replicas help each other, so that N matters."""
 
 
 @pytest.mark.parametrize(
@@ -43,15 +41,6 @@ EVENING = (*POOLING, Routing.ROUND_ROBIN)
 )
 def test_wait_probability_is_erlang_c(servers: int, offered: float, waiting: float) -> None:
     assert erlang_c(servers, offered) == pytest.approx(waiting, rel=2e-3)
-
-
-@pytest.mark.parametrize(
-    ("utilization", "latency_ms"),
-    [(0.1, 11.1), (0.3, 14.3), (0.5, 20), (0.7, 33.3), (0.8, 50), (0.9, 100), (0.95, 200)],
-)
-def test_one_server_with_cv_1_equals_m_m_1(utilization: float, latency_ms: float) -> None:
-    mean_s = 0.010 * (1 + mean_wait(1, utilization, cv=1.0))
-    assert 1000 * mean_s == pytest.approx(latency_ms, rel=5e-3)
 
 
 @pytest.mark.parametrize("utilization", [0.3, 0.5, 0.8, 0.9])

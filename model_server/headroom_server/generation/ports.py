@@ -193,6 +193,5 @@ class EngineStatistics(NamedTuple):
     """Of these, those of the batch class."""
     waiting_tokens: int = 0
     """Tokens of prompts that are accepted and not computed."""
-    running_requests: int = 0
     context_tokens: int = 0
     """Tokens in the contexts of running requests."""

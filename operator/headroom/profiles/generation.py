@@ -22,7 +22,7 @@ class CostMetrics:
     row: str = "row"
     column: str = "column"
     features: tuple[str, ...] = ("1", "P", "D", "KV", "X")
-    """Values of these labels, in the order of `scaling.values.tokens.COST_TERMS`."""
+    """Values of these labels, in the order of the terms of `IterationCost`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

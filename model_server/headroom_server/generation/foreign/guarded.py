@@ -57,6 +57,5 @@ class GuardedGate:
                 free_blocks=blocks - used,
                 waiting_requests=sum(line.count for line in lines) + self._last.waiting,
                 waiting_tokens=sum(line.tokens for line in lines) + computing,
-                running_requests=state.running,
                 context_tokens=state.context_tokens,
             )

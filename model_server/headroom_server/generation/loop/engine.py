@@ -201,7 +201,6 @@ class LoopEngine:
             waiting_requests=counts.waiting_requests,
             waiting_fillers=counts.waiting_fillers,
             waiting_tokens=counts.waiting_tokens,
-            running_requests=counts.prefilling_sequences + counts.decoding_sequences,
             context_tokens=counts.context_tokens,
         )
 

@@ -181,7 +181,7 @@ class Ledger:
             return None
         total = sums.total(self.bins.values())
         if stated is not None:
-            total = total + _stated(total, stated, ratios)
+            total = total + _stated(total, stated)
         return estimate(total, ratios, self.share)
 
     @cached_property
@@ -203,7 +203,7 @@ _SHARES = np.array(experts.SHARES)
 _LEAST_S = 1e-12
 
 
-def _stated(total: Vector, stated: IterationCost, ratios: Ratios) -> Vector:
+def _stated(total: Vector, stated: IterationCost) -> Vector:
     """Return the sums of PRIOR_ITERATIONS of the stated cost, scaled to what was seen."""
     share = experts.nearest(stated.expert_share) if stated.experts_s > 0.0 else 0.0
     seen = sums.squares(total, share)

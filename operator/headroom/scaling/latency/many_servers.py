@@ -37,12 +37,6 @@ def erlang_c(servers: int, offered: float) -> float:
     return servers * blocked / (servers - offered * (1 - blocked))
 
 
-def mean_wait(servers: int, utilization: float, cv: float, arrival_cv2: float = 1.0) -> float:
-    """Return the mean wait over the mean execution (Allen-Cunneen); exact for M/M/c and M/G/1."""
-    waiting = erlang_c(servers, servers * utilization)
-    return waiting * (arrival_cv2 + cv * cv) / (2 * servers * (1 - utilization))
-
-
 def latencies(
     servers: int, cv: float, percentile: float, loads: Sequence[float], arrival_cv2: float = 1.0
 ) -> NDArray[np.float64]:

@@ -12,9 +12,6 @@ from enum import StrEnum
 
 from headroom.scaling.latency_counts import LatencyCounts
 
-COST_TERMS = 5
-"""Terms of an iteration's time: 1, P, D, KV, X; see `IterationCost`."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationCost:

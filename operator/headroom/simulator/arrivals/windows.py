@@ -24,7 +24,6 @@ class SteepWindow:
 
     start_s: float
     duration_s: float
-    rise_rps: float
     mean_rps: float
 
 
@@ -54,6 +53,5 @@ def steepest_rise(
     return SteepWindow(
         start_s=float(start[best] * trace.bin_s),
         duration_s=bins * trace.bin_s,
-        rise_rps=float(climbed[best]),
         mean_rps=float(requests[best] / (bins * trace.bin_s)),
     )

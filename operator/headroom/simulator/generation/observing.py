@@ -17,7 +17,6 @@ from headroom.simulator.generation.state import (
     FIRST_AT,
     FIRST_BOUNDS_S,
     LENGTH_BOUNDS,
-    NONE,
     OUTPUT_AT,
     PROMPT_AT,
     TOKEN_AT,
@@ -83,9 +82,3 @@ def fullest(p: TokenState, service: TokenService, rows: Sequence[int]) -> float:
     """Return the largest share of memory in use over these rows; 0 without any."""
     blocks = service.engine.kv_tokens // service.engine.block_tokens
     return max((float(p.rows[row, Row.USED]) / blocks for row in rows), default=0.0)
-
-
-def unfinished(p: TokenState) -> int:
-    """Return how many requests have arrived and not ended."""
-    sent = p.place != NONE
-    return int(np.sum(sent & np.isnan(p.end_s)))
