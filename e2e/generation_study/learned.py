@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from generation_study.cells import FIRST_S, OUTPUT_S
-from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.learned_fleet import fleet_of
+from headroom.scaling.generation.model_inputs import Inputs
 from headroom.scaling.generation.replica import TailFactors
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import Binding, TokenTargets

@@ -13,8 +13,8 @@ from headroom.scaling.generation.admission import most_in_flight
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.first_token import first_token_s
 from headroom.scaling.generation.fleet import GeneratingFleet
-from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.learned_fleet import fleet_of
+from headroom.scaling.generation.model_inputs import Inputs
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import GeneratingReplica, TailFactors
 from headroom.scaling.generation.work import work_of

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from headroom.scaling import State
+from headroom.scaling.generation import learned_checkpoint
 from headroom.scaling.generation.estimate import Ratios
-from headroom.scaling.generation.learned import GenerationState, scaled
+from headroom.scaling.generation.learned import GenerationState
 from headroom.scaling.generation.ledger import RECENT_S, Intervals, Ledger
 from headroom.scaling.generation.lengths import WIDTH, Lengths
+from headroom.scaling.generation.model_inputs import scaled
 from headroom.scaling.values.tokens import IterationCost
 
 PROMPT, STEPS, CONTEXT = 800.0, 100.0, 850.0
@@ -152,9 +154,9 @@ def test_checkpoint_of_a_large_fleet_can_be_read() -> None:
     for _ in range(360):
         ledger = ledger.observe(interval(COST, 64, 5000.0), Ratios(), TEACH_S, COST)
     known = GenerationState(ledger=ledger, lengths=Lengths(slow=(10.0,) * WIDTH))
-    numbers = known.to_checkpoint()
+    numbers = learned_checkpoint.to_numbers(known)
     assert max(numbers) > 1e18
-    found = GenerationState.from_checkpoint(numbers).ledger.fit(Ratios())
+    found = learned_checkpoint.from_numbers(numbers).ledger.fit(Ratios())
     before = ledger.fit(Ratios())
     assert found is not None
     assert before is not None

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from generating_plants import LLAMA_8B, QWEN_30B_A3B, requests
 from headroom.scaling.generation.admission import most_in_flight
 from headroom.scaling.generation.fleet import GeneratingFleet
-from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.learned_fleet import fleet_of
+from headroom.scaling.generation.model_inputs import Inputs
 from headroom.scaling.generation.overload import (
     most_in_memory,
     most_in_time,

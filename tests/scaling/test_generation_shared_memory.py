@@ -8,8 +8,8 @@ import pytest
 from fakes_scaling import sample
 from generating_plants import LLAMA_8B, requests
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.learned import Inputs
 from headroom.scaling.generation.learned_fleet import fleet_of
+from headroom.scaling.generation.model_inputs import Inputs
 from headroom.scaling.generation.replica import TailFactors
 from headroom.scaling.generation.shared_memory import SharedMemory
 from headroom.scaling.generation.work import context_tokens, work_of

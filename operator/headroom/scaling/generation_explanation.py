@@ -6,6 +6,7 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generating import Generating
 from headroom.scaling.generation.admission import most_in_flight
 from headroom.scaling.generation.fleet import GeneratingFleet
+from headroom.scaling.generation.identification import identify
 from headroom.scaling.state import State
 from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.policy import Policy
@@ -19,7 +20,7 @@ def described(
     """Return the decision with its generation part."""
     if generating is None:
         return decision
-    identification = state.generation.identification(policy.token_cost)
+    identification = identify(state.generation, policy.token_cost)
     fleet, inputs = generating.fleet, state.generation.inputs
     if fleet is None or inputs is None or policy.token_targets is None:
         part = GenerationDecision(identification=identification, limits=state.generation.limits)

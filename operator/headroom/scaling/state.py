@@ -21,6 +21,7 @@ from headroom.scaling.demand.obstacles import Obstacles
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.forecast.forecast import Forecast
 from headroom.scaling.frozen import replace
+from headroom.scaling.generation import learned_checkpoint
 from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.generation.learned import GenerationState
 from headroom.scaling.last_hour import LastHour
@@ -115,7 +116,7 @@ class State:
 
     def to_checkpoint(self) -> dict[str, object]:
         """Return what survives a restart, as JSON values: less than 2 KiB, or 3 with generation."""
-        generation = [short(number) for number in self.generation.to_checkpoint()]
+        generation = [short(number) for number in learned_checkpoint.to_numbers(self.generation)]
         kept: dict[str, object] = {
             "version": CHECKPOINT_VERSION,
             "cost": [
@@ -173,7 +174,7 @@ class State:
         decided_s, hour = LastHour.from_checkpoint(checkpoint)
         learned = numbers_of(checkpoint, "generation") if "generation" in checkpoint else []
         return cls(
-            generation=GenerationState.from_checkpoint(learned),
+            generation=learned_checkpoint.from_numbers(learned),
             margin=Margin(beta=beta),
             reserve=_reserve(checkpoint),
             risk=Risk(level=level),

@@ -9,7 +9,7 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.classes import SERVICE
 from headroom.scaling.generation.fleet import GeneratingFleet
-from headroom.scaling.generation.learned import Inputs
+from headroom.scaling.generation.model_inputs import Inputs
 from headroom.scaling.generation.replica import GeneratingReplica
 from headroom.scaling.generation.work import work_of
 from headroom.scaling.values.policy import Routing

@@ -11,6 +11,7 @@ from headroom.errors import Unmeasurable
 from headroom.planner.errors import require
 from headroom.profiles import PROFILES
 from headroom.profiles.generation import GenerationMetrics
+from headroom.scaling.generation.identification import identify
 from headroom.scaling.generation.learned import GenerationState
 from headroom.scaling.generation.rates import Rates
 from headroom.scaling.generation.work import work_of
@@ -122,7 +123,7 @@ def _loaded(state: GenerationState, arrival_rps: float) -> GenerationState:
 
 
 def _result(state: GenerationState, url: str, seen_rps: float) -> MeasuredEngine:
-    found = state.identification(None)
+    found = identify(state, None)
     if state.inputs is None:
         raise Unmeasurable(
             f"{url} does not show what an iteration costs: {'; '.join(found.missing)}. Send "

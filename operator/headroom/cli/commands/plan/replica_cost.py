@@ -10,7 +10,7 @@ from headroom.cli.commands.plan.measured_engine import MeasuredEngine
 from headroom.planner.accelerators import PUBLISHED_FACTOR, accelerator
 from headroom.planner.errors import require
 from headroom.scaling.generation.estimate import Ratios
-from headroom.scaling.generation.learned import scaled
+from headroom.scaling.generation.model_inputs import scaled
 from headroom.scaling.values.tokens import EngineLimits, IterationCost
 
 _Number = TypeVar("_Number", int, float)
