@@ -41,7 +41,8 @@ from headroom_server.openai_api.cached import forbids_caching
 from headroom_server.openai_api.encoding import Form, Head
 from headroom_server.openai_api.endpoints import Call
 from headroom_server.openai_api.prompts import most_body_bytes
-from headroom_server.openai_api.service import Accepted, GenerationService
+from headroom_server.openai_api.request_reader import Accepted
+from headroom_server.openai_api.service import GenerationService
 from headroom_server.protocols import descriptions
 from headroom_server.scheduling.request_options import (
     USUAL,

@@ -18,7 +18,8 @@ from headroom_server.errors import DisconnectedError, InvalidRequestError
 from headroom_server.openai_api.endpoints import Call, Endpoint, endpoint_of
 from headroom_server.openai_api.prompt_encoder import SHORT_BODY_BYTES
 from headroom_server.openai_api.prompts import constrained
-from headroom_server.openai_api.service import Accepted, GenerationService
+from headroom_server.openai_api.request_reader import Accepted
+from headroom_server.openai_api.service import GenerationService
 from headroom_server.released_errors import release
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.web.close_policy import ClosePolicy
@@ -76,7 +77,7 @@ class DirectGeneration:
         parse, make_form = exchange.target
         body, exchange.body = exchange.body, b""
         try:
-            call, options = service.parsed(parse, body, exchange.head.headers)
+            call, options = service.reader.parsed(parse, body, exchange.head.headers)
             if call.choices.stream and not constrained(call):
                 service.stream(call, options, make_form, connection, exchange.arrived_s, fail)
                 return

@@ -1,0 +1,115 @@
+"""Reads a request for generated text: from a body to a valid request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from headroom_server.connection import Connection
+from headroom_server.errors import InvalidRequestError, NotJsonError, UnknownModelError
+from headroom_server.openai_api.cached import forbids_caching
+from headroom_server.openai_api.endpoints import Call, Parse
+from headroom_server.openai_api.parsing import check_parts, explain
+from headroom_server.openai_api.prompt_encoder import PromptEncoder
+from headroom_server.openai_api.prompts import EncodedCall, most_body_bytes
+from headroom_server.runtime.generator import Generator
+from headroom_server.scheduling.request_options import (
+    BATCH_CLASS,
+    RequestOptions,
+    parse_request_options,
+)
+from headroom_server.web.inference import read_body
+from headroom_server.web.parsing_turns import ParsingTurns
+from headroom_server.web.receiving import Receipt, Shares
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope
+
+
+class Accepted(NamedTuple):
+    """A valid request, before admission."""
+
+    call: Call
+    options: RequestOptions
+    encoded: EncodedCall
+    arrived_s: float
+
+
+class RequestReader:
+    """Reads, parses and encodes the requests of one generating model."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        prompts: PromptEncoder,
+        receiving: Shares,
+        max_body_bytes: int,
+    ) -> None:
+        self._generator = generator
+        self._prompts = prompts
+        self._receiving = receiving
+        self._max_body_bytes = max_body_bytes
+        self._turns = ParsingTurns()
+
+    async def read(
+        self, parse: Parse, scope: Scope, receive: Receive, connection: Connection, arrived_s: float
+    ) -> Accepted:
+        """Return a request that arrives over ASGI.
+
+        Raises:
+            DisconnectedError: the client has left.
+            InvalidRequestError: invalid input; it is counted.
+            RequestError: the request may not be read now.
+        """
+        receipt = Receipt(self._receiving, connection.client)
+        try:
+            parts = await self._encoded(parse, scope, receive, receipt, connection)
+        except InvalidRequestError as error:
+            self._generator.ledger.reject(error.reason)
+            error.blamed = True
+            raise
+        finally:
+            receipt.close()
+        return Accepted(*parts, arrived_s)
+
+    async def _encoded(
+        self,
+        parse: Parse,
+        scope: Scope,
+        receive: Receive,
+        receipt: Receipt,
+        connection: Connection,
+    ) -> tuple[Call, RequestOptions, EncodedCall]:
+        headers, limits = dict(scope["headers"]), self._generator.limits
+        most = most_body_bytes(limits, self._max_body_bytes)
+        body = await read_body(headers, receive, most, receipt)
+        await self._turns.wait(len(body), connection.client)
+        check_parts(body, limits.context_tokens)
+        call, options = self.parsed(parse, body, headers)
+        fresh = forbids_caching(scope["headers"])
+        encoding = self._prompts.encode(call, len(body), connection, options.tenant, fresh=fresh)
+        del body  # it waits as a call, without its text
+        return call, options, await encoding
+
+    def parsed(
+        self, parse: Parse, body: bytes, headers: dict[bytes, bytes]
+    ) -> tuple[Call, RequestOptions]:
+        """Return a request; its headers are in lower case.
+
+        Raises:
+            InvalidRequestError: invalid input.
+        """
+        generator = self._generator
+        try:
+            call = parse(body)
+        except NotJsonError as error:
+            explain(error, headers)
+            raise
+        if call.model != generator.model:
+            raise UnknownModelError(
+                f"model must be {generator.model!r}, which this server serves; "
+                f"got {call.model!r:.100}"
+            )
+        options = parse_request_options(headers, generator.options.classes)
+        if call.choices.flexible and not options.slo_class:
+            options = options._replace(batch=True, slo_class=BATCH_CLASS)
+        return call, options
