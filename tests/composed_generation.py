@@ -13,13 +13,9 @@ import httpx
 import orjson
 
 from headroom_server.cli import configured
-from headroom_server.generating_server import (
-    build_application,
-    build_engine,
-    build_generator,
-    build_text,
-    check_applicable,
-)
+from headroom_server.generating_server import build_application, build_generator
+from headroom_server.generation_composition.engines import build_engine, build_text
+from headroom_server.generation_composition.settings_rules import check_applicable
 from headroom_server.runtime.generator import Generator
 from headroom_server.settings import Settings
 

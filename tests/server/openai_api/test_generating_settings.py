@@ -16,15 +16,11 @@ from headroom_server.caching.feature_values import FeatureKind
 from headroom_server.caching.flights import Source
 from headroom_server.caching.generation_cache import Question
 from headroom_server.engine import LoadError
-from headroom_server.generating_server import (
-    build_caches,
-    build_engine,
-    build_executor,
-    build_generator,
-    check_applicable,
-    classes_of,
-)
+from headroom_server.generating_server import build_generator
 from headroom_server.generation.values import GenerationLimits
+from headroom_server.generation_composition.caches import build_caches
+from headroom_server.generation_composition.engines import build_engine, build_executor
+from headroom_server.generation_composition.settings_rules import check_applicable, classes_of
 from headroom_server.repository.random_llama import LlamaSize, write_random_llama
 from headroom_server.scheduling.request_options import SloClass
 from headroom_server.settings_sources import InvalidSettingsError

@@ -1,0 +1,1 @@
+"""The parts of a server of generated text, from its settings."""
