@@ -2,6 +2,7 @@
 
     learn       windows, cost and cold starts take in the samples
     leave out   replicas that are far slower than the others or fail, and are replaced
+    model       what a replica costs and what the fleet carries, by batches or by generation
     forecast    estimate the arrivals at the time when a new replica would be ready
     recommend   each rule says how many replicas it needs
     correct     compare measured with modelled latency where nothing else explains the difference
@@ -15,104 +16,139 @@ passed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headroom.scaling import (
     evidence,
     generating,
     generation_explanation,
     learning,
+    limiting,
     rebalancing,
     replacing,
+    tick_model,
 )
-from headroom.scaling.cost.cost_learning import claim_of
+from headroom.scaling.evidence import DemandEstimate
 from headroom.scaling.explanation import explain
+from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
-from headroom.scaling.latency_model import corrected_target_s, tail_of
-from headroom.scaling.limits import limits
 from headroom.scaling.limits.limits import LimitInput
 from headroom.scaling.promise.margin import NO_MARGIN
 from headroom.scaling.promise.reserve import NO_RESERVE
-from headroom.scaling.rule_results import evaluate_rules
-from headroom.scaling.serving_model import ReplicaCost, ServingModel
+from headroom.scaling.rule_results import RuleResults, evaluate_rules
 from headroom.scaling.state import State
-from headroom.scaling.tuning import Component
-from headroom.scaling.values.decision import Decision, LimitApplied, Obstacle
+from headroom.scaling.tick_model import TickModel
+from headroom.scaling.values.decision import (
+    Decision,
+    Demand,
+    LimitApplied,
+    Recommendation,
+    ReplicaCounts,
+)
 from headroom.scaling.values.observation import Observation
-from headroom.scaling.values.policy import Policy, Routing
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Signals
 from headroom.scaling.windows.signals import read_signals
 
 
 def decide(policy: Policy, state: State, observation: Observation) -> tuple[Decision, State]:
     """Return how many replicas the service should have now, and the state for the next tick."""
-    now_s = observation.now_s if state.last_s is None else max(observation.now_s, state.last_s)
-    if now_s != observation.now_s:
-        observation = replace(observation, now_s=now_s)
-    if state.last_s is None:
-        state = state.begun(now_s)
-    state, observation = learning.leave_out_repeated(state, observation)
+    state, observation = learning.leave_out_repeated(*_begun(state, observation))
+    now_s = observation.now_s
     state, counts = learning.learn(
         policy, learning.restart_hold_on_manual_scale_up(state, observation), observation
     )
     signals = read_signals(
         policy, state.windows, observation, learning.standing_queue(policy, state, now_s)
     )
-    claim = claim_of(state.windows.last.values())
-    cost = state.learner.fit(claim)
-    if cost is not None and not policy.tuning.has(Component.VARIATION):
-        cost = replace(cost, cv=0.0)
-    routing_transition, correction = state.routing_transition.observe(
-        policy.routing, state.correction, now_s, policy.tuning.correction_s
-    )
-    if routing_transition is not state.routing_transition:
-        state = replace(state, routing_transition=routing_transition, correction=correction)
-    routing, correction_factor = routing_transition.effective_routing(policy.routing, correction)
     state, left_out = replacing.observe(policy, state, signals, observation)
     serving = replacing.serving(counts, left_out)
     ready = [uid for uid in observation.ready_uids if uid not in left_out]
-    connections = state.connections.number
-    batches = tail_of(policy, cost, routing, state.learner.speeds, ready, connections)
-    target_s = corrected_target_s(policy, batches, correction_factor)
-    tail: ServingModel | None = batches
-    taken: ReplicaCost | None = cost
-    judged = signals
-    state, generation = generating.observe(policy, state, observation, signals, routing)
-    if generation is not None:
-        policy, signals, judged = generation.policy, generation.signals, generation.judged
-    if generation is not None and generation.fleet is not None:
-        tail, taken = generation.fleet, generation.fleet.saturation
-        target_s = policy.latency_target_s
-    elif generation is not None and generation.awaits_cost:
-        batches = tail = taken = None
-    state, demand = evidence.estimate_demand(policy, state, judged, taken, serving, ready, now_s)
+    state, model = tick_model.observe(policy, state, observation, signals, ready)
+    policy = model.policy
+    state, demand = evidence.estimate_demand(
+        policy, state, model.judged, model.saturated_cost, serving, ready, now_s
+    )
     risked = learning.with_drain_time(evidence.with_risk(policy, state), state)
     state, expected = learning.forecast_arrivals(
         risked, state, demand.signals, now_s, demand.at_most_rps
     )
-    expected = generating.beyond_chance(policy, generation, expected)
-    backlogs = learning.backlogs_of(policy, state, tail, ready)
+    expected = generating.beyond_chance(policy, model.generation, expected)
     hidden = generating.for_surge(
-        policy, state, generation, expected, observation, serving, ready, demand.recommendation
+        policy,
+        state,
+        model.generation,
+        expected,
+        observation,
+        serving,
+        ready,
+        demand.recommendation,
     )
-    rules = evaluate_rules(
+    rules = _recommend(model, risked, state, demand.signals, expected, hidden, serving, ready)
+    results = rebalancing.with_surge(
+        policy, state, replacing.with_surge(policy, state, rules, left_out)
+    )
+    results = generating.until_seen(model.generation, state, results)
+    state = _learn_from_results(model, state, demand, serving, results, hidden, now_s)
+    limit_input = limiting.limit_input(model, state, observation, counts, results)
+    replicas, applied = limiting.limit(limit_input)
+    decision = _explain(model, state, limit_input, results, replicas, applied, demand.demand)
+    decision, state = replacing.step(policy, state, observation, rules, model.serving, decision)
+    decision, state = rebalancing.step(
+        policy, state, observation, model.serving, model.target_s, decision
+    )
+    return decision, _ended(state, model, observation, replicas, decision)
+
+
+def _begun(state: State, observation: Observation) -> tuple[State, Observation]:
+    """Return what the tick starts from: time does not go backwards."""
+    if state.last_s is None:
+        return state.begun(observation.now_s), observation
+    if observation.now_s < state.last_s:
+        observation = replace(observation, now_s=state.last_s)
+    return state, observation
+
+
+def _recommend(
+    model: TickModel,
+    risked: Policy,
+    state: State,
+    signals: Signals,
+    expected: Expected | None,
+    hidden: Recommendation | None,
+    serving: ReplicaCounts,
+    ready: Sequence[str],
+) -> RuleResults:
+    """Evaluate the rules; while an obstacle is seen, what was learned of misses does not count."""
+    hindered, claim = state.obstacles.obstacle is not None, model.claim
+    return evaluate_rules(
         risked,
         expected,
-        demand.signals,
-        tail,
+        signals,
+        model.serving,
         serving,
-        target_s,
-        backlogs,
+        model.target_s,
+        learning.backlogs_of(model.policy, state, model.serving, ready),
         hidden=hidden,
-        margin=NO_MARGIN if state.obstacles.obstacle else state.margin,
-        reserve=NO_RESERVE if state.obstacles.obstacle else state.reserve,
+        margin=NO_MARGIN if hindered else state.margin,
+        reserve=NO_RESERVE if hindered else state.reserve,
         start_s=state.cold_starts.assumed_s,
         understated=state.contradictions.understated,
         parallel_requests=None if claim is None else claim.max_batch * claim.slots,
     )
-    results = rebalancing.with_surge(
-        policy, state, replacing.with_surge(policy, state, rules, left_out)
-    )
-    results = generating.until_seen(generation, state, results)
-    if routing is not policy.routing and batches is not None:
-        batches = tail_of(policy, cost, policy.routing, state.learner.speeds, ready, connections)
+
+
+def _learn_from_results(
+    model: TickModel,
+    state: State,
+    demand: DemandEstimate,
+    serving: ReplicaCounts,
+    results: RuleResults,
+    hidden: Recommendation | None,
+    now_s: float,
+) -> State:
+    """Return the state after the correction of the model, the misses and the desired replicas."""
+    policy, generation = model.policy, model.generation
     disturbed = replacing.is_disturbed(state, now_s)
     disturbed = disturbed or rebalancing.is_disturbed(policy, state, now_s)
     if generation is not None and generation.fleet is not None:
@@ -121,83 +157,68 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         disturbed = disturbed or surging
         state = generating.correct(state, generation, serving, results, now_s, surging=surging)
     elif not disturbed:
-        state = learning.correct(policy, state, signals, batches, serving, results, now_s)
+        state = learning.correct(
+            policy, state, model.signals, model.batches, serving, results, now_s
+        )
     state = evidence.learn_from_outcomes(
         policy,
         state,
-        signals,
+        model.signals,
         demand,
         serving,
         results,
         now_s,
-        reachable=tail is None or tail.idle_s <= policy.latency_target_s,
+        reachable=model.reachable,
         disturbed=disturbed,
         outcomes=generation.outcomes if generation is not None else None,
         hour_requests=generation.hour_requests if generation is not None else 0.0,
     )
-    state = learning.remember(policy, state, signals, results, now_s)
-    limit_input = LimitInput(
-        policy=policy,
-        state=state,
-        observation=observation,
-        signals=signals,
-        counts=counts,
-        desired=results.desired,
-        known=results.known,
-        kept_because=results.kept_because,
-        now_s=now_s,
-        pinned=policy.routing is Routing.STICKY and state.connections.pinned,
-        no_effect=generation is None and _ends_growth(policy, state.obstacles.obstacle),
-        contradicted=bool(state.contradictions.found),
-    )
-    replicas, applied = _limit(limit_input)
-    evidence_notes = evidence.notes(state, demand.demand, now_s)
+    return learning.remember(policy, state, model.signals, results, now_s)
+
+
+def _explain(
+    model: TickModel,
+    state: State,
+    limit_input: LimitInput,
+    results: RuleResults,
+    replicas: int,
+    applied: tuple[LimitApplied, ...],
+    demand: Demand,
+) -> Decision:
+    """Return the decision with its reason and all that it follows from."""
+    now_s = limit_input.now_s
+    notes = evidence.notes(state, demand, now_s)
     decision = explain(
-        limit_input, state, results, replicas, applied, tail, target_s, evidence_notes
+        limit_input, state, results, replicas, applied, model.serving, model.target_s, notes
     )
     decision = replace(
         decision,
-        demand=demand.demand,
+        demand=demand,
         obstacle=state.obstacles.obstacle,
         obstacle_detail=state.obstacles.text(now_s),
         margin=state.margin.replicas(max(1, results.carries)) / max(1, results.carries),
         late_share=state.budget.late_share,
         left_out=(*state.contradictions.left_out(now_s), *state.repeated_pages.named),
     )
-    decision = generation_explanation.described(policy, state, generation, decision)
-    decision, state = replacing.step(policy, state, observation, rules, tail, decision)
-    decision, state = rebalancing.step(policy, state, observation, tail, target_s, decision)
-    changed = not state.changes or state.changes[-1][1] != observation.current
-    own = replicas if decision.alone == replicas else observation.current
-    changes = (*state.changes, (now_s, observation.current)) if changed else state.changes
-    return decision, replace(
+    return generation_explanation.described(model.policy, state, model.generation, decision)
+
+
+def _ended(
+    state: State, model: TickModel, observation: Observation, replicas: int, decision: Decision
+) -> State:
+    """Return the state for the next tick."""
+    now_s, current = observation.now_s, observation.current
+    changed = not state.changes or state.changes[-1][1] != current
+    own = replicas if decision.alone == replicas else current
+    changes = (*state.changes, (now_s, current)) if changed else state.changes
+    return replace(
         state,
         changes=changes[-_CHANGES_KEPT:],
-        flaps=state.flaps.moved(now_s, observation.current, own, state.cold_starts.at_least_s),
-        cost=cost,
+        flaps=state.flaps.moved(now_s, current, own, state.cold_starts.at_least_s),
+        cost=model.cost,
         decided=replicas,
         last_s=now_s,
     )
 
 
-def _ends_growth(policy: Policy, obstacle: Obstacle | None) -> bool:
-    """Whether more replicas would not help: connections that are spread let them help."""
-    pinned = obstacle is Obstacle.CONNECTIONS_PINNED
-    return obstacle is not None and not (pinned and policy.rebalances)
-
-
 _CHANGES_KEPT = 64
-
-
-def _limit(limit_input: LimitInput) -> tuple[int, tuple[LimitApplied, ...]]:
-    """Move towards the desired replicas as far as the limits allow; bounds last."""
-    current = limit_input.observation.current
-    if limit_input.desired.replicas > current:
-        replicas, applied = limits.limit_increase(limit_input)
-    elif current > max(limit_input.desired.replicas, limit_input.policy.min_replicas):
-        replicas, applied = limits.limit_decrease(limit_input)
-    else:
-        replicas, applied = current, ()
-    replicas, yielded = limits.apply_allocation(limit_input, replicas)
-    bounded, cut = limits.apply_bounds(limit_input.policy, replicas)
-    return bounded, (*applied, *yielded, *cut)
