@@ -160,3 +160,21 @@ def test_life_page_names_existing_functions(page: str) -> None:
         if module is None or (name and name not in definitions(module)):
             missing.append(f"{path} {name}")
     assert missing == [], f"rename them in {page}"
+
+
+@pytest.mark.parametrize("folder", ["operator/decisions", "model_server/decisions"])
+def test_index_of_decisions_has_each_record_once_with_its_state(folder: str) -> None:
+    index = (ROOT / folder / "README.md").read_text(encoding="utf-8")
+    changes = {"Revises": "Revised by", "Supersedes": "Superseded by"}
+    for record in (ROOT / folder).glob("0*.md"):
+        title, _, head, *_ = record.read_text(encoding="utf-8").split("\n")
+        number = int(record.name[:3])
+        rows = [row for row in index.split("\n") if f"]({record.name})" in row]
+        assert len(rows) == 1, record.name
+        assert f"| {number} | [{title.partition('. ')[2]}]" in rows[0]
+        for change, changed in changes.items():
+            assert (changed.lower() in rows[0]) == head.startswith(changed), record.name
+            if head.startswith(change):
+                for older in re.findall(r"\((\d{3}[^)]*)\)", head.partition(". ")[0]):
+                    text = (ROOT / folder / older).read_text(encoding="utf-8")
+                    assert re.search(rf"^{changed}.*\({record.name}\)", text, re.MULTILINE), older
