@@ -12,8 +12,8 @@ from aiohttp import ClientSession
 
 from fakes_gateway import Replica, is_open, until
 from free_ports import free_port
+from headroom.activator.held_request import Bounds
 from headroom.activator.process import Activator, Settings
-from headroom.activator.request_buffer import Bounds
 from headroom.adapters.activator_api import ActivatorApi
 from headroom.gateway import Endpoint
 from headroom.gateway.activator_messages import Served

@@ -15,7 +15,7 @@ from aiohttp import ClientResponse, WSMsgType, web
 
 from fakes_activator import KEY, TOKEN, Stage, stage
 from fakes_gateway import Replica
-from headroom.activator.request_buffer import Bounds
+from headroom.activator.held_request import Bounds
 from headroom.gateway import Endpoint
 
 pytestmark = pytest.mark.clock

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from fakes_activator import Stage, served, stage
+from headroom.activator.held_request import Bounds
 from headroom.activator.http_request import Incoming
 from headroom.activator.metrics import Metrics
 from headroom.activator.proxy import HoldingProxy
-from headroom.activator.request_buffer import Bounds, RequestBuffer
+from headroom.activator.request_buffer import RequestBuffer
 from reliability.attacks import activator
 
 pytestmark = pytest.mark.clock

@@ -6,13 +6,8 @@ import asyncio
 
 from fakes_activator import KEY, served
 from headroom.activator.dispatcher import Dispatcher
-from headroom.activator.request_buffer import (
-    Bounds,
-    HeldRequest,
-    Refusal,
-    RefusalReason,
-    RequestBuffer,
-)
+from headroom.activator.held_request import Bounds, HeldRequest, Refusal, RefusalReason
+from headroom.activator.request_buffer import RequestBuffer
 from virtual_time import VirtualTimeLoop
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headroom.activator.held_request import Refusal, RefusalReason
 from headroom.activator.http_request import Incoming, MalformedError, answer, status_of
-from headroom.activator.request_buffer import Refusal, RefusalReason
 
 HEAD = b"POST /v2/infer HTTP/1.1\r\nhost: resnet50\r\ncontent-length: 5\r\n"
 

@@ -8,13 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from fakes_activator import KEY, served
-from headroom.activator.request_buffer import (
-    Bounds,
-    HeldRequest,
-    Refusal,
-    RefusalReason,
-    RequestBuffer,
-)
+from headroom.activator.held_request import Bounds, HeldRequest, Refusal, RefusalReason
+from headroom.activator.request_buffer import RequestBuffer
 from headroom.gateway import Endpoint
 from headroom.gateway.activator_messages import Served
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from headroom.activator.request_buffer import HeldRequest, Refusal, RequestBuffer
+from headroom.activator.held_request import HeldRequest, Refusal
+from headroom.activator.request_buffer import RequestBuffer
 from headroom.gateway.values import Endpoint
 
 LOOK_EVERY_S = 0.05

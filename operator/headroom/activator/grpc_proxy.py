@@ -23,16 +23,16 @@ import grpc
 import grpc.aio
 
 from headroom.activator.dispatcher import Dispatcher
-from headroom.activator.metrics import Metrics
-from headroom.activator.replayable_stream import ReplayableStream
-from headroom.activator.request_buffer import (
+from headroom.activator.held_request import (
     HEAD_BYTES,
     HeldRequest,
     Refusal,
     RefusalReason,
-    RequestBuffer,
     namespace_of,
 )
+from headroom.activator.metrics import Metrics
+from headroom.activator.replayable_stream import ReplayableStream
+from headroom.activator.request_buffer import RequestBuffer
 from headroom.fair_slots import FairSlots
 from headroom.gateway.activator_messages import Served
 from headroom.gateway.routes import IDEMPOTENT, NO_RETRY

@@ -10,16 +10,16 @@ from typing import Any
 
 from headroom.activator.dispatcher import Dispatcher, Outcome
 from headroom.activator.forwarding import Attempt, HeldConnection, forward
-from headroom.activator.http_request import PIECE, Incoming, MalformedError, answer
-from headroom.activator.metrics import Metrics
-from headroom.activator.request_buffer import (
+from headroom.activator.held_request import (
     HEAD_BYTES,
     HeldRequest,
     Refusal,
     RefusalReason,
-    RequestBuffer,
     namespace_of,
 )
+from headroom.activator.http_request import PIECE, Incoming, MalformedError, answer
+from headroom.activator.metrics import Metrics
+from headroom.activator.request_buffer import RequestBuffer
 from headroom.fair_share import FairShare
 
 READ_WITHIN_S = 60.0

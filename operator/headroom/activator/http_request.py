@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import httptools
 
-from headroom.activator.request_buffer import HEAD_BYTES, Refusal
+from headroom.activator.held_request import HEAD_BYTES, Refusal
 from headroom.gateway.routes import DEADLINE, GRPC_DEADLINE, IDEMPOTENT, NO_RETRY
 
 PIECE = 1 << 14

@@ -12,10 +12,11 @@ from pathlib import Path
 from aiohttp import ClientSession, web
 
 from headroom.activator.client_tls import ClientTls
+from headroom.activator.held_request import Bounds
 from headroom.activator.metrics import Metrics
 from headroom.activator.operator_client import OperatorClient
 from headroom.activator.proxy import HoldingProxy
-from headroom.activator.request_buffer import Bounds, RequestBuffer
+from headroom.activator.request_buffer import RequestBuffer
 from headroom.bounded_listener import serve_pages
 from headroom.gateway.activator_messages import Report, Served
 

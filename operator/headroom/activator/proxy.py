@@ -15,16 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from headroom.activator.byte_pipe import bound_buffers, copy
 from headroom.activator.dispatcher import Dispatcher
+from headroom.activator.held_request import Bounds, Refusal, RefusalReason, namespace_of
 from headroom.activator.http_handler import HttpHandler
 from headroom.activator.http_request import PIECE, answer
 from headroom.activator.metrics import Metrics
-from headroom.activator.request_buffer import (
-    Bounds,
-    Refusal,
-    RefusalReason,
-    RequestBuffer,
-    namespace_of,
-)
+from headroom.activator.request_buffer import RequestBuffer
 from headroom.fair_share import FairShare
 from headroom.gateway.activator_messages import Served
 

@@ -8,12 +8,20 @@ oldest request first. A replica that refuses a request gets a lower limit until 
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import count, takewhile
 
+from headroom.activator.held_request import (
+    HEAD_BYTES,
+    Bounds,
+    Dispatch,
+    HeldRequest,
+    Refusal,
+    RefusalReason,
+    namespace_of,
+)
+from headroom.activator.service_queue import ServiceQueue
 from headroom.fair_share import FairShare
 from headroom.gateway.activator_messages import Served
 from headroom.gateway.values import Endpoint
@@ -21,131 +29,10 @@ from headroom.gateway.values import Endpoint
 ANSWERED_BEFORE_S = 0.25
 """How long before its deadline a request is refused: at the deadline the gateway ends it without a
 Retry-After."""
-UNKNOWN_START_S = 10.0
-"""Assumed duration of a cold start that was never measured."""
-HEAD_BYTES = 64 << 10
-"""Maximum size of a request's head; gateways accept no larger ones."""
 FORWARD_BYTES = 256 << 10
 """Memory of a request that is being forwarded, besides its body: what waits in both directions."""
 AGAIN_AFTER_S = 0.1
 """Delay before the next attempt of a request that a replica refused."""
-
-
-class RefusalReason(StrEnum):
-    """RefusalReason a request is refused; a label of the metrics."""
-
-    TOO_MANY = "TooMany"
-    TOO_LARGE = "TooLarge"
-    TOO_LATE = "TooLate"
-    EXPIRED = "Expired"
-    LEAVING = "Leaving"
-    UNKNOWN = "Unknown"
-    MALFORMED = "Malformed"
-    FAILED = "Failed"
-    IDLE = "Idle"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """An error answer of the activator itself."""
-
-    status: int
-    why: RefusalReason
-    message: str
-    retry_after_s: int | None = None
-    """When a replica is expected to be warm, in whole seconds, at least 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """Upper bounds on held requests; of those in all a namespace may hold as much as is free."""
-
-    requests: int = 4096
-    requests_per_service: int = 2048
-    body_bytes: int = 128 << 20
-    """Of bodies, and `FORWARD_BYTES` for each request that is being forwarded."""
-    connections: int = 5120
-    """Open connections; each is a request, is to become one, or has several calls of gRPC."""
-    head_bytes: int = 16 << 20
-    """Of requests that are not held yet."""
-    longest_s: float = 900.0
-    """Maximum hold of a request, whatever its deadline."""
-
-
-@dataclass(slots=True, eq=False)
-class HeldRequest:
-    """One held request."""
-
-    key: str
-    number: int
-    """Sequence number in order of arrival."""
-    arrived_s: float
-    until_s: float
-    """When the request is refused at the latest."""
-    size: int = 0
-    not_before_s: float = 0.0
-    at: Endpoint | None = None
-    """The replica that it was dispatched to."""
-    refused_by: frozenset[Endpoint] = frozenset()
-    refusal: Refusal | None = None
-    """Why it was refused, perhaps while its body was still arriving."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dispatch:
-    """Requests to dispatch and requests to refuse now."""
-
-    given: tuple[tuple[HeldRequest, Endpoint], ...] = ()
-    refused: tuple[tuple[HeldRequest, Refusal], ...] = ()
-
-
-@dataclass(slots=True)
-class ServiceQueue:
-    """The held requests of one service, and the load of its replicas."""
-
-    served: Served
-    known: bool = True
-    """Whether it was not removed."""
-    waiting: deque[HeldRequest] = field(default_factory=deque)
-    busy: dict[Endpoint, int] = field(default_factory=dict)
-    """Requests in flight by replica."""
-    most: dict[Endpoint, int] = field(default_factory=dict)
-    """Reduced in-flight limits of replicas that refused a request."""
-    woken_s: float | None = None
-    """When the first request arrived while there was no replica."""
-
-    @property
-    def held(self) -> int:
-        """Requests that wait or are being answered."""
-        return len(self.waiting) + sum(self.busy.values())
-
-    def warm_in_s(self, now_s: float) -> float:
-        """Return the seconds until a replica is expected to be warm."""
-        if self.served.replicas:
-            return 0.0
-        start_s = self.served.cold_start_s
-        whole_s = UNKNOWN_START_S if start_s is None else start_s
-        return max(0.0, whole_s - (now_s - (self.woken_s if self.woken_s is not None else now_s)))
-
-    def free(self, refused_by: Container[Endpoint] = ()) -> Endpoint | None:
-        """Return the replica with the fewest requests in flight; those in `refused_by` come last.
-
-        None if all are at their limits.
-        """
-        free = (
-            one
-            for one in self.served.replicas
-            if self.busy.get(one, 0) < self.most.get(one, self.served.in_flight)
-        )
-        return min(free, key=lambda one: (one in refused_by, self.busy.get(one, 0)), default=None)
-
-    def release(self, host: Endpoint) -> None:
-        """Count a request of this replica as ended."""
-        left = self.busy.get(host, 0) - 1
-        if left > 0:
-            self.busy[host] = left
-        else:
-            self.busy.pop(host, None)
 
 
 class RequestBuffer:
@@ -350,8 +237,3 @@ class RequestBuffer:
 def _unknown(key: str) -> Refusal:
     message = f"service {key} is not known to this activator"
     return Refusal(status=503, why=RefusalReason.UNKNOWN, message=message)
-
-
-def namespace_of(key: str) -> str:
-    """Return the namespace of a service's key, the owner of a share of the bounds."""
-    return key.partition("/")[0]

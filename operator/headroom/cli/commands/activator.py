@@ -58,8 +58,8 @@ def activator(
     import uvloop
 
     from headroom.activator.client_tls import ClientTls
+    from headroom.activator.held_request import Bounds
     from headroom.activator.process import Settings, run
-    from headroom.activator.request_buffer import Bounds
     from headroom.api.durations import Duration
     from headroom.cli.compose.process_setup import configure_logging, raise_open_files
 

@@ -1,0 +1,65 @@
+"""The held requests of one service, and the load of its replicas. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container
+from dataclasses import dataclass, field
+
+from headroom.activator.held_request import (
+    HeldRequest,
+)
+from headroom.gateway.activator_messages import Served
+from headroom.gateway.values import Endpoint
+
+UNKNOWN_START_S = 10.0
+"""Assumed duration of a cold start that was never measured."""
+
+
+@dataclass(slots=True)
+class ServiceQueue:
+    """The held requests of one service, and the load of its replicas."""
+
+    served: Served
+    known: bool = True
+    """Whether it was not removed."""
+    waiting: deque[HeldRequest] = field(default_factory=deque)
+    busy: dict[Endpoint, int] = field(default_factory=dict)
+    """Requests in flight by replica."""
+    most: dict[Endpoint, int] = field(default_factory=dict)
+    """Reduced in-flight limits of replicas that refused a request."""
+    woken_s: float | None = None
+    """When the first request arrived while there was no replica."""
+
+    @property
+    def held(self) -> int:
+        """Requests that wait or are being answered."""
+        return len(self.waiting) + sum(self.busy.values())
+
+    def warm_in_s(self, now_s: float) -> float:
+        """Return the seconds until a replica is expected to be warm."""
+        if self.served.replicas:
+            return 0.0
+        start_s = self.served.cold_start_s
+        whole_s = UNKNOWN_START_S if start_s is None else start_s
+        return max(0.0, whole_s - (now_s - (self.woken_s if self.woken_s is not None else now_s)))
+
+    def free(self, refused_by: Container[Endpoint] = ()) -> Endpoint | None:
+        """Return the replica with the fewest requests in flight; those in `refused_by` come last.
+
+        None if all are at their limits.
+        """
+        free = (
+            one
+            for one in self.served.replicas
+            if self.busy.get(one, 0) < self.most.get(one, self.served.in_flight)
+        )
+        return min(free, key=lambda one: (one in refused_by, self.busy.get(one, 0)), default=None)
+
+    def release(self, host: Endpoint) -> None:
+        """Count a request of this replica as ended."""
+        left = self.busy.get(host, 0) - 1
+        if left > 0:
+            self.busy[host] = left
+        else:
+            self.busy.pop(host, None)
