@@ -17,8 +17,9 @@ from pydantic import Field
 
 from headroom_server.openai_api.encoding import Head, Part, ServerSentEvents, Usage
 from headroom_server.openai_api.errors import InvalidFieldError
+from headroom_server.openai_api.field_errors import validated
 from headroom_server.openai_api.parameters import CompletionCall
-from headroom_server.openai_api.parsing import parse_completion, validated
+from headroom_server.openai_api.parsing import parse_completion
 from headroom_server.openai_api.schemas import Fields
 
 OWN = frozenset({"model", "prompt", "stream", "stream_options", "n", "echo", "logprobs"})

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from fuzzing import fuzz
 from headroom_server.errors import InvalidRequestError, NotJsonError, TooLargeError
+from headroom_server.openai_api.body_parts import check_parts
 from headroom_server.openai_api.errors import InvalidFieldError
 from headroom_server.openai_api.parameters import Constraint, ConstraintKind
 from headroom_server.openai_api.parsing import (
-    check_parts,
     parse_chat,
     parse_completion,
     validated_chat,

@@ -1,0 +1,87 @@
+"""PURE. A body becomes validated fields, or an error that names the field and the rule."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from headroom_server.errors import EncodingError, NotJsonError
+from headroom_server.openai_api import schemas
+from headroom_server.openai_api.errors import InvalidFieldError
+
+F = TypeVar("F", bound=BaseModel)
+_SHOULD = re.compile(r"^\w+ should")
+_NAMES = frozenset(
+    field.alias or name
+    for model in vars(schemas).values()
+    if isinstance(model, type) and issubclass(model, BaseModel)
+    for name, field in model.model_fields.items()
+)
+
+
+def validated(fields: type[F], body: bytes) -> F:
+    """Return the fields of a body.
+
+    Raises:
+        InvalidRequestError: with the field, the rule and what was found.
+    """
+    try:
+        return fields.model_validate_json(body)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+    # of the alternatives of a field, the one that the value comes closest to
+    first = problems[0]["loc"][:1]
+
+    def close(one: Any) -> tuple[bool, int, bool]:
+        return one["loc"][:1] == first, len(one["loc"]), not one["type"].endswith("_type")
+
+    raise _invalid(max(problems, key=close))
+
+
+def explain(error: NotJsonError, headers: dict[bytes, bytes]) -> None:
+    """Raise a better error if a body is no JSON because it is compressed."""
+    encoding = headers.get(b"content-encoding", b"identity")
+    if encoding.lower() != b"identity":
+        raise EncodingError(
+            f"content-encoding must be identity; got {encoding.decode('latin-1')!r:.40}"
+        ) from error
+
+
+def _invalid(problem: Any) -> Exception:
+    kind, rule = problem["type"], str(problem["msg"])
+    if kind == "json_invalid":
+        return NotJsonError(f"the body must be JSON; got {rule.removeprefix('Invalid JSON: ')}")
+    field = _field(problem["loc"])
+    if kind == "extra_forbidden":
+        field = ".".join(filter(None, (_field(problem["loc"][:-1]), str(problem["loc"][-1])[:80])))
+        return InvalidFieldError(field, f"unknown parameter: {field}", "unknown_parameter")
+    if kind == "missing":
+        return InvalidFieldError(
+            field, f"missing required parameter: {field}", "missing_required_parameter"
+        )
+    rule = _SHOULD.sub("must", rule.removeprefix("Value error, "))
+    if kind == "value_error":
+        return InvalidFieldError(field or rule.split(" ", 1)[0], rule)
+    code = "invalid_type" if kind.endswith("_type") else "invalid_value"
+    return InvalidFieldError(
+        field, f"{field or 'the body'} {rule}; got {_shown(problem['input'])}", code
+    )
+
+
+def _field(location: tuple[Any, ...]) -> str | None:
+    """Return a field's path, without the names that the validator gives to alternatives."""
+    path = list(location)
+    names = [str(one) for at, one in enumerate(path) if at == 0 or one in _NAMES or _index(one)]
+    return ".".join(names) or None
+
+
+def _index(part: object) -> bool:
+    return isinstance(part, int)
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, str | int | float):
+        return f"{value!r:.60}"
+    return "an object" if isinstance(value, dict) else "a list"
