@@ -19,9 +19,9 @@ from headroom_server.errors import InvalidRequestError, RequestError
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.failures import failure
 from headroom_server.open_inference_grpc.stream_writer import framed
-from headroom_server.openai_api.encoding import Head, Part, Usage
+from headroom_server.openai_api.answers.encoding import Head, Part, Usage
+from headroom_server.openai_api.bodies.parameters import CompletionCall
 from headroom_server.openai_api.generate_extension import completion_of
-from headroom_server.openai_api.parameters import CompletionCall
 from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS, timeout_s
 
 TEXT, SAMPLING, STREAM = "text_input", "sampling_parameters", "stream"

@@ -37,8 +37,8 @@ from headroom_server.open_inference_grpc.wire_bounds import (
     MAX_FIELDS,
     WireCount,
 )
-from headroom_server.openai_api.cached import forbids_caching
-from headroom_server.openai_api.encoding import Form, Head
+from headroom_server.openai_api.answers.cached import forbids_caching
+from headroom_server.openai_api.answers.encoding import Form, Head
 from headroom_server.openai_api.endpoints import Call
 from headroom_server.openai_api.prompts import most_body_bytes
 from headroom_server.openai_api.request_reader import Accepted

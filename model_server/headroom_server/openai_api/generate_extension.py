@@ -15,12 +15,12 @@ from typing import Any, Literal
 import orjson
 from pydantic import Field
 
-from headroom_server.openai_api.encoding import Head, Part, ServerSentEvents, Usage
+from headroom_server.openai_api.answers.encoding import Head, Part, ServerSentEvents, Usage
+from headroom_server.openai_api.bodies.field_errors import validated
+from headroom_server.openai_api.bodies.parameters import CompletionCall
+from headroom_server.openai_api.bodies.parsing import parse_completion
+from headroom_server.openai_api.bodies.schemas import Fields
 from headroom_server.openai_api.errors import InvalidFieldError
-from headroom_server.openai_api.field_errors import validated
-from headroom_server.openai_api.parameters import CompletionCall
-from headroom_server.openai_api.parsing import parse_completion
-from headroom_server.openai_api.schemas import Fields
 
 OWN = frozenset({"model", "prompt", "stream", "stream_options", "n", "echo", "logprobs"})
 """Fields of completions that have no place in this form."""

@@ -16,9 +16,8 @@ from headroom_server.generation.values import (
     Sampling,
     TokenGrammar,
 )
-from headroom_server.openai_api import schemas
-from headroom_server.openai_api.errors import ContextLengthError, InvalidFieldError
-from headroom_server.openai_api.parameters import (
+from headroom_server.openai_api.bodies import schemas
+from headroom_server.openai_api.bodies.parameters import (
     ChatCall,
     Choices,
     CompletionCall,
@@ -26,6 +25,7 @@ from headroom_server.openai_api.parameters import (
     ConstraintKind,
     ToolUse,
 )
+from headroom_server.openai_api.errors import ContextLengthError, InvalidFieldError
 from headroom_server.scheduling.request_options import RequestOptions
 
 LEAST_BODY_BYTES = 64 * 1024

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headroom_server.connection import Connection
 from headroom_server.errors import InvalidRequestError, NotJsonError, UnknownModelError
-from headroom_server.openai_api.body_parts import check_parts
-from headroom_server.openai_api.cached import forbids_caching
+from headroom_server.openai_api.answers.cached import forbids_caching
+from headroom_server.openai_api.bodies.body_parts import check_parts
+from headroom_server.openai_api.bodies.field_errors import explain
 from headroom_server.openai_api.endpoints import Call, Parse
-from headroom_server.openai_api.field_errors import explain
 from headroom_server.openai_api.prompt_encoder import PromptEncoder
 from headroom_server.openai_api.prompts import EncodedCall, most_body_bytes
 from headroom_server.runtime.generator import Generator

@@ -15,12 +15,12 @@ from headroom_server.connection import Connection, connection_of
 from headroom_server.errors import DisconnectedError, RefusedError, RequestError
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.values import GenerationRequest
-from headroom_server.openai_api.answer_sender import AnswerSender
-from headroom_server.openai_api.cached import forbids_caching, question_of
-from headroom_server.openai_api.collecting import AnswerContext
-from headroom_server.openai_api.encoding import Head
+from headroom_server.openai_api.answers.answer_sender import AnswerSender
+from headroom_server.openai_api.answers.cached import forbids_caching, question_of
+from headroom_server.openai_api.answers.collecting import AnswerContext
+from headroom_server.openai_api.answers.encoding import Head
+from headroom_server.openai_api.bodies.parameters import ChatCall
 from headroom_server.openai_api.endpoints import Call, MakeForm, Parse
-from headroom_server.openai_api.parameters import ChatCall
 from headroom_server.openai_api.prompt_encoder import PromptEncoder
 from headroom_server.openai_api.prompts import EncodedCall, build_requests, echoes, encode_call
 from headroom_server.openai_api.request_reader import Accepted, RequestReader

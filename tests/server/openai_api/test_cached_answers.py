@@ -15,8 +15,8 @@ from headroom_server.caching.generation_cache import GenerationCache
 from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.semantic import SemanticAnswers, SemanticBounds
 from headroom_server.generation.values import GenerationRequest, Sampling
-from headroom_server.openai_api.cached import question_of
-from headroom_server.openai_api.parsing import parse_chat
+from headroom_server.openai_api.answers.cached import question_of
+from headroom_server.openai_api.bodies.parsing import parse_chat
 from headroom_server.telemetry.accounting import Outcome
 
 

@@ -21,8 +21,8 @@ from headroom_server.generation.text.tokenizer import (
 )
 from headroom_server.generation.text.tool_calls import ToolStyle
 from headroom_server.generation.values import TokenGrammar
-from headroom_server.openai_api.collecting import CollectedAnswer
-from headroom_server.openai_api.streaming import StreamedAnswer
+from headroom_server.openai_api.answers.collecting import CollectedAnswer
+from headroom_server.openai_api.answers.streaming import StreamedAnswer
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import GeneratorOptions
 from headroom_server.scheduling.request_options import SloClass

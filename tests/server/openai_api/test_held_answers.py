@@ -23,12 +23,12 @@ from headroom_server.generation.values import (
     SampledToken,
     TokenGrammar,
 )
-from headroom_server.openai_api.collecting import AnswerContext
-from headroom_server.openai_api.encoding import CompletionForm, Head, Part
-from headroom_server.openai_api.held_parts import HeldParts
-from headroom_server.openai_api.parsing import parse_completion
-from headroom_server.openai_api.streaming import StreamedAnswer
-from headroom_server.openai_api.unread import FEW_PROBABILITIES
+from headroom_server.openai_api.answers.collecting import AnswerContext
+from headroom_server.openai_api.answers.encoding import CompletionForm, Head, Part
+from headroom_server.openai_api.answers.held_parts import HeldParts
+from headroom_server.openai_api.answers.streaming import StreamedAnswer
+from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES
+from headroom_server.openai_api.bodies.parsing import parse_completion
 from headroom_server.web.receiving import Receipt, Shares
 from headroom_server.web.response_stream import nothing
 

@@ -11,17 +11,17 @@ from pydantic import ValidationError
 
 from fuzzing import fuzz
 from headroom_server.errors import InvalidRequestError, NotJsonError, TooLargeError
-from headroom_server.openai_api.body_parts import check_parts
-from headroom_server.openai_api.errors import InvalidFieldError
-from headroom_server.openai_api.parameters import Constraint, ConstraintKind
-from headroom_server.openai_api.parsing import (
+from headroom_server.openai_api.bodies.body_parts import check_parts
+from headroom_server.openai_api.bodies.parameters import Constraint, ConstraintKind
+from headroom_server.openai_api.bodies.parsing import (
     parse_chat,
     parse_completion,
     validated_chat,
     validated_completion,
 )
-from headroom_server.openai_api.schemas import CompletionFields
-from headroom_server.openai_api.usual_bodies import usual_chat, usual_completion
+from headroom_server.openai_api.bodies.schemas import CompletionFields
+from headroom_server.openai_api.bodies.usual_bodies import usual_chat, usual_completion
+from headroom_server.openai_api.errors import InvalidFieldError
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 COMPLETION = {"model": "m", "prompt": "abc"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroom_server.errors import QueueFullError
-from headroom_server.openai_api.encoding import Part
+from headroom_server.openai_api.answers.encoding import Part
 from headroom_server.web.receiving import Receipt
 
 CHARACTER_BYTES = 4

@@ -17,10 +17,10 @@ from headroom_server.errors import (
     RequestError,
 )
 from headroom_server.generation.values import Delivery
-from headroom_server.openai_api.cached import Recording, headers_of, replay
-from headroom_server.openai_api.collecting import AnswerContext, CollectedAnswer
-from headroom_server.openai_api.streaming import StreamedAnswer
-from headroom_server.openai_api.unread import FEW_PROBABILITIES
+from headroom_server.openai_api.answers.cached import Recording, headers_of, replay
+from headroom_server.openai_api.answers.collecting import AnswerContext, CollectedAnswer
+from headroom_server.openai_api.answers.streaming import StreamedAnswer
+from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator
 from headroom_server.telemetry.accounting import Outcome

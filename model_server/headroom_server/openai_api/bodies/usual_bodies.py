@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from headroom_server.generation.values import Sampling
-from headroom_server.openai_api.parameters import ChatCall, Choices, CompletionCall
-from headroom_server.openai_api.schemas import MAX_MESSAGES
+from headroom_server.openai_api.bodies.parameters import ChatCall, Choices, CompletionCall
+from headroom_server.openai_api.bodies.schemas import MAX_MESSAGES
 
 USUAL = frozenset({"model", "stream", "stream_options", "max_tokens", "temperature", "top_p"})
 COMPLETION = USUAL | {"prompt"}

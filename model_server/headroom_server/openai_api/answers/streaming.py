@@ -12,15 +12,15 @@ from collections.abc import Callable
 
 from headroom_server.errors import FailedError, QueueFullError, RequestError
 from headroom_server.generation.values import Delivery
-from headroom_server.openai_api.collecting import (
+from headroom_server.openai_api.answers.collecting import (
     UNWRITABLE,
     AnswerContext,
     ChoiceParts,
     usage_of,
 )
-from headroom_server.openai_api.encoding import Part
-from headroom_server.openai_api.held_parts import HeldParts
-from headroom_server.openai_api.unread import FEW_PROBABILITIES, WithheldText
+from headroom_server.openai_api.answers.encoding import Part
+from headroom_server.openai_api.answers.held_parts import HeldParts
+from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES, WithheldText
 from headroom_server.web.receiving import Receipt
 from headroom_server.web.response_stream import ResponseStream, nothing
 

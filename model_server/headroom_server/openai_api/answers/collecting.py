@@ -24,10 +24,9 @@ from headroom_server.generation.values import (
     GenerationRequest,
     SampledToken,
 )
-from headroom_server.openai_api.answers import AnswerText
-from headroom_server.openai_api.encoding import Form, Part, Usage
-from headroom_server.openai_api.parameters import ChatCall, CompletionCall, ToolUse
-from headroom_server.openai_api.unread import (
+from headroom_server.openai_api.answers.choice_answer import AnswerText
+from headroom_server.openai_api.answers.encoding import Form, Part, Usage
+from headroom_server.openai_api.answers.unread import (
     CHARACTER_BYTES,
     COUNTED_BYTES,
     MOST_PARTS,
@@ -37,6 +36,7 @@ from headroom_server.openai_api.unread import (
     probabilities_of,
     too_large,
 )
+from headroom_server.openai_api.bodies.parameters import ChatCall, CompletionCall, ToolUse
 from headroom_server.web.receiving import Receipt
 
 UNWRITABLE = "the answer cannot be written; see the server's log"

@@ -20,7 +20,7 @@ from headroom_server.generation.values import (
     GenerationRequest,
     SampledToken,
 )
-from headroom_server.openai_api.parameters import ChatCall, CompletionCall
+from headroom_server.openai_api.bodies.parameters import ChatCall, CompletionCall
 
 Call = CompletionCall | ChatCall
 Receive = Callable[[int, Delivery], None]

@@ -7,15 +7,15 @@ from typing import Any
 
 import orjson
 
-from headroom_server.openai_api import schemas
-from headroom_server.openai_api.errors import InvalidFieldError
-from headroom_server.openai_api.parameters import (
+from headroom_server.openai_api.bodies import schemas
+from headroom_server.openai_api.bodies.parameters import (
     ToolUse,
 )
-from headroom_server.openai_api.schemas import (
+from headroom_server.openai_api.bodies.schemas import (
     ChatFields,
     Message,
 )
+from headroom_server.openai_api.errors import InvalidFieldError
 
 
 def tools_of(fields: ChatFields) -> ToolUse | None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-from headroom_server.openai_api import schemas
-from headroom_server.openai_api.body_parts import check_arguments
-from headroom_server.openai_api.choices import choices_of
-from headroom_server.openai_api.errors import InvalidFieldError
-from headroom_server.openai_api.field_errors import validated
-from headroom_server.openai_api.messages import template_message, tools_of
-from headroom_server.openai_api.parameters import (
+from headroom_server.openai_api.bodies import schemas
+from headroom_server.openai_api.bodies.body_parts import check_arguments
+from headroom_server.openai_api.bodies.choices import choices_of
+from headroom_server.openai_api.bodies.field_errors import validated
+from headroom_server.openai_api.bodies.messages import template_message, tools_of
+from headroom_server.openai_api.bodies.parameters import (
     ChatCall,
     CompletionCall,
     PromptInput,
 )
-from headroom_server.openai_api.schemas import (
+from headroom_server.openai_api.bodies.schemas import (
     ChatFields,
     CompletionFields,
 )
-from headroom_server.openai_api.usual_bodies import usual_chat, usual_completion
+from headroom_server.openai_api.bodies.usual_bodies import usual_chat, usual_completion
+from headroom_server.openai_api.errors import InvalidFieldError
 
 COMPLETION_TOKENS = 16
 """OpenAI's default of max_tokens for completions."""

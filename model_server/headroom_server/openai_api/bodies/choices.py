@@ -9,15 +9,15 @@ from typing import Any
 import orjson
 
 from headroom_server.generation.values import Sampling
-from headroom_server.openai_api.errors import InvalidFieldError
-from headroom_server.openai_api.parameters import (
+from headroom_server.openai_api.bodies.parameters import (
     Choices,
     Constraint,
     ConstraintKind,
 )
-from headroom_server.openai_api.schemas import (
+from headroom_server.openai_api.bodies.schemas import (
     SamplingFields,
 )
+from headroom_server.openai_api.errors import InvalidFieldError
 
 
 def choices_of(fields: SamplingFields, *, max_tokens: int | None, logprobs: int | None) -> Choices:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from headroom_server.generation.text.stop_strings import StopStrings
 from headroom_server.generation.text.tokenizer import Tokenizer
 from headroom_server.generation.values import Delivery, FinishReason, SampledToken
-from headroom_server.openai_api.parameters import Choices
+from headroom_server.openai_api.bodies.parameters import Choices
 
 ANSWERED = {FinishReason.STOP: "stop", FinishReason.LENGTH: "length"}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headroom_server.openai_api.collecting import merged
-from headroom_server.openai_api.encoding import Part
-from headroom_server.openai_api.unread import (
+from headroom_server.openai_api.answers.collecting import merged
+from headroom_server.openai_api.answers.encoding import Part
+from headroom_server.openai_api.answers.unread import (
     MOST_PARTS,
     PART_BYTES,
     held_bytes,

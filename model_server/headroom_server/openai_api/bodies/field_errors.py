@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from headroom_server.errors import EncodingError, NotJsonError
-from headroom_server.openai_api import schemas
+from headroom_server.openai_api.bodies import schemas
 from headroom_server.openai_api.errors import InvalidFieldError
 
 F = TypeVar("F", bound=BaseModel)

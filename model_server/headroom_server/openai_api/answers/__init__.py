@@ -1,0 +1,1 @@
+"""Answers of a generating model: as JSON, as streams, and from the cache."""
