@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from cluster_world import FakeClock, FakeCluster, Manifest, copied
 from headroom.controller.routing import Router
@@ -13,9 +13,12 @@ from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
 from headroom.gateway.activator_messages import Served
+from headroom.resources.names import SERVICE_LABEL
+from virtual_time import VirtualTimeLoop
 
 NAMESPACE = "vision"
 GATEWAY_ADDRESS = "10.0.9.1"
+W = TypeVar("W", bound="RoutedWorld")
 
 
 class PodsOf:
@@ -58,15 +61,11 @@ class Listed:
         await asyncio.Event().wait()
 
 
-class Told:
-    """Records what the gateways and activators receive; there is no activator."""
-
-    def __init__(self) -> None:
-        self.snapshot: Snapshot | None = None
+class NoActivators:
+    """No activator holds a request."""
 
     def publish(self, what: Snapshot | Iterable[Served]) -> None:
-        if isinstance(what, Snapshot):
-            self.snapshot = what
+        pass
 
     def withdraw(self) -> None:
         pass
@@ -79,6 +78,17 @@ class Told:
 
     def arrived(self, key: str) -> int:
         return 0
+
+
+class Told(NoActivators):
+    """Records what the gateways and activators receive; there is no activator."""
+
+    def __init__(self) -> None:
+        self.snapshot: Snapshot | None = None
+
+    def publish(self, what: Snapshot | Iterable[Served]) -> None:
+        if isinstance(what, Snapshot):
+            self.snapshot = what
 
     def hosts(self, key: str) -> list[str] | None:
         """Return where a service's replicas are; None where the gateways do not know it."""
@@ -111,6 +121,19 @@ def ready_pod(name: str, address: str, **metadata: Any) -> Manifest:
         "metadata": {"name": name, "namespace": NAMESPACE, "uid": name, **metadata},
         "status": status,
     }
+
+
+def replica_pod(**metadata: object) -> Manifest:
+    """Return a ready pod of the service `vision/resnet50`, as the API server describes it."""
+    named: Manifest = {
+        "uid": "p1",
+        "name": "resnet50-abc-1",
+        "namespace": NAMESPACE,
+        "labels": {SERVICE_LABEL: "resnet50", "pod-template-hash": "abc"},
+        "ownerReferences": [{"controller": True, "kind": "ReplicaSet", "name": "resnet50-abc"}],
+    }
+    status = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"metadata": named | metadata, "status": status}
 
 
 class RoutedWorld:
@@ -164,3 +187,17 @@ async def becomes(holds: Callable[[], object], within_s: float = 30.0) -> None:
     async with asyncio.timeout(within_s):
         while not holds():  # noqa: ASYNC110  (nobody announces it)
             await asyncio.sleep(0.05)
+
+
+def play(world: Callable[[], W], story: Callable[[W], Awaitable[None]]) -> None:
+    """Run a story in a new world on virtual time."""
+
+    async def told() -> None:
+        here = world()
+        try:
+            await story(here)
+        finally:
+            await here.end()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(told())

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fakes_routing import replica_pod
 from headroom.api import InferenceService
 from headroom.controller.routing import port_numbers
 from headroom.controller.routing.handover import Next, ServiceTarget, step
@@ -115,32 +116,20 @@ def test_port_that_two_slices_claim_stays_with_the_service_it_was_chosen_for() -
     }
 
 
-def pod(**changes: object) -> dict[str, object]:
-    metadata = {
-        "uid": "p1",
-        "name": "resnet50-abc-1",
-        "namespace": "vision",
-        "labels": {SERVICE_LABEL: "resnet50", "pod-template-hash": "abc"},
-        "ownerReferences": [{"controller": True, "kind": "ReplicaSet", "name": "resnet50-abc"}],
-    }
-    status = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
-    return {"metadata": metadata | changes, "status": status}
-
-
 def test_pod_is_routed_to_from_readiness_to_termination() -> None:
     changes: list[str] = []
     book = ReadyPodIndex(lambda: changes.append("changed"))
-    cold = pod()
+    cold = replica_pod()
     cold["status"] = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "False"}]}
     book.replace([cold])
     assert book.ready("vision", "resnet50") == ()
     assert changes == ["changed"]  # that there is none is news
     changes.clear()
-    book.observe("MODIFIED", pod())
-    book.observe("MODIFIED", pod())
+    book.observe("MODIFIED", replica_pod())
+    book.observe("MODIFIED", replica_pod())
     assert [one.address for one in book.ready("vision", "resnet50")] == ["10.0.0.1"]
     assert changes == ["changed"]
-    book.observe("MODIFIED", pod(deletionTimestamp="2026-01-01T00:00:00Z"))
+    book.observe("MODIFIED", replica_pod(deletionTimestamp="2026-01-01T00:00:00Z"))
     assert book.ready("vision", "resnet50") == ()
     assert changes == ["changed", "changed"]
 
@@ -158,25 +147,25 @@ def test_pod_that_is_relabelled_leaves_its_service_at_once(
 ) -> None:
     changes: list[str] = []
     book = ReadyPodIndex(lambda: changes.append("changed"))
-    book.replace([pod()])
+    book.replace([replica_pod()])
     changes.clear()
-    book.observe("MODIFIED", pod(labels=labels))
+    book.observe("MODIFIED", replica_pod(labels=labels))
     assert book.ready("vision", "resnet50") == ()
     assert changes == ["changed"]
-    book.observe("DELETED", pod(labels=labels))
+    book.observe("DELETED", replica_pod(labels=labels))
     assert book.ready("vision", "resnet50") == book.ready("vision", last) == ()
 
 
 def test_pod_that_is_relabelled_back_is_routed_to_again() -> None:
     book = ReadyPodIndex(lambda: None)
-    book.replace([pod()])
-    book.observe("MODIFIED", pod(labels={"pod-template-hash": "abc"}))
-    book.observe("MODIFIED", pod())
+    book.replace([replica_pod()])
+    book.observe("MODIFIED", replica_pod(labels={"pod-template-hash": "abc"}))
+    book.observe("MODIFIED", replica_pod())
     assert [one.uid for one in book.ready("vision", "resnet50")] == ["p1"]
     assert book.ready("vision") == ()
 
 
 def test_pod_with_the_label_but_another_owner_is_not_routed_to() -> None:
     book = ReadyPodIndex(lambda: None)
-    book.replace([pod(ownerReferences=[])])
+    book.replace([replica_pod(ownerReferences=[])])
     assert book.ready("vision", "resnet50") == ()

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from fakes_routing import replica_pod
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
 from headroom.gateway.activator_messages import Served
-from headroom.resources.names import SERVICE_LABEL
 from headroom.scaling.values.observation import CostModel
 from service_world import body
 
@@ -93,18 +93,6 @@ class Quiet:
         return {"metadata": {"name": "other"}}
 
 
-def pod(**changes: object) -> dict[str, Any]:
-    metadata = {
-        "uid": "p1",
-        "name": "resnet50-abc-1",
-        "namespace": "vision",
-        "labels": {SERVICE_LABEL: "resnet50", "pod-template-hash": "abc"},
-        "ownerReferences": [{"controller": True, "kind": "ReplicaSet", "name": "resnet50-abc"}],
-    }
-    status = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
-    return {"metadata": metadata | changes, "status": status}
-
-
 async def becomes(holds: Callable[[], object]) -> None:
     async with asyncio.timeout(5):
         while not holds():  # noqa: ASYNC110  (nobody announces it)
@@ -141,7 +129,7 @@ async def test_route_uses_activators_while_no_replica_is_warm() -> None:
         assert told.hosts() == [("10.0.9.1", served.port), ("10.0.9.2", served.port)]
         assert told.bounds() == {}
 
-        pods.tell("ADDED", pod())
+        pods.tell("ADDED", replica_pod())
         await becomes(lambda: told.hosts() == [("10.0.0.1", 8000)])
         assert [one.address for one in told.served[0].replicas] == ["10.0.0.1"]
         # What is held is in flight too, and takes nobody's place; shares are of the replicas.
@@ -152,7 +140,7 @@ async def test_route_uses_activators_while_no_replica_is_warm() -> None:
         router.changed()
         await becomes(lambda: set(told.bounds().values()) == {4 * 8 + 7, 4 * 2})
 
-        pods.tell("MODIFIED", pod(deletionTimestamp="2026-01-01T00:00:00Z"))
+        pods.tell("MODIFIED", replica_pod(deletionTimestamp="2026-01-01T00:00:00Z"))
         await becomes(
             lambda: told.hosts() == [("10.0.9.1", served.port), ("10.0.9.2", served.port)]
         )

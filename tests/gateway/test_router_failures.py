@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from fakes_routing import NoActivators
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
-from headroom.gateway.activator_messages import Served
 
 pytestmark = pytest.mark.clock
 
@@ -45,25 +44,6 @@ class Told:
 
     def withdraw(self) -> None:
         self.withdrawn = True
-
-
-class NoActivators:
-    """No activator holds a request."""
-
-    def publish(self, services: Iterable[Served]) -> None:
-        list(services)
-
-    def withdraw(self) -> None:
-        pass
-
-    def accepting(self, port: int) -> tuple[str, ...]:
-        return ()
-
-    def held(self, key: str) -> int:
-        return 0
-
-    def arrived(self, key: str) -> int:
-        return 0
 
 
 class Nothing:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fakes_routing import NoActivators
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.routing.router import LOOK_EVERY_S
@@ -33,7 +34,7 @@ class Gateways:
         await asyncio.Event().wait()
 
 
-class World:
+class World(NoActivators):
     """The API server, the network, and configuration receivers: what is written, and when."""
 
     def __init__(self) -> None:
@@ -62,18 +63,6 @@ class World:
     def publish(self, what: Snapshot | Iterable[Any]) -> None:
         if isinstance(what, Snapshot):
             self.told.append(what)
-
-    def withdraw(self) -> None:
-        pass
-
-    def accepting(self, port: int) -> tuple[str, ...]:
-        return ()
-
-    def held(self, key: str) -> int:
-        return 0
-
-    def arrived(self, key: str) -> int:
-        return 0
 
     def now_s(self) -> float:
         return asyncio.get_running_loop().time()

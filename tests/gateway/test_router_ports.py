@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
-from fakes_routing import RoutedWorld, becomes
+from fakes_routing import RoutedWorld, becomes, play
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.resources import endpoint_slice
 from service_world import body, service
-from virtual_time import VirtualTimeLoop
-
-
-def play(story: Callable[[RoutedWorld], Awaitable[None]]) -> None:
-    async def told() -> None:
-        world = RoutedWorld()
-        try:
-            await story(world)
-        finally:
-            await world.end()
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(told())
 
 
 def _create(world: RoutedWorld, name: str, namespace: str) -> None:
@@ -51,7 +35,7 @@ def test_namespace_with_all_its_ports_leaves_the_others_theirs() -> None:
         world.router.changed()
         await becomes(lambda: not world.router.refused)
 
-    play(story)
+    play(RoutedWorld, story)
 
 
 def test_restarted_operator_gives_no_port_to_a_forged_slice() -> None:
@@ -63,4 +47,4 @@ def test_restarted_operator_gives_no_port_to_a_forged_slice() -> None:
         await becomes(lambda: world.told.hosts("modest/modest") is not None)
         assert _status(world, "thief", "a").gateways == ()
 
-    play(story)
+    play(RoutedWorld, story)

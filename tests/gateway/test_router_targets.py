@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from cluster_world import Manifest
-from fakes_routing import GATEWAY_ADDRESS, NAMESPACE, RoutedWorld, becomes, ready_pod
+from fakes_routing import GATEWAY_ADDRESS, NAMESPACE, RoutedWorld, becomes, play, ready_pod
 from headroom.controller.gather.workload import Workload
 from headroom.controller.routing.target_pods import PATIENCE_S
 from headroom.controller.routing.target_selector import service_selector
 from headroom.errors import Unavailable
 from headroom.resources.names import ROUTED_LABEL
 from service_world import body
-from virtual_time import VirtualTimeLoop
 
 KEY = "vision/llm"
 LABELS = {"app": "llm"}
@@ -70,20 +68,6 @@ def _reference(one: Manifest) -> dict[str, Any]:
     return named | {key: one["metadata"][key] for key in ("name", "uid")}
 
 
-def play(story: Callable[[World], Awaitable[None]]) -> None:
-    """Run a story on virtual time."""
-
-    async def told() -> None:
-        world = World()
-        try:
-            await story(world)
-        finally:
-            await world.end()
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(told())
-
-
 def test_target_behind_gateway_gets_an_additional_service() -> None:
     async def story(world: World) -> None:
         world.pod("a", "10.0.0.1")
@@ -110,7 +94,7 @@ def test_target_behind_gateway_gets_an_additional_service() -> None:
         await becomes(lambda: not slice_["endpoints"])
         assert world.child("Service", "llm")["metadata"]["resourceVersion"] == world.theirs
 
-    play(story)
+    play(World, story)
 
 
 def _kubernetes_knows(world: World, service: str, address: str) -> None:
@@ -144,7 +128,7 @@ def test_gateway_knows_only_ready_pods_that_the_target_controls() -> None:
         world.cluster.update(two, lambda pod: pod["status"].update(conditions=unready))
         await becomes(lambda: world.told.hosts(KEY) == [], 1.0)
 
-    play(story)
+    play(World, story)
 
 
 def test_recreated_target_with_another_selector_is_followed() -> None:
@@ -163,7 +147,7 @@ def test_recreated_target_with_another_selector_is_followed() -> None:
         await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.3:8080"])
         await becomes(lambda: world.child("Service", "llm-gateway")["spec"]["selector"] == labels)
 
-    play(story)
+    play(World, story)
 
 
 def test_kind_with_a_scale_is_followed_through_its_chain_of_controllers() -> None:
@@ -181,7 +165,7 @@ def test_kind_with_a_scale_is_followed_through_its_chain_of_controllers() -> Non
         await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.1:8080"])
         await becomes(lambda: _selector(world, "llm-gateway") == labels)
 
-    play(story)
+    play(World, story)
 
 
 def test_restarted_operator_publishes_no_route_before_the_targets_pods_are_known() -> None:
@@ -195,7 +179,7 @@ def test_restarted_operator_publishes_no_route_before_the_targets_pods_are_known
         await becomes(lambda: world.told.snapshot)
         assert world.told.hosts(KEY) == ["10.0.0.1:8080"]
 
-    play(story)
+    play(World, story)
 
 
 def test_unreadable_target_delays_other_routes_no_longer_than_the_patience() -> None:
@@ -207,7 +191,7 @@ def test_unreadable_target_delays_other_routes_no_longer_than_the_patience() -> 
         assert world.told.snapshot is not None
         assert world.told.hosts(KEY) is None
 
-    play(story)
+    play(World, story)
 
 
 def test_name_of_an_existing_service_is_refused_and_that_service_is_not_changed() -> None:
@@ -221,7 +205,7 @@ def test_name_of_an_existing_service_is_refused_and_that_service_is_not_changed(
         assert "Service vision/llm exists" in _trouble(world, service)
         assert world.child("Service", "llm")["metadata"]["resourceVersion"] == world.theirs
 
-    play(story)
+    play(World, story)
 
 
 def _trouble(world: World, uid: str) -> str:
@@ -242,7 +226,7 @@ def test_service_of_an_earlier_name_leads_to_the_replicas() -> None:
         assert world.child("EndpointSlice", "llm-fast-gateway")["endpoints"]
         assert not world.child("EndpointSlice", "llm-gateway-gateway")["endpoints"]
 
-    play(story)
+    play(World, story)
 
 
 def _selector(world: World, name: str) -> object:
@@ -265,7 +249,7 @@ def test_deleted_inference_service_releases_the_route() -> None:
         await asyncio.sleep(30)
         assert len(world.cluster.writes()) == writes
 
-    play(story)
+    play(World, story)
 
 
 @pytest.mark.parametrize(
