@@ -16,6 +16,7 @@ import numpy as np
 from headroom.planner.demand import Service
 from headroom.planner.errors import require, share
 from headroom.planner.trace_plan import Rates, checked_rates, needed_replicas
+from headroom.scaling.bisection import smallest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +90,15 @@ def min_replicas_for(
 ) -> int:
     """Return the fewest minReplicas with which the attainment is feasible."""
     share("the attainment", attainment, "Give a share of the requests such as 0.99")
-    low, high = 0, int(needed_replicas(service, checked_rates(rates_rps, window_s)).max())
-    while high - low > 1:
-        middle = (low + high) // 2
+
+    def is_enough(replicas: int) -> bool:
         found = feasibility(
-            service, rates_rps, window_s, cold_start_s=cold_start_s, min_replicas=middle
+            service, rates_rps, window_s, cold_start_s=cold_start_s, min_replicas=replicas
         )
-        low, high = (low, middle) if found.attainment_at_most >= attainment else (middle, high)
-    return high
+        return found.attainment_at_most >= attainment
+
+    most = int(needed_replicas(service, checked_rates(rates_rps, window_s)).max())
+    return smallest(0, most, is_enough)
 
 
 def capacity_rps(service: Service, rates: Rates, lag_steps: int, min_replicas: int) -> Rates:

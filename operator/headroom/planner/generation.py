@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 from headroom.planner.ceiling import rounded_up
 from headroom.planner.errors import ImpossiblePlan, positive
 from headroom.planner.generating_service import GeneratingService, check_service
+from headroom.scaling.bisection import smallest
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, GeneratingReplica
@@ -143,9 +145,7 @@ def _missed(
         low, high = replicas, 2 * replicas
         while not kept(binding, high) and arrival_rps / high > IDLE_RPS:
             low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if kept(binding, middle) else (middle, high)
+        high = smallest(low, high, partial(kept, binding))
         per_replica_rps = arrival_rps / replicas
         expected_s = replica.percentile_s(binding, target.percentile, per_replica_rps, replicas)
         found.append((binding, expected_s, high))

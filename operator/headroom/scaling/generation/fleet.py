@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from headroom.scaling.bisection import smallest
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, MEMORY_SHARE
@@ -90,13 +91,7 @@ class GeneratingFleet:
             high = max(low + 1, high)
             if not self.capacity.replica.routing.sees_load:
                 return high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if wanted_rps <= self._carried_rps(target_s, middle):
-                high = middle
-            else:
-                low = middle
-        return high
+        return smallest(low, high, lambda n: wanted_rps <= self._carried_rps(target_s, n))
 
     def _carried_rps(self, target_s: float, replicas: int) -> float:
         return replicas * self.capacity_rps(target_s, max(1, replicas)) * (1.0 + _ROUNDING)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+from headroom.scaling.bisection import smallest
 from headroom.scaling.generation.output_token import longest_s, time_per_step
 from headroom.scaling.generation.prompt_bursts import bursts_of
 from headroom.scaling.generation.work import Work
@@ -72,14 +73,7 @@ def most_in_time(
         else:
             high = middle
     best, enough_rps = low, ENOUGH * in_time_rps(low)
-    low, high = best, most + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if in_time_rps(middle) >= enough_rps:
-            low = middle
-        else:
-            high = middle
-    return low
+    return smallest(best, most + 1, lambda number: in_time_rps(number) < enough_rps) - 1
 
 
 def rate_and_share_in_time(

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from headroom.scaling.bisection import smallest
 from headroom.scaling.latency import sticky_connections
 from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
 from headroom.scaling.latency.tail_latency import LARGEST_CV, TailLatency
@@ -80,13 +81,7 @@ class MixedFleet(TailLatency):
             return fewest
         among = sum(counted for _, counted in self.slow)
         low, high = fewest, max(fewest, math.ceil(_DILUTED * among / (1.0 - self.percentile)))
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._carries(wanted_rps, target_s, middle):
-                high = middle
-            else:
-                low = middle
-        return high
+        return smallest(low, high, lambda replicas: self._carries(wanted_rps, target_s, replicas))
 
     def late(self, arrival_rps: float, replicas: int, target_s: float) -> float:
         """Return the share of the requests that take longer than this."""

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from headroom.scaling.bisection import smallest
 from headroom.scaling.latency import latency_tables, slot_pool, sticky_connections
 from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
 from headroom.scaling.values.observation import CostModel
@@ -96,13 +97,7 @@ class TailLatency:
             low, high = 0, max(high, self.connections)
             if not self._carries(wanted_rps, target_s, high):
                 return high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._carries(wanted_rps, target_s, middle):
-                high = middle
-            else:
-                low = middle
-        return high
+        return smallest(low, high, lambda replicas: self._carries(wanted_rps, target_s, replicas))
 
     def _carries(self, wanted_rps: float, target_s: float, replicas: int) -> bool:
         carried_rps = replicas * self.capacity_rps(target_s, replicas)
