@@ -22,7 +22,8 @@ from headroom.adapters.server_tls import ServerTls
 from headroom.adapters.xds_server import XdsServer
 from headroom.certificates.values import Role
 from headroom.gateway import Endpoint, Route, snapshot
-from headroom.gateway.bootstrap import bootstrap, secrets
+from headroom.gateway.bootstrap.configuration import bootstrap
+from headroom.gateway.bootstrap.operator_connection import secrets
 
 TOKEN = "the-gateway's-token"
 

@@ -22,7 +22,8 @@ from bench.processes import Process
 from free_ports import free_port
 from headroom.adapters.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
-from headroom.gateway.bootstrap import bootstrap, secrets
+from headroom.gateway.bootstrap.configuration import bootstrap
+from headroom.gateway.bootstrap.operator_connection import secrets
 
 NUMBERS = (10, 100, 500)
 REPLICAS = 3

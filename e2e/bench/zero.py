@@ -31,7 +31,8 @@ from headroom.adapters.activator_api import ActivatorApi
 from headroom.adapters.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.activator_messages import Served
-from headroom.gateway.bootstrap import bootstrap, secrets
+from headroom.gateway.bootstrap.configuration import bootstrap
+from headroom.gateway.bootstrap.operator_connection import secrets
 from load.operator_tls import ACTIVATOR, issued
 
 REQUESTS = 500

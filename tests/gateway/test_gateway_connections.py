@@ -13,7 +13,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from fakes_gateway import Gateway, Replica, ok, service, until, url
 from headroom.gateway import Route
-from headroom.gateway.bootstrap import CROWDED_IDLE_S
+from headroom.gateway.bootstrap.overload import CROWDED_IDLE_S
 from headroom.gateway.bounds import MAX_CONNECTIONS, SERVICE_CONNECTIONS
 
 pytestmark = pytest.mark.clock

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from headroom.gateway.bootstrap import bootstrap, secrets
+from headroom.gateway.bootstrap.configuration import bootstrap
+from headroom.gateway.bootstrap.operator_connection import secrets
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "gateway"
 TOKENS = "/var/run/secrets/headroom"

@@ -19,7 +19,7 @@ from headroom.gateway import (
     tenant_in_flight,
     tenant_rates,
 )
-from headroom.gateway.type_urls import LISTENER, Json, seconds, typed
+from headroom.gateway.type_urls import HTTP_FILTERS, LISTENER, Json, seconds, typed
 from headroom.gateway.values import Route
 
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  (clients connect to the pod's address)
@@ -30,8 +30,6 @@ READ_WITHIN_S = 10.0
 it has no place in flight any more."""
 IDLE_CONNECTION_S = 600.0
 MAX_HEADERS = 100
-
-_HTTP = "envoy.extensions.filters.http"
 
 
 def build(route: Route) -> list[Json]:
@@ -178,14 +176,14 @@ def _copy(header: str, key: str, regex: str, substitution: str, *, remove: bool 
     }
     return typed(
         "envoy.filters.http.header_to_metadata",
-        f"{_HTTP}.header_to_metadata.v3.Config",
+        f"{HTTP_FILTERS}.header_to_metadata.v3.Config",
         request_rules=[{"header": header, "on_header_present": rule, "remove": remove}],
     )
 
 
 _RECOMPUTE_ROUTE = typed(
     "envoy.filters.http.set_filter_state",
-    f"{_HTTP}.set_filter_state.v3.Config",
+    f"{HTTP_FILTERS}.set_filter_state.v3.Config",
     on_request_headers=[
         {
             "object_key": f"{_METADATA}.deadline",
@@ -210,7 +208,7 @@ def _set(header: str, key: str) -> Json:
     append = {"header": value, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
     return typed(
         "envoy.filters.http.header_mutation",
-        f"{_HTTP}.header_mutation.v3.HeaderMutation",
+        f"{HTTP_FILTERS}.header_mutation.v3.HeaderMutation",
         mutations={"request_mutations": [{"append": append}]},
     )
 
@@ -221,11 +219,13 @@ def _body() -> Json:
     `routes.py` excludes the larger ones, which are announced and streamed.
     """
     return typed(
-        routes.BODY_FILTER, f"{_HTTP}.buffer.v3.Buffer", max_request_bytes=bounds.BUFFERED_BYTES
+        routes.BODY_FILTER,
+        f"{HTTP_FILTERS}.buffer.v3.Buffer",
+        max_request_bytes=bounds.BUFFERED_BYTES,
     )
 
 
 def _router() -> Json:
     return typed(
-        "envoy.filters.http.router", f"{_HTTP}.router.v3.Router", suppress_envoy_headers=True
+        "envoy.filters.http.router", f"{HTTP_FILTERS}.router.v3.Router", suppress_envoy_headers=True
     )

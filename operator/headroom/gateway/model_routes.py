@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from headroom.gateway.type_urls import Json, any_of, typed
+from headroom.gateway.type_urls import HTTP_FILTERS, Json, any_of, typed
 from headroom.gateway.values import Route
 
 HEADER = "x-headroom-model"
@@ -20,7 +20,6 @@ PROGRAM_SIZE = 400
 """Of a compiled pattern: Envoy refuses 100 instructions, which a name of 80 characters has; the
 longest has 128, and twice as many where each is a dot that is escaped."""
 _METADATA, _KEY = "headroom", "model"
-_HTTP = "envoy.extensions.filters.http"
 
 
 def filters(route: Route) -> list[Json]:
@@ -48,12 +47,12 @@ def filters(route: Route) -> list[Json]:
     return [
         typed(
             "envoy.filters.http.header_to_metadata",
-            f"{_HTTP}.header_to_metadata.v3.Config",
+            f"{HTTP_FILTERS}.header_to_metadata.v3.Config",
             request_rules=rules,
         ),
         typed(
             "envoy.filters.http.header_mutation",
-            f"{_HTTP}.header_mutation.v3.HeaderMutation",
+            f"{HTTP_FILTERS}.header_mutation.v3.HeaderMutation",
             mutations={"request_mutations": [{"remove": HEADER}, {"append": append}]},
         ),
     ]

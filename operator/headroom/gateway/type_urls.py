@@ -12,6 +12,8 @@ LISTENER = f"{_ROOT}envoy.config.listener.v3.Listener"
 CLUSTER = f"{_ROOT}envoy.config.cluster.v3.Cluster"
 ENDPOINTS = f"{_ROOT}envoy.config.endpoint.v3.ClusterLoadAssignment"
 RUNTIME = f"{_ROOT}envoy.service.runtime.v3.Runtime"
+HTTP_FILTERS = "envoy.extensions.filters.http"
+"""Begins the type names of HTTP filters."""
 
 
 def typed(name: str, type_url: str, **fields: Any) -> Json:

@@ -11,7 +11,7 @@ from headroom.controller.gather.gateway_counters import GatewayCounters, Service
 from headroom.controller.ports import Clock
 from headroom.errors import ScrapeFailed
 from headroom.gateway.access_counts import PAGE, read
-from headroom.gateway.bootstrap import OPS_PORT
+from headroom.gateway.bootstrap.configuration import OPS_PORT
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from collections.abc import Set
 from headroom.controller.routing import port_numbers
 from headroom.controller.routing.ports import Probe
 from headroom.controller.routing.ready_pods import ReadyPod, ReadyPodIndex
-from headroom.gateway.bootstrap import OPS_PORT
+from headroom.gateway.bootstrap.configuration import OPS_PORT
 
 _Door = tuple[str, int, int]
 """Gateway, restarts and port."""

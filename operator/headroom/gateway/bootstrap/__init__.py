@@ -1,0 +1,1 @@
+"""Envoy's bootstrap configuration: what a gateway knows before the operator tells it more."""

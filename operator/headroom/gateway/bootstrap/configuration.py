@@ -1,0 +1,131 @@
+"""Envoy's bootstrap configuration: operator address, gateway identity and its two ports.
+
+`deploy/gateway/envoy.json` is its output, with names in braces that the image's entry point fills
+in.
+"""
+
+from __future__ import annotations
+
+from headroom.gateway import access_counts, key_sets, model_routes, runtime
+from headroom.gateway.bootstrap.operator_connection import change_stream, operator_cluster
+from headroom.gateway.bootstrap.ops_pages import MAX_PAGES, ops_listener
+from headroom.gateway.bootstrap.overload import overload_manager
+from headroom.gateway.bootstrap.static_cluster import socket_address, static_cluster
+from headroom.gateway.bounds import (
+    CONNECTION_BUFFER_BYTES,
+)
+from headroom.gateway.type_urls import (
+    FROM_OPERATOR,
+    Json,
+    typed,
+)
+
+OPS_PORT = 8081
+"""Serves /ready, /stats/prometheus and the counts per service; nothing else of the
+admin interface."""
+ADMIN_PORT = 9901
+"""Bound to loopback only."""
+XDS_PORT = 18000
+RELEASED_BYTES = 4 << 20
+"""Bytes released to the system per second."""
+_FETCHED = "http.async_response_buffer_limit"
+"""Envoy's runtime key for the bytes of a key set that it fetches; 32 MiB where none is set."""
+_PROGRAM_SIZE = "re2.max_program_size.error_level"
+
+
+def bootstrap(
+    *,
+    xds_address: str,
+    token_folder: str,
+    secret_folder: str,
+    operator_name: str | None,
+    xds_port: int | str = XDS_PORT,
+    ops_port: int = OPS_PORT,
+    admin_port: int = ADMIN_PORT,
+    heap_bytes: int | None = None,
+) -> Json:
+    """Build Envoy's bootstrap configuration.
+
+    `token_folder` has the files `token`, `tls.crt`, `tls.key` and `ca.crt`, which the kubelet
+    renews; `secret_folder` has those of `secrets()`. `operator_name` is the DNS name in the
+    operator's certificate; None connects without TLS, as tests do on loopback. `heap_bytes`
+    replaces the memory limit of the container, where there is none.
+    """
+    return {
+        # The gates of tenants lead to internal listeners. What waits inside a connection to one
+        # would be up to 1 MiB per request and direction.
+        "bootstrap_extensions": [
+            typed(
+                "envoy.bootstrap.internal_listener",
+                "envoy.extensions.bootstrap.internal_listener.v3.InternalListener",
+                buffer_size_kb=CONNECTION_BUFFER_BYTES >> 10,
+            )
+        ],
+        "admin": {"address": socket_address("127.0.0.1", admin_port)},
+        "dynamic_resources": {
+            "ads_config": change_stream(),
+            "lds_config": FROM_OPERATOR,
+            "cds_config": FROM_OPERATOR,
+        },
+        "layered_runtime": {
+            "layers": [
+                {
+                    "name": "bounds",
+                    "static_layer": {
+                        _FETCHED: key_sets.BYTES,
+                        _PROGRAM_SIZE: model_routes.PROGRAM_SIZE,
+                    },
+                },
+                {
+                    "name": runtime.LAYER,
+                    "rtds_layer": {"name": runtime.LAYER, "rtds_config": FROM_OPERATOR},
+                },
+            ]
+        },
+        "static_resources": {
+            "listeners": [ops_listener(ops_port)],
+            "clusters": [
+                operator_cluster(xds_address, xds_port, token_folder, secret_folder, operator_name),
+                static_cluster("admin", "127.0.0.1", admin_port),
+                static_cluster("pages", "127.0.0.1", admin_port) | {"circuit_breakers": _FEW},
+            ],
+        },
+        "stats_flush_interval": access_counts.MERGED_EVERY,
+        "stats_config": {"stats_matcher": {"inclusion_list": {"patterns": _STATS}}},
+        "deferred_stat_options": {"enable_deferred_creation_stats": True},
+        "overload_manager": overload_manager(heap_bytes),
+        # Freed memory is returned to the system: applying configuration takes more than keeping it.
+        "memory_allocator_manager": {
+            "bytes_to_release": RELEASED_BYTES,
+            "memory_release_interval": "1s",
+        },
+    }
+
+
+_STATS = [
+    {"prefix": "server."},
+    {"prefix": f"{access_counts.PREFIX}."},
+    {"prefix": "listener_manager."},
+    {"prefix": "cluster_manager."},
+    {"prefix": "overload."},
+    {"safe_regex": {"regex": r"listener\..*\.downstream_(global_)?cx_overflow"}},
+    {
+        "safe_regex": {
+            "regex": r"cluster\..*\.(upstream_rq_(total|active|retry|retry_success|"
+            r"retry_overflow|pending_overflow|timeout|[1-5]xx|429|503)|upstream_cx_active|"
+            r"upstream_cx_connect_fail|membership_(total|healthy)|"
+            r"outlier_detection\.ejections_active)"
+        }
+    },
+    {
+        "safe_regex": {
+            "regex": r"http\..*\.(downstream_rq_(total|active|[1-5]xx)|"
+            r"downstream_cx_active)"
+        }
+    },
+    {"safe_regex": {"regex": r"runtime\..*"}},
+]
+"""The kept statistics: all of Envoy's would waste memory with 500 services."""
+
+
+_FEW = {"thresholds": [{"max_connections": MAX_PAGES}]}
