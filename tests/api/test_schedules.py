@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import ValidationError
 
+from headroom.api.scaling import Scaling
 from headroom.api.schedules import Floor, Schedule, floor_at
-from headroom.api.spec import Scaling
 
 OFFICE = {
     "name": "office",

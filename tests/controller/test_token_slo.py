@@ -10,7 +10,7 @@ import pytest
 
 from cluster_world import Manifest
 from controller_world import World, play
-from headroom.api.spec import ServiceLevel
+from headroom.api.service_level import ServiceLevel
 from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOController
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling import (

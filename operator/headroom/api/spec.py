@@ -1,4 +1,4 @@
-"""`spec`: the SLO, the server that must meet it, and the limits of scaling.
+"""`spec`: what users state of a service, field by field, with the rules between fields.
 
 Bounds and defaults are defined here once; the CRD is generated from them. Every field in the schema
 is implemented.
@@ -6,28 +6,24 @@ is implemented.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from headroom.api.class_promises import CLASS_RULES, class_promises
 from headroom.api.durations import Duration
 from headroom.api.model import Model
-from headroom.api.objectives import LatencyObjective, TokenObjective, target_of
 from headroom.api.routing import Routing
 from headroom.api.routing_rules import TARGET_ROUTING_RULES
 from headroom.api.runtime import WITHOUT_WARMUP, Runtime
-from headroom.api.schedules import Schedule
+from headroom.api.scaling import Scaling, _bounds
+from headroom.api.service_level import ServiceLevel
 from headroom.api.target_ref import TargetRef
 from headroom.api.telemetry_source import Telemetry
 from headroom.api.token_objectives import TOKEN_RULES
-from headroom.api.values import MapBy, Rule, Value, Within
+from headroom.api.values import Rule, Value, Within
 from headroom.api.warmup import Warmup
 from headroom.scaling.generation.classes import ClassPromise
-from headroom.scaling.values.policy import RateLimit
-from headroom.scaling.values.tokens import TokenTargets
-
-StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
 
 
 class Accelerator(Value):
@@ -43,203 +39,6 @@ class Accelerator(Value):
     """Extended resource of the accelerator."""
     count: Annotated[int, Field(ge=0, le=64)] = 1
     """Number of accelerators per replica; 0 requests none."""
-
-
-ANSWER_TOKENS = 1000
-LONGEST_ANSWER = Duration.parse("10m")
-
-
-class ServiceLevel(Value):
-    """Service level objectives."""
-
-    latency: LatencyObjective | None = None
-    """Tail latency, measured by the server from the arrival of a request to its response. Required
-    unless timeToFirstToken or timePerOutputToken is set."""
-    time_to_first_token: TokenObjective | None = None
-    """Time from the arrival of a request to its first token, for generative servers."""
-    time_per_output_token: TokenObjective | None = None
-    """Mean time between tokens after the first, per request, for generative servers."""
-    queue_depth: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Queued requests per replica that are tolerated. Default: the maximum batch size of the
-    model."""
-    utilization_ceiling: float = 0.8
-    """Maximum utilization after any decision: arrival rate divided by the full-batch throughput of
-    the ready replicas."""
-    objective: float = 0.99
-    """Share of one-minute windows that must meet the latency target; the rest, over 28 days, is the
-    error budget. It is used for reports and alerts, not for decisions."""
-
-    @property
-    def whole_answer(self) -> Duration:
-        """Time within which an answer is of use: the latency target, where there is one.
-
-        Without one it bounds requests in flight and warm-up, and no condition depends on it: an
-        answer of 1000 tokens within both token SLOs, at most ten minutes.
-        """
-        if self.latency is not None:
-            return self.latency.target
-        first, token = self.time_to_first_token, self.time_per_output_token
-        if token is None:
-            return LONGEST_ANSWER
-        seconds = token.target.seconds * ANSWER_TOKENS
-        seconds += first.target.seconds if first is not None else 0.0
-        return Duration.of_seconds(min(seconds, LONGEST_ANSWER.seconds))
-
-    @property
-    def token_targets(self) -> TokenTargets | None:
-        """The promises of a generating service; None without one on tokens."""
-        if self.time_to_first_token is None and self.time_per_output_token is None:
-            return None
-        return TokenTargets(
-            first_token=target_of(self.time_to_first_token),
-            output_token=target_of(self.time_per_output_token),
-            latency=target_of(self.latency),
-        )
-
-    rules = (
-        Rule(
-            field="latency",
-            cel="has(self.latency) || has(self.timeToFirstToken) || has(self.timePerOutputToken)",
-            holds=lambda slo: (
-                slo.latency is not None
-                or slo.time_to_first_token is not None
-                or slo.time_per_output_token is not None
-            ),
-            message="slo must set latency, timeToFirstToken or timePerOutputToken",
-        ),
-        Rule(
-            field="objective",
-            cel="self.objective >= 0.5 && self.objective <= 0.9999",
-            holds=lambda slo: 0.5 <= slo.objective <= 0.9999,
-            message="slo.objective must be from 0.5 to 0.9999",
-        ),
-        # Not as minimum and maximum: the API server prints such bounds without decimals, and would
-        # say of 80 that it "should be less than or equal to 0".
-        Rule(
-            field="utilizationCeiling",
-            cel="self.utilizationCeiling >= 0.01 && self.utilizationCeiling <= 0.95",
-            holds=lambda slo: 0.01 <= slo.utilization_ceiling <= 0.95,
-            message="slo.utilizationCeiling must be from 0.01 to 0.95",
-        ),
-    )
-
-
-class Rate(Value):
-    """Maximum change within a period; the larger of replicas and percent applies."""
-
-    period: Annotated[Duration, Within("1s", "30m")]
-    """Period over which changes are summed."""
-    replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Maximum change per period, in replicas."""
-    percent: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Maximum change per period, in percent of the replicas at its start."""
-
-    rules = (
-        Rule(
-            cel="has(self.replicas) || has(self.percent)",
-            holds=lambda rate: rate.replicas is not None or rate.percent is not None,
-            message="rate must set replicas, percent or both",
-        ),
-    )
-
-    def to_limit(self) -> RateLimit:
-        """Return the limit in the form that the decision uses."""
-        return RateLimit(
-            period_s=self.period.seconds, replicas=self.replicas or 0, percent=self.percent or 0
-        )
-
-
-class ScaleUp(Value):
-    """Limits on adding replicas."""
-
-    stabilization_window: StabilizationWindow = Duration.parse("0s")
-    """How long more replicas must be recommended before they are added."""
-    rate: Rate | None = None
-    """Maximum rate of adding replicas. Default: unlimited."""
-
-
-class ScaleDown(Value):
-    """Limits on removing replicas."""
-
-    stabilization_window: StabilizationWindow = Duration.parse("90s")
-    """How long all rules must recommend fewer replicas before any is removed. Never shorter than
-    the measured cold start. Before one has been measured: three times as long, and never shorter
-    than the longest start in progress."""
-    rate: Rate | None = None
-    """Maximum rate of removing replicas. Default: unlimited."""
-
-
-class ScaleToZero(Value):
-    """When the last replica is removed. The next request starts one, and is held meanwhile."""
-
-    idle_timeout: Annotated[Duration, Within("10s", "24h")] = Duration.parse("10m")
-    """Time without requests after which the last replica is removed. Requires minReplicas 0."""
-
-
-def _bounds(scaling: Scaling) -> str:
-    return f"minReplicas {scaling.min_replicas}, maxReplicas {scaling.max_replicas}"
-
-
-def _floor_above_maximum(scaling: Scaling) -> str:
-    highest = max(scaling.schedules, key=lambda one: one.min_replicas)
-    return (
-        f"minReplicas {highest.min_replicas} in {highest.name}, maxReplicas {scaling.max_replicas}"
-    )
-
-
-class Scaling(Value):
-    """Limits and mode of scaling."""
-
-    mode: Literal["Auto", "Recommend", "External"] = "Auto"
-    """Auto: the operator sets the number of replicas. Recommend: it writes its decision to the
-    status only, after setting the replicas at creation. External: it follows spec.replicas, which
-    kubectl scale, an HPA or KEDA may set."""
-    min_replicas: Annotated[int, Field(ge=0, le=1000)] = 1
-    """Minimum number of replicas. 0 requires routing.mode Gateway."""
-    scale_to_zero: ScaleToZero = ScaleToZero()
-    """When the last replica is removed. Requires minReplicas 0."""
-    max_replicas: Annotated[int, Field(ge=1, le=1000)] = 20
-    """Maximum number of replicas, even if the SLO needs more."""
-    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
-    """When accelerators run out, the service with the highest priority gets them first. Services
-    with a lower priority yield replicas, but never below their minReplicas."""
-    scale_up: ScaleUp = ScaleUp()
-    """Limits on adding replicas."""
-    scale_down: ScaleDown = ScaleDown()
-    """Limits on removing replicas."""
-    replace_slow_replicas: bool = True
-    """Whether a ready replica that takes at least twice as long as the others, or answers nothing
-    while they answer, is evicted and so replaced: one at a time, at most a tenth of the replicas
-    (at least one) within 10 minutes. PodDisruptionBudgets are respected. Requires mode Auto."""
-    rebalance_connections: bool = True
-    """Whether the most loaded replicas are evicted where kept connections stay with them and their
-    requests are late, so that the clients connect to other ready replicas: only if these would
-    carry all arrivals, at most half of the replicas (at least four) within 10 minutes.
-    PodDisruptionBudgets are respected. Requires mode Auto and routing.mode Service."""
-    schedules: Annotated[
-        tuple[Schedule, ...], Field(max_length=16, strict=False), MapBy("name")
-    ] = ()
-    """Higher minimums at certain times."""
-
-    rules = (
-        Rule(
-            field="schedules",
-            cel="self.schedules.all(one, one.minReplicas <= self.maxReplicas)",
-            holds=lambda scaling: all(
-                one.min_replicas <= scaling.max_replicas for one in scaling.schedules
-            ),
-            message="minReplicas of each entry in scaling.schedules must be at most "
-            "scaling.maxReplicas",
-            got=_floor_above_maximum,
-        ),
-        Rule(
-            field="minReplicas",
-            cel="self.minReplicas <= self.maxReplicas",
-            holds=lambda scaling: scaling.min_replicas <= scaling.max_replicas,
-            message="scaling.minReplicas must be at most scaling.maxReplicas",
-            got=_bounds,
-        ),
-    )
 
 
 class Drain(Value):

@@ -190,7 +190,7 @@ def _promised_s(service: Mapping[str, Any], status: Status) -> float | None:
 
     None for other services, whose expected latency is that of a request.
     """
-    from headroom.api.spec import ServiceLevel
+    from headroom.api.service_level import ServiceLevel
 
     if status.generation is None or status.generation.sized_by != "Model":
         return None

@@ -17,7 +17,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from headroom.api.spec import ServiceLevel
+from headroom.api.service_level import ServiceLevel
 from headroom.api.status import duration_text
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling.latency_counts import LatencyCounts
