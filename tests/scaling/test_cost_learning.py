@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from headroom.scaling import CostModel, State
-from headroom.scaling.cost.cost_learning import Claim, CostLearner
+from headroom.scaling.cost.claims import Claim
+from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.latency.correction import Correction
 from headroom.scaling.windows.sliding_windows import BatchStats
 

@@ -8,7 +8,8 @@ import pytest
 
 from fakes_scaling import sample
 from headroom.scaling import CostModel
-from headroom.scaling.cost.cost_learning import Claim, CostLearner, claim_of
+from headroom.scaling.cost.claims import Claim, claim_of
+from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.windows.sliding_windows import BatchStats

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.scaling.cost.cost_learning import Claim, CostLearner
+from headroom.scaling.cost.claims import Claim
+from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.sliding_windows import BatchStats

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from fakes_scaling import policy
 from headroom.scaling import CostModel
-from headroom.scaling.cost.cost_learning import Claim, CostLearner
+from headroom.scaling.cost.claims import Claim
+from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, Slow
 from headroom.scaling.latency.mixed_fleet import MixedFleet
 from headroom.scaling.latency.tail_latency import TailLatency

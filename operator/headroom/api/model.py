@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from headroom.api.runtime import Name, Quantity
+from headroom.api.pod_template import Name, Quantity
 from headroom.api.values import Rule, Value
 
 _REPOSITORY = r"[A-Za-z0-9][-._A-Za-z0-9]{0,95}(/[A-Za-z0-9][-._A-Za-z0-9]{0,95})?"

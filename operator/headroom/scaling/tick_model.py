@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headroom.scaling import generating
-from headroom.scaling.cost.cost_learning import Claim, claim_of
+from headroom.scaling.cost.claims import Claim, claim_of
 from headroom.scaling.frozen import replace
 from headroom.scaling.generating import Generating
 from headroom.scaling.latency.tail_latency import TailLatency

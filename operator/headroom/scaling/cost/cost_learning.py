@@ -14,17 +14,17 @@ place: full batches might gain nothing over the observed ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from statistics import median_low
 
 from headroom.scaling.cost.change_detection import KEPT, detect_change
+from headroom.scaling.cost.claims import Claim
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import NOTHING, SUMS, Sums, line, plus
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, outlying, too_fast
 from headroom.scaling.frozen import replace
-from headroom.scaling.values.observation import CostModel, PodSample
+from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.sliding_windows import BatchStats
 
 PRIOR_BATCHES = 20.0
@@ -41,80 +41,12 @@ _LOG_BIN_FACTOR = math.log(BIN_FACTOR)
 MOST_PARALLEL = 64
 """Batches that run at the same time for each slot that the resource states: a server may have more
 workers than it says."""
-ENOUGH_BATCHES, FAR_OFF = 3.0, 10.0
-"""A reported cost that is ten times as high or low as that of the server's own batches is wrong.
-Worked: three exponential executions take a tenth of the expected time once in 300 servers."""
 DISTRUSTED_S = 90.0
 """Executed times that the others contradict, or the requests in them, teach nothing for so long:
 counters that were wrong once also jump when they are right again."""
 OUTLIER_FACTOR = 20.0
 """An interval this many times slower than the fit is a hang, not a cost: a lognormal execution of
 cv 1 exceeds 20 times its mean once in 20 000."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """The cost and the limits that the servers report."""
-
-    max_batch: int
-    slots: int = 1
-    cost: CostModel | None = None
-
-
-def claim_of(samples: Iterable[PodSample]) -> Claim | None:
-    """Return the limits and the cost that the servers report; None if none does.
-
-    Of different reports the median counts, so that one replica alone changes neither: the smaller
-    of two largest batches, and the mean of two costs, or the lower of two that are far apart. A
-    cost that the server's own batches bear out goes before one without batches yet, and that before
-    one that they contradict.
-    """
-    reported: list[tuple[PodSample, CostModel]] = []
-    largests: list[int] = []
-    slots = 1
-    for sample in samples:
-        cost = sample.cost
-        if cost is not None:
-            reported.append((sample, cost))
-            largests.append(cost.max_batch)
-        elif sample.max_batch:
-            largests.append(sample.max_batch)
-        slots = max(slots, sample.slots)
-    if not largests:
-        return None
-    return Claim(max_batch=median_low(largests), slots=slots, cost=_usual_cost(reported))
-
-
-def _doubt(sample: PodSample, cost: CostModel) -> int:
-    """Return 0 if the server's own batches took about as long as it reports, 2 if not, else 1."""
-    if sample.batches < ENOUGH_BATCHES:
-        return 1
-    reported_s = sample.batches * cost.batch_s(sample.batch_items / sample.batches)
-    return 0 if reported_s / FAR_OFF <= sample.batch_seconds <= FAR_OFF * reported_s else 2
-
-
-def _usual_cost(reported: Sequence[tuple[PodSample, CostModel]]) -> CostModel | None:
-    if not reported:
-        return None
-    first = reported[0][1]
-    if all(cost is first or cost == first for _, cost in reported):
-        return first
-    by_doubt: tuple[list[CostModel], ...] = ([], [], [])
-    for sample, cost in reported:
-        by_doubt[_doubt(sample, cost)].append(cost)
-    ordered = sorted(next(costs for costs in by_doubt if costs), key=_full_s)
-    lower, upper = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    if _full_s(upper) >= FAR_OFF * _full_s(lower):
-        return lower
-    return replace(
-        lower,
-        fixed_s=(lower.fixed_s + upper.fixed_s) / 2.0,
-        per_item_s=(lower.per_item_s + upper.per_item_s) / 2.0,
-    )
-
-
-def _full_s(cost: CostModel) -> float:
-    return cost.batch_s(cost.max_batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
