@@ -10,7 +10,7 @@ from headroom.telemetry import headroom_page
 from headroom.telemetry.errors import TelemetryError
 from reliability.figures import MODEL
 from reliability.sequences import TELLS_NOTHING, Fault, Pages, draw, page, spoilt
-from reliability.telemetry import run
+from reliability.telemetry_tree import run
 
 TREES = 8
 

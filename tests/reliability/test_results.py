@@ -8,7 +8,8 @@ import pytest
 
 import results
 from reliability import telemetry
-from reliability.telemetry import Outcome, run
+from reliability.telemetry_outcome import Outcome
+from reliability.telemetry_tree import run
 from results import Results, digest
 
 
