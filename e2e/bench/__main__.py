@@ -12,25 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from bench import (
-    decision,
-    footprint,
-    gateway,
-    gateway_life,
-    generation,
-    generation_front,
-    generation_overload,
-    gpu,
-    reaction,
-    routing_hours,
-    server,
-    simulator,
-    stage,
-    starts,
-    tenants,
-    zero,
-)
+from bench import decision, simulator
 from bench.figures import Figure, all_hold, table
+from bench.gateway import connections as gateway
+from bench.gateway import life as gateway_life
+from bench.gateway import routing_hours, tenants, zero
+from bench.generation import executor as generation
+from bench.generation import front as generation_front
+from bench.generation import overload as generation_overload
+from bench.gpu import comparison as gpu
+from bench.node import footprint, reaction, stage, starts
+from bench.server import comparison as server
 from cluster import ClusterError, Node
 from cluster.progress import OnConsole, Progress
 from generation_peers import command as generation_peers_command

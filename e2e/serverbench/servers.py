@@ -119,7 +119,7 @@ def our_variables(device: Device, place: Place) -> Mapping[str, str]:
 
 
 def _bare(mode: str) -> Command:
-    return lambda place: [sys.executable, "-m", "bench.server_bare", mode, str(place.port)]
+    return lambda place: [sys.executable, "-m", "bench.server.bare", mode, str(place.port)]
 
 
 HEADROOM = Server(

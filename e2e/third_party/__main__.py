@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import stage
+from bench.node import stage
 from cluster import ClusterError, Node
 from cluster.layout import Cache
 from cluster.progress import OnConsole, Progress

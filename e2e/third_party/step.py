@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench.watching import Watch, watching
+from bench.node.watching import Watch, watching
 from cluster import ClusterError, Node, wait_until
 from load.messages import Summary
 from load.outcomes import Outcome

@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from bench.loading import DURATIONS, NEVER_S, Load, _durations
+from bench.server.loading import DURATIONS, NEVER_S, Load, _durations
 from serverbench.exchange import Answers, Status
 
 

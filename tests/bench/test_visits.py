@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.visits import Life, lives
-from bench.watching import Seen
+from bench.node.visits import Life, lives
+from bench.node.watching import Seen
 
 # What the watch told (time, Ready, deletionTimestamp), when it was killed, and the lives.
 CASES = {

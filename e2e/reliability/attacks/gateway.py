@@ -19,9 +19,9 @@ from pathlib import Path
 import yaml
 
 from bench.figures import Figure, at_most, shown
-from bench.gateway_many import running_envoy
-from bench.loading import Load, send
+from bench.gateway.many_services import running_envoy
 from bench.processes import Process
+from bench.server.loading import Load, send
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.runtime import in_flight_per_replica
@@ -123,7 +123,7 @@ def _route(namespace: str, name: str, tenants: TenantLimit | None = None) -> Rou
 @contextmanager
 def _replicas() -> Iterator[int]:
     port = free_port()
-    words = [sys.executable, "-m", "bench.gateway_replicas", *REPLICAS, "--ports", str(port)]
+    words = [sys.executable, "-m", "bench.gateway.replicas", *REPLICAS, "--ports", str(port)]
     process = subprocess.Popen(words)
     try:
         yield port

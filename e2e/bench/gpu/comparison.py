@@ -20,7 +20,7 @@ from bench.figures import Figure, at_least, at_most, shown
 from headroom_server.scheduling.batch_cost_fit import FitSums
 
 if TYPE_CHECKING:
-    from bench.gpu_models import BenchModel
+    from bench.gpu.models import BenchModel
 
 SHARE_OF_BARE_PERCENT = 95.0
 IDLE_PERCENT = 5.0
@@ -47,8 +47,8 @@ def measure() -> Sequence[Figure]:
     """Both models, each swept, saturated and started; small ones where there is no GPU."""
     import torch  # noqa: PLC0415 - the other parts of the bench need no torch
 
-    from bench import gpu_generation  # noqa: PLC0415
-    from bench.gpu_models import models  # noqa: PLC0415
+    from bench.gpu import generation  # noqa: PLC0415
+    from bench.gpu.models import models  # noqa: PLC0415
 
     full = torch.cuda.is_available()
     device = torch.cuda.get_device_name() if full else "no GPU found: tiny models on the CPU"
@@ -60,12 +60,12 @@ def measure() -> Sequence[Figure]:
         figures += _beside_bare(model, 10.0 if full else 1.0, full=full)
         if full or model.name == "bert":
             figures += _starts(model, full=full)
-    figures += gpu_generation.measure(full=full)
+    figures += generation.measure(full=full)
     return figures
 
 
 def _sweep(model: BenchModel, seconds: float) -> Iterator[Figure]:
-    from bench.gpu_device import engine_of  # noqa: PLC0415
+    from bench.gpu.device import engine_of  # noqa: PLC0415
     from headroom_server.device.warming import cold_round, warm_rounds  # noqa: PLC0415
 
     engine = engine_of(model)
@@ -98,7 +98,7 @@ def _sweep(model: BenchModel, seconds: float) -> Iterator[Figure]:
 
 
 def _beside_bare(model: BenchModel, seconds: float, *, full: bool) -> Iterator[Figure]:
-    from bench.gpu_device import bare_items_per_s, saturated  # noqa: PLC0415
+    from bench.gpu.device import bare_items_per_s, saturated  # noqa: PLC0415
 
     size, title = model.size.batches[-1], TITLES[model.name]
     # in turn, so that what else the machine does falls on both
@@ -126,7 +126,7 @@ def _beside_bare(model: BenchModel, seconds: float, *, full: bool) -> Iterator[F
 def _starts(model: BenchModel, *, full: bool) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="headroom-compile-") as cache:
         for words in ("without", "with"):
-            command = [sys.executable, "-m", "bench.gpu_start", model.name, "--cache", cache]
+            command = [sys.executable, "-m", "bench.gpu.start", model.name, "--cache", cache]
             done = subprocess.run(
                 [*command, *(["--full"] if full else [])],
                 check=True,

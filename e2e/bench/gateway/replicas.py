@@ -16,7 +16,7 @@ from typing import cast
 
 import uvloop
 
-from bench.loading import ANSWER, TAKES_HEADER
+from bench.server.loading import ANSWER, TAKES_HEADER
 
 REPLY = (
     f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(ANSWER)}\r\n\r\n"

@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bench.watching import Seen, Watch, watching
+from bench.node.watching import Seen, Watch, watching
 from cluster import Node
 from scenarios.world import Service
 

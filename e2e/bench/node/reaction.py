@@ -8,10 +8,10 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from bench import stage
 from bench.figures import Figure, at_most, shown
-from bench.replay import Phase, replaying
-from bench.watching import Watch, watching
+from bench.node import stage
+from bench.node.replay import Phase, replaying
+from bench.node.watching import Watch, watching
 from cluster import ClusterError, Node
 from cluster.progress import Progress
 from headroom.scaling import Policy

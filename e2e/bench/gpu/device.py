@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from bench.gpu_models import BenchModel
+from bench.gpu.models import BenchModel
 from headroom_server.device.execution import ExecutedBatch
 from headroom_server.device.startup import Warm, WarmUpPlan
 from headroom_server.device.thread import DeviceThread

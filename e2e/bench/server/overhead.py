@@ -18,8 +18,8 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.loading import Load, saturate, send
 from bench.processes import Process
+from bench.server.loading import Load, saturate, send
 from free_ports import free_port
 
 FIXED_COST_S = 0.006
@@ -80,7 +80,7 @@ def measure_overhead(*, seconds: float = 4.0, rounds: int = 4) -> Overhead:
         "HEADROOM_EMULATED_LOAD_S": "0",
         "HEADROOM_DRAIN_DELAY_S": "0",
     }
-    bare_arguments = ["-m", "bench.server_bare"]
+    bare_arguments = ["-m", "bench.server.bare"]
     with (
         started([*bare_arguments, "instant", str(instant_port)], instant_port, "") as instant,
         started([*bare_arguments, "batching", str(bare_port)], bare_port, "") as bare,

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from bench.bare_uvicorn import body_of, serve
+from bench.server.bare_uvicorn import body_of, serve
 
 HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
 

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import orjson
 
-from bench import generation_loop
 from bench.figures import Figure, at_most, shown
-from bench.server_overhead import Server, started
+from bench.generation import loop as generation_loop
+from bench.server.overhead import Server, started
 from free_ports import free_port
 
 STEP_S = 0.002
@@ -52,10 +52,10 @@ def measure() -> Sequence[Figure]:
     }
     with (
         started(
-            ["-m", "bench.generation_bare", str(bare_port), str(STEP_S)], bare_port, ""
+            ["-m", "bench.generation.bare", str(bare_port), str(STEP_S)], bare_port, ""
         ) as bare,
         started(
-            ["-m", "bench.generation_bare_engine", str(engine_port), str(STEP_S)], engine_port, ""
+            ["-m", "bench.generation.bare_engine", str(engine_port), str(STEP_S)], engine_port, ""
         ) as engine,
         started(["-m", "headroom_server"], port, "/v2/health/ready", **settings) as server,
     ):

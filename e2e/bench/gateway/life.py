@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench import stage
 from bench.figures import Figure, at_least, at_most, shown
+from bench.node import stage
+from bench.node.visits import Visits, visits
 from bench.processes import of_container
-from bench.visits import Visits, visits
 from cluster import Node, shipped
 from cluster.layout import Cache
 from cluster.progress import Progress

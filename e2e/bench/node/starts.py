@@ -8,9 +8,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench import stage
 from bench.figures import Figure, at_most, shown
-from bench.watching import Seen, Watch, watching
+from bench.node import stage
+from bench.node.watching import Seen, Watch, watching
 from cluster import Node, wait_until
 from cluster.progress import Progress
 from scenarios.world import Service

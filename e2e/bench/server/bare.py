@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from bench.bare_uvicorn import body_of, serve
+from bench.server.bare_uvicorn import body_of, serve
 from serverbench.peers.sleeping import MAX_BATCH_SIZE, Device
 
 Rows = list[list[float]]

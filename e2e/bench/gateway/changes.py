@@ -1,7 +1,7 @@
 """Requests through one gateway while replicas start, stop and are killed: processes on loopback.
 
 What the cluster adds, the watch of pods and the kubelet, is measured on a node (`gateway_life.py`).
-`python -m bench.gateway_changes PORT` is one replica, which says who it is and when it was asked.
+`python -m bench.gateway.changes PORT` is one replica, which says who it is and when it was asked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from bench.figures import Figure, at_least, at_most, shown
-from bench.gateway_many import running_envoy
+from bench.gateway.many_services import running_envoy
 from free_ports import free_port
 from headroom.adapters.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
@@ -57,7 +57,7 @@ class _Fleet:
 
     async def come(self) -> None:
         port = free_port()
-        words = (sys.executable, "-m", "bench.gateway_changes", str(port))
+        words = (sys.executable, "-m", "bench.gateway.changes", str(port))
         self.running[port] = await asyncio.create_subprocess_exec(*words)
         while True:
             try:

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bench.figures import Figure, at_most, shown
-from bench.gateway_many import running_envoy
-from bench.loading import Load, send
+from bench.gateway.many_services import running_envoy
+from bench.server.loading import Load, send
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.values import TenantLimit
@@ -106,7 +106,7 @@ def _replicas() -> Iterator[list[int]]:
         ]
         ports = [probe.getsockname()[1] for probe in probes]
     words = ["--ports", *map(str, ports)]
-    running = subprocess.Popen([sys.executable, "-m", "bench.gateway_replicas", *words])
+    running = subprocess.Popen([sys.executable, "-m", "bench.gateway.replicas", *words])
     try:
         yield ports
     finally:

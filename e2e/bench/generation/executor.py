@@ -51,7 +51,7 @@ def measure() -> Sequence[Figure]:
     """Return the figures of one thread on this machine."""
     import torch  # noqa: PLC0415 - the other parts of the bench need no torch
 
-    from bench.generation_model import executor_of, make_model  # noqa: PLC0415
+    from bench.generation.model import executor_of, make_model  # noqa: PLC0415
 
     torch.set_num_threads(1)  # two that share cores with others wait for each other
     with tempfile.TemporaryDirectory() as folder:

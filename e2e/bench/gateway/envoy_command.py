@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-MANIFEST = Path(__file__).parents[2] / "deploy" / "components" / "gateway" / "gateway.yaml"
+MANIFEST = Path(__file__).parents[3] / "deploy" / "components" / "gateway" / "gateway.yaml"
 
 
 @cache

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import orjson
 
 from bench.figures import Figure, at_least, at_most, shown
-from bench.server_overhead import started as started_bare
+from bench.server.overhead import started as started_bare
 from free_ports import free_port
 from generation_peers import engines, processes
 from generation_peers.benchmark import LETTERS, SMALL
@@ -88,7 +88,7 @@ def _served() -> Iterator[tuple[int, int]]:
         )
         with (
             processes.started(engine.command, engine.variables, log) as process,
-            started_bare(["-m", "bench.generation_bare", str(bare_port), "1"], bare_port, ""),
+            started_bare(["-m", "bench.generation.bare", str(bare_port), "1"], bare_port, ""),
         ):
             processes.wait_ready(process, f"http://127.0.0.1:{port}{engine.ready_path}", log)
             yield port, bare_port

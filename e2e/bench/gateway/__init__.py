@@ -1,0 +1,1 @@
+"""Benchmarks of the gateway: routing, changes of replicas, tenants, scale from zero."""

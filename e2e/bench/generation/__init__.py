@@ -1,0 +1,1 @@
+"""Benchmarks of text generation: the engine, its front, overload."""

@@ -1,0 +1,1 @@
+"""Benchmarks of real models on a device."""

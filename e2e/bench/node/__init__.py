@@ -1,0 +1,1 @@
+"""Benchmarks of the shipped operator on a local node."""

@@ -1,0 +1,1 @@
+"""Benchmarks of the model server next to bare ASGI applications."""
