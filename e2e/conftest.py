@@ -15,22 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from cluster import (
-    Cluster,
-    ClusterError,
-    ControlPlane,
-    ExternalCluster,
-    Node,
-    NotPossibleError,
-    binaries,
-    prometheus,
-    provision,
-    shipped,
-)
-from cluster.images import BASE_IMAGE
+from cluster import Cluster, ClusterError, ControlPlane, ExternalCluster, Node, NotPossibleError
+from cluster.images import shipped
+from cluster.images.builds import BASE_IMAGE
 from cluster.layout import Cache
 from cluster.local import LocalCluster
 from cluster.progress import OnConsole
+from cluster.tools import binaries, prometheus, provision
 
 HERE = Path(__file__).parent
 FAILED = pytest.StashKey[bool]()

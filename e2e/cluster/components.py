@@ -12,9 +12,9 @@ from cluster.addresses import (
     NODE_NAME,
     SERVICE_RANGE,
 )
-from cluster.binaries import Kubernetes
 from cluster.layout import Layout
 from cluster.plan import Component
+from cluster.tools.binaries import Kubernetes
 
 
 def control_plane(layout: Layout, programs: Kubernetes, port: int) -> tuple[Component, ...]:

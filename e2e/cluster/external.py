@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cluster import binaries
 from cluster.errors import ClusterError, NotPossibleError
 from cluster.interface import Cluster
 from cluster.layout import Cache
+from cluster.tools import binaries
 
 
 class ExternalCluster(Cluster):

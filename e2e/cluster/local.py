@@ -15,13 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from cluster import access, addresses, binaries, certificates, ownership
+from cluster import access, addresses, certificates, ownership
 from cluster.commands import tail
 from cluster.errors import ClusterError
 from cluster.interface import Cluster
 from cluster.keeper import ORDERLY
 from cluster.layout import Cache, Layout
 from cluster.plan import Component, Plan
+from cluster.tools import binaries
 
 API_PATIENCE_S = 90.0
 END_PATIENCE_S = 90.0

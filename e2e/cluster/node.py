@@ -10,14 +10,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
-from cluster import addresses, buildah, cgroups, components, configuration, images, provision, store
+from cluster import addresses, cgroups, components, configuration
 from cluster.commands import environment
 from cluster.errors import ClusterError
+from cluster.images import buildah, store
+from cluster.images import builds as images
 from cluster.interface import Endpoint, wait_until
 from cluster.layout import Cache
 from cluster.local import LocalCluster
 from cluster.plan import Component
 from cluster.progress import Progress, Silent
+from cluster.tools import provision
 
 GPU = "nvidia.com/gpu"
 NODE_PATIENCE_S = 60.0

@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from chart.helm import Helm
-from cluster import ClusterError, binaries, provision
+from cluster import ClusterError
 from cluster.layout import Cache
 from cluster.progress import OnConsole
+from cluster.tools import binaries, provision
 from release.dockerfile import DockerfileError
 from release.lock import LockError
 from release.making import UNPUBLISHED, Release, make

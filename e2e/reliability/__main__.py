@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from bench.figures import Figure, all_hold, table
-from cluster import ClusterError, ControlPlane, provision
+from cluster import ClusterError, ControlPlane
 from cluster.layout import Cache
 from cluster.progress import OnConsole
+from cluster.tools import provision
 from reliability import generation, parts
 from reliability.attacks import part as attacks
 from reliability.scale_1000 import part as scale_1000

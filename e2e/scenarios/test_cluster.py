@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cluster import Cluster, Node, cgroups, wait_until
-from cluster.images import BASE_IMAGE
+from cluster.images.builds import BASE_IMAGE
 from cluster.layout import Cache, Layout
 
 pytestmark = pytest.mark.clock

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cluster import Cluster
-from cluster.images import BASE_IMAGE
+from cluster.images.builds import BASE_IMAGE
 from cluster.interface import wait_until
 from headroom.cli.app import app
 from scenarios.world import LOCAL_OVERLAY, Service, emulated, install_operator

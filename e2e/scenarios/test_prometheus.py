@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster import prometheus
 from cluster.layout import Cache
 from cluster.progress import OnConsole
+from cluster.tools import prometheus
 from free_ports import free_port
 from headroom.adapters.prometheus_source import PrometheusSource
 from headroom.errors import ScrapeFailed

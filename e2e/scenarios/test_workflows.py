@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster import ClusterError, NotPossibleError, binaries, locks
+from cluster import ClusterError, NotPossibleError, locks
 from cluster.commands import run
 from cluster.layout import Cache
 from cluster.progress import OnConsole
+from cluster.tools import binaries
 
 WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
 

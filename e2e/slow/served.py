@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 
 from cluster import Endpoint
-from cluster.shipped import SERVER_WITH_TORCH
+from cluster.images.shipped import SERVER_WITH_TORCH
 from scenarios.world import Service
 
 CLAIM = "models"

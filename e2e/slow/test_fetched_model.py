@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster import Cluster, Node, shipped
-from cluster.images import BASE_IMAGE
+from cluster import Cluster, Node
+from cluster.images import shipped
+from cluster.images.builds import BASE_IMAGE
 from cluster.interface import wait_until
 from cluster.progress import OnConsole
 from scenarios.world import OPERATOR, SYSTEM, Service, emulated, install_operator

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from cluster import Cluster, Node, shipped
+from cluster import Cluster, Node
+from cluster.images import shipped
 from cluster.progress import OnConsole
 from scenarios.world import Service, install_operator
 from slow.served import door, inside, torch_service, volume_and_claim, write_model

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.shipped import Shipped
+from cluster.images.shipped import Shipped
 from slow.vllm_environment import ENVIRONMENT
 from third_party.peers import COMPLETIONS, PORT, Peer, completion
 

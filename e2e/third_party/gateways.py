@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cluster import Node, shipped
+from cluster import Node
+from cluster.images import shipped
 from cluster.layout import Cache
 from cluster.progress import Progress
 from scenarios.world import OPERATOR, ROOT, SYSTEM

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cluster import Node, certificates, golang, prometheus, wait_until
+from cluster import Node, certificates, wait_until
 from cluster.addresses import NODE_ADDRESS
 from cluster.commands import run
 from cluster.content import key_of_files
 from cluster.layout import Cache
 from cluster.progress import Progress, Silent
+from cluster.tools import golang, prometheus
 from third_party import aggregated, metrics_api
 from third_party.node_program import node_program
 

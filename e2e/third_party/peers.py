@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.shipped import Shipped
+from cluster.images.shipped import Shipped
 
 MAX_BATCH_SIZE = 4
 PORT = 8000

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster import Cluster, Node, shipped
+from cluster import Cluster, Node
+from cluster.images import shipped
 from cluster.interface import Endpoint
 from cluster.layout import Cache
 from cluster.progress import OnConsole

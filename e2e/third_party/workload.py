@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.images import BASE_IMAGE
+from cluster.images.builds import BASE_IMAGE
 
 SCRIPT = Path(__file__).with_name("sleeping_server.py")
 PORT = 8000

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster import archives
 from cluster.errors import ClusterError
-from cluster.images import Archive, archived, require
+from cluster.images import archives
+from cluster.images.builds import Archive, archived, require
 from cluster.layout import Cache
 
 BLOBS = {name: name.encode() * 9 for name in ("config", "base", "own")}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.content import key_of, key_of_files
-from cluster.images import context_files, copied_sources, file_name, targets
+from cluster.images.builds import context_files, copied_sources, file_name, targets
 
 PARTS = st.dictionaries(st.text(max_size=8), st.binary(max_size=16), max_size=4)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from cluster import buildah
 from cluster.cli import app, pairs
 from cluster.commands import environment, run, tail
 from cluster.errors import ClusterError
-from cluster.golang import parse_version
+from cluster.images import buildah
 from cluster.interface import wait_until
+from cluster.tools.golang import parse_version
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from cluster import access, addresses, components, configuration
-from cluster.binaries import Kubernetes
 from cluster.errors import ClusterError
 from cluster.layout import Cache, Layout
 from cluster.plan import Component, Plan
+from cluster.tools.binaries import Kubernetes
 
 LAYOUT = Layout(Path("/cache/clusters/mine"))
 PROGRAMS = Kubernetes(Path("/cache/bin"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cluster.images import copied_sources
+from cluster.images.builds import copied_sources
 from headroom.cli.app import app
 from scenarios.documented import NOT_RUN, ON_A_SERVER, ROOT, STATIC, Command, commands
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chart.paths import ROOT
-from cluster import shipped
+from cluster.images import shipped
 from release.dockerfile import Base, DockerfileError, base, installed_locks, loose_ends
 from release.images import IMAGES, Image
 

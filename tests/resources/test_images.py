@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from cluster.images import copied_sources
+from cluster.images.builds import copied_sources
 
 ROOT = Path(__file__).parents[2]
 TRACKED = subprocess.run(

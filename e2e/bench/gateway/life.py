@@ -18,7 +18,8 @@ from bench.figures import Figure, at_least, at_most, shown
 from bench.node import stage
 from bench.node.visits import Visits, visits
 from bench.processes import of_container
-from cluster import Node, shipped
+from cluster import Node
+from cluster.images import shipped
 from cluster.layout import Cache
 from cluster.progress import Progress
 from load.messages import Summary

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster import golang
 from cluster.commands import run
 from cluster.content import key_of_files
 from cluster.layout import Cache
 from cluster.progress import Progress
+from cluster.tools import golang
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 KUBERNETES_MODULE = HERE / "localnode"
 PAUSE_MODULE = HERE / "pause"
 HELM_MODULE = HERE / "helmcli"

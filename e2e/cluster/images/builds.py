@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cluster import archives, content, locks
-from cluster.buildah import buildah, builds_lock, forget_earlier_builds
+from cluster import content, locks
 from cluster.errors import ClusterError
+from cluster.images import archives
+from cluster.images.buildah import buildah, builds_lock, forget_earlier_builds
 from cluster.layout import Cache
 from cluster.progress import Progress
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 
-from cluster import base_image, binaries, debian, locks, prometheus
+from cluster import locks
 from cluster.errors import ClusterError, NotPossibleError
+from cluster.images import base_image
 from cluster.layout import Cache
 from cluster.progress import Progress
+from cluster.tools import binaries, debian, prometheus
 
 OR_ELSE = "Or set KUBECONFIG to a cluster to use instead (kind, minikube, a real one)."
 NEEDS_ROOT = (

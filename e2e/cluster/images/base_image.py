@@ -6,13 +6,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from cluster import binaries, content
-from cluster.buildah import buildah
+from cluster import content
 from cluster.commands import SYSTEM_PATH, run
 from cluster.configuration import PAUSE_IMAGE
-from cluster.images import BASE_IMAGE, INPUTS_LABEL, Archive, archive, archived, is_built
+from cluster.images.buildah import buildah
+from cluster.images.builds import BASE_IMAGE, INPUTS_LABEL, Archive, archive, archived, is_built
 from cluster.layout import Cache
 from cluster.progress import Progress
+from cluster.tools import binaries
 
 SUITE = "bookworm"
 PACKAGES = ("python3", "python3-venv", "python3-pip", "ca-certificates", "passwd")

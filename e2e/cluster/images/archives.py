@@ -15,7 +15,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster.buildah import buildah
+from cluster.images.buildah import buildah
 from cluster.layout import Cache
 
 NAME_FOR_CONTAINERD = "io.containerd.image.name"

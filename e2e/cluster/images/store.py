@@ -18,11 +18,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster import archives, configuration, locks
-from cluster.buildah import snapshotter
+from cluster import configuration, locks
 from cluster.commands import environment, run, tail
 from cluster.errors import ClusterError
-from cluster.images import Archive
+from cluster.images import archives
+from cluster.images.buildah import snapshotter
+from cluster.images.builds import Archive
 from cluster.layout import Cache
 from cluster.progress import Progress
 

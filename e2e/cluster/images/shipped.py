@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster import images
-from cluster.images import Archive
+from cluster.images import builds as images
+from cluster.images.builds import Archive
 from cluster.layout import Cache
 from cluster.progress import Progress
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True)

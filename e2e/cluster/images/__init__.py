@@ -1,0 +1,1 @@
+"""Images of a cluster: built from Dockerfiles, archived, imported and kept."""

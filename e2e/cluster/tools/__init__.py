@@ -1,0 +1,1 @@
+"""Programs that a cluster needs: built or installed once, and found again."""
