@@ -24,7 +24,7 @@ def copied(one: Manifest) -> Manifest:
 
 class FakeClock:
     ahead_s = 0.0
-    """Of the loop's time, which only moves forwards."""
+    """Offset of the loop's time, which only moves forwards."""
 
     def now_s(self) -> float:
         return START_S + self.ahead_s + asyncio.get_running_loop().time()

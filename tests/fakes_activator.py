@@ -48,7 +48,7 @@ class Stage:
     activator: Activator
     client: ClientSession
     port: int
-    """Of the service."""
+    """Port of the service."""
     ended: asyncio.Event
     running: asyncio.Task[None]
     woken: list[str] = field(default_factory=list)

@@ -47,8 +47,8 @@ LOAD_DOCKERFILE = "e2e/load/Dockerfile"
 LOAD_JOB = "load"
 
 LEAST_ATTAINMENT = 0.95
-"""Of the whole replay, its start from nothing included: the promise itself, since a p95 permits
-five misses in a hundred."""
+"""Attainment of the whole replay, its start from nothing included: the promise itself, since a p95
+permits five misses in a hundred."""
 LAST_STRETCH_S = 120.0
 """The SLO must also hold at the end of the replay alone, after replicas were removed."""
 LONGEST_UNANSWERED_S = 16.0

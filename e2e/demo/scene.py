@@ -22,7 +22,7 @@ class Scene:
     namespace: str
     sample: Path
     duration_s: float
-    """Of the load."""
+    """Duration of the load."""
     keep: bool = False
     """Whether the cluster stays at the end."""
 

@@ -32,7 +32,7 @@ COMMAND = ("python", "-m", "load.tokens")
 WINDOW_S = 10.0
 RECENT_S = 10.0
 LEAST_ATTAINMENT = 0.95
-"""Of all requests, for both promises together, from a cost that is not known."""
+"""Attainment of all requests, for both promises together, from a cost that is not known."""
 LAST_STRETCH_S = 60.0
 """Each promise must hold at the end alone, after replicas were removed."""
 LATEST_SEND_S = 0.1

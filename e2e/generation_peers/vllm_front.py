@@ -41,7 +41,7 @@ from headroom_server.repository.random_llama import LlamaSize
 LEAST_TIMES_OWN_RATE = 0.97
 MOST_TIMES_OWN_FIRST_TOKEN = 1.0
 PACED_SHARE = 0.6
-"""Of the tokens per second of vLLM's own server: a load without a lasting queue."""
+"""Share of the tokens per second of vLLM's own server: a load without a lasting queue."""
 LARGE = LlamaSize(
     hidden_size=2048, layers=16, heads=32, kv_heads=8, intermediate_size=8192, context_tokens=4096
 )

@@ -26,7 +26,7 @@ from headroom.simulator.generation.plant import TokenService
 from headroom.simulator.generation.run import LOOK_S, simulate_tokens
 
 READY = 2
-"""Of the looks' columns: ready replicas."""
+"""Column of the looks with the ready replicas."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Causes:
     by_start: float
     by_sizing: float
     first: float
-    """Of both, in the first ten minutes."""
+    """The share of both in the first ten minutes."""
     worst_need: float
     """Highest work over what the ready replicas took at that time."""
 

@@ -22,7 +22,7 @@ class Streamed(NamedTuple):
     outcome: Outcome
     detail: str = ""
     tokens: int = 0
-    """Of the answer, as the server counts them."""
+    """Tokens of the answer, as the server counts them."""
     first_s: float | None = None
     last_s: float | None = None
 

@@ -35,8 +35,8 @@ MOST_TOKENS = 120
 UNREAD_TOKENS = 4000
 UNREAD_S = 4.0
 UNREAD_MB = 64.0
-"""Of hundreds of streams: a connection with its request takes some 50 kB, unread text 1 MiB in all,
-and uvloop up to 16 KiB for each before a stream is paused."""
+"""Memory of hundreds of streams: a connection with its request takes some 50 kB, unread text 1 MiB
+in all, and uvloop up to 16 KiB for each before a stream is paused."""
 SETTLE_SHARE, LAST_SHARE = 0.25, 0.1
 """Memory is compared between the tenth after the first quarter and the last tenth."""
 MOST_GROWTH = 1.02

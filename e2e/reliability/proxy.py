@@ -53,7 +53,7 @@ class Exchange:
     """One request and what became of it."""
 
     at_s: float
-    """Of the monotonic clock, when it came in."""
+    """When it arrived, by the monotonic clock."""
     call: Call
     code: int
     """As the API server answered; 0 where it was not asked or did not answer."""

@@ -129,7 +129,7 @@ class Rule:
     resources: frozenset[str] = frozenset()
     name: str = ""
     first: int = 1
-    """Of the requests that fit, the first one to strike, counted from one."""
+    """First of the matching requests to strike, counted from one."""
     last: float = math.inf
     since_s: float = 0.0
     until_s: float = math.inf

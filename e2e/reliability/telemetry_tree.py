@@ -26,7 +26,7 @@ SEGMENTS = ((8, 1), (4, 4), (3, 4), (3, 4))
 RESTARTS_ON = 3
 """The way from a state on which the operator restarts first."""
 LATER_EVERY, LATER_S = 16, 1200.0
-"""Of so many trees one sequence is followed for 20 minutes."""
+"""One sequence in so many trees is followed for 20 minutes."""
 FORGOTTEN_S = 120.0
 """After what all replicas reported wrongly, the decision is right again: two windows and a hold."""
 

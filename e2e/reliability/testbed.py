@@ -28,7 +28,8 @@ from reliability.proxy import FaultProxy, Gate
 BASE = Path(__file__).parents[2] / "deploy" / "base"
 SYSTEM, OPERATOR = "headroom-system", "headroom-operator"
 ACCELERATOR = "example.com/accelerator"
-"""Of these nodes alone, so that pods of other tests do not come here, nor ours to their nodes."""
+"""The resource of these nodes alone, so that pods of other tests do not come here, nor ours to
+their nodes."""
 PODS_PER_NODE = 250
 POLL_S = 0.4
 SERVICES = "/apis/headroom.dev/v1alpha1/namespaces/{}/inferenceservices"
@@ -95,7 +96,7 @@ class World:
     operator: OperatorProcess
     kubelet: FakeKubelet
     replicas_seen: list[int] = field(default_factory=list)
-    """Of the Deployments here, each change in order, as the API server tells it."""
+    """Each change of the Deployments here in order, as the API server tells it."""
     replicas_of: dict[str, list[int]] = field(default_factory=dict)
     """The same by name."""
 

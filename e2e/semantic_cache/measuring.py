@@ -29,13 +29,13 @@ class Found(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Of the hits, those with the right answer; nan without any."""
+        """Share of the hits with the right answer; nan without any."""
         hits = self.right + self.wrong
         return self.right / hits if hits else float("nan")
 
     @property
     def hit_rate(self) -> float:
-        """Of the questions in other words, those that were answered rightly."""
+        """Share of the paraphrased questions that were answered correctly."""
         return self.right / self.asked_same
 
 

@@ -20,14 +20,14 @@ class Scale:
     knee_s: float
     knee_step_rps: float
     knee_tries: int
-    """Of a rate before it is said not to hold."""
+    """Tries of a rate before it is said not to hold."""
     calm_s: float
     """At a light load before an overload and after it."""
     overload_s: float
     slow_after_s: float
     slow_judged_s: float
     retries: int
-    """Of a window in which the machine did something else."""
+    """Repetitions of a window in which the machine did something else."""
 
 
 FULL = Scale(

@@ -32,7 +32,7 @@ SETTINGS = {
 }
 LANGCHAIN_CALLS = Path(__file__).with_name("langchain_calls.py")
 COMMIT = "0" * 40
-"""Of the tokenizer, which it looks up in the cache of Hugging Face's library only."""
+"""Commit of the tokenizer, which it looks up in the cache of Hugging Face's library only."""
 
 
 @pytest.fixture

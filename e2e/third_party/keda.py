@@ -30,7 +30,7 @@ GROUP = "external.metrics.k8s.io"
 SECURE_PORT, GRPC_PORT, PROMETHEUS_PORT = 6444, 9666, 9090
 PROMETHEUS_URL = f"http://{NODE_ADDRESS}:{PROMETHEUS_PORT}"
 SCRAPE_S = 5
-"""Of Prometheus; 15 s and more are usual, which would make the peer slower."""
+"""Scrape interval of Prometheus; 15 s and more are usual, which would make the peer slower."""
 STARTS_WITHIN_S = 60.0
 KIND = "scaledobjects.keda.sh"
 

@@ -25,7 +25,7 @@ class Peer:
     """One server."""
 
     name: str
-    """Of its profile and its requirements."""
+    """Name of its profile and its requirements."""
     path: str
     body: str
     warmup: Mapping[str, Any] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 BOUNDS_S = (0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 20, 40)
-"""Of the latency histogram; the last bucket is open."""
+"""Bounds of the latency histogram; the last bucket is open."""
 OVERSLEPT_CAP_S = 0.005
 DRAIN_S = 5.0
 

@@ -40,7 +40,7 @@ SPEC: Schema = custom_resource_definition()["spec"]["versions"][0]["schema"]["op
 MOST_S = 2.0
 """CPU time of one spec."""
 LONGEST_MESSAGE = 32_768
-"""Of a condition, in Kubernetes."""
+"""Longest message of a condition, in Kubernetes."""
 NOW_S = 1_800_000_000.0
 
 RICH: dict[str, Any] = {

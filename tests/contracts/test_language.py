@@ -48,6 +48,8 @@ _BANNED = (
 _PHRASE = re.compile(
     r"\b(" + "|".join(_BANNED) + r")\b|, received (?!or\b|and\b|reported)", re.IGNORECASE
 )
+HEADLESS = "Of "
+"""A docstring that begins so does not name what it describes."""
 _CODE = re.compile(r"`[^`]*`|\]\([^)]*\)|[.#][\w-]+(?= )|\"#?[\w-]+\"|'#[^']*'")
 """Inline code, addresses of links, selectors and identifiers in quotes."""
 _ALL_LITERALS = ("operator/headroom/", "model_server/headroom_server/", "e2e/")
@@ -86,6 +88,10 @@ def hits_in_python(path: str, source: str) -> Iterator[Hit]:
         and isinstance(node.body[0], ast.Expr)
     }
     for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            described = str(node.value.value)
+            if described.startswith(HEADLESS):
+                yield Hit(path, node.lineno, HEADLESS, described.splitlines()[0][:90])
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             continue
         if id(node) not in docstrings and not (everything and " " in node.value.strip()):
@@ -126,6 +132,8 @@ def test_phrases_are_found_in_literals_docstrings_and_documents() -> None:
         "nobody",
     ]
     assert [hit.phrase for hit in hits_in_python("tests/x.py", source)] == ["told to"]
+    constant = 'BYTES = 8\n"""Of a page."""\nx = "Of course"\n'
+    assert [hit.phrase for hit in hits_in_python("tests/x.py", constant)] == [HEADLESS]
     assert not list(hits_in_lines("x.md", ["Say `intake`, not `door`; Little's law; of course"]))
 
 

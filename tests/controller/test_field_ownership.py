@@ -1,4 +1,4 @@
-"""Of a Deployment that was created, replicas are the scaler's and the rest is the applier's."""
+"""The scaler owns the replicas of a created Deployment, and the applier the rest."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_service_is_evaluated_each_period_at_its_own_moment() -> None:
 
 
 def test_many_services_are_spread_over_a_longer_period() -> None:
-    """Of 400 services each has its turn every 6 s; all were due at once, and that passes."""
+    """Each of 400 services has its turn every 6 s; all were due at once, and that passes."""
     bench = Bench()
     bench.does = {f"s{number}": quick for number in range(400)}
     play(bench, 60.0)

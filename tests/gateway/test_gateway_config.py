@@ -87,7 +87,7 @@ def test_envoy_accepts_the_configuration(name: str, tmp_path: Path) -> None:
 
 
 def test_largest_service_has_a_small_configuration() -> None:
-    """Of 2 MB, 28 services ended the operator, and 120 the gateway."""
+    """28 services of 2 MB ended the operator, and 120 the gateway."""
     one = route(
         grpc_port=8001,
         max_upgrades=8,

@@ -13,7 +13,8 @@ from headroom.scaling.values.tokens import IterationCost
 from headroom.simulator.generation.plant import Engine
 
 BOUNDS = {VARIED: 0.05, STEADY: 0.08}
-"""Of a single run: what is promised of the mean of three, and 2 % of chance in the lengths."""
+"""Bounds of a single run: what is promised of the mean of three, and 2 % of chance in the
+lengths."""
 
 
 def drawn(number: int) -> tuple[Engine, tuple[float, float, float]]:

@@ -189,7 +189,7 @@ class Actor:
 
 RATES = st.sampled_from([0.86, 1.0, 1.14])
 DELAYS_S = (0.01,) * 12 + (0.5, 3.0, 9.0, 11.0, 25.0)
-"""Of a request or its answer on the network, or of a process that is stopped."""
+"""Delays of a request or its answer on the network, or of a process that is stopped."""
 FATES = ("answered",) * 8 + ("request lost", "answer lost")
 
 

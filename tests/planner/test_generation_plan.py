@@ -229,7 +229,7 @@ def test_expected_times_are_of_the_percentile_with_and_without_a_promise() -> No
 
 
 def test_parts_of_a_cost_that_are_not_given_are_usual_and_not_zero() -> None:
-    """Of 1000 tokens decoded after 4000, contexts are most of the work."""
+    """Contexts are most of the work of 1000 tokens decoded after 4000."""
     given = "generation 10 --prompt 4000 --answer 1000 --iteration-ms 14 --prompt-token-ms 0.05"
     found = report(given)
     usual = report(given + " --sequence-ms 0.04 --context-token-ms 9e-5")

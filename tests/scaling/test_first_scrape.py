@@ -9,7 +9,8 @@ from headroom.scaling import Direction, Freshness, Observation, PodSample, State
 
 TICK_S = 2.0
 RATE_RPS = 6.6
-"""Of each of three replicas: two would have to carry 9.9, and 8.2 is what the ceiling allows."""
+"""Rate of each of three replicas: two would have to carry 9.9, and 8.2 is what the ceiling
+allows."""
 
 
 @pytest.mark.parametrize("late_ticks", [1, 4, 11, 14])

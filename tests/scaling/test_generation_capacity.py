@@ -242,7 +242,7 @@ def test_capacity_of_experts_pays_for_reading_them() -> None:
 
 
 def test_concurrency_bound_by_the_time_per_token_is_that_of_the_highest_rate_within_it() -> None:
-    """Of 60 ms the fixed part takes 40 ms and prompts at most a third of the rest."""
+    """The fixed part takes 40 of 60 ms and prompts at most a third of the rest."""
     cost = IterationCost(fixed_s=0.040, prompt_token_s=5e-5, sequence_s=5e-4)
     targets = TokenTargets(output_token=Target(percentile=0.95, seconds=0.06))
     inputs = Inputs(

@@ -38,7 +38,7 @@ def test_replicas_that_share_arrivals_by_chance_are_used(
 
 
 def test_replica_that_worked_off_a_queue_was_used() -> None:
-    """Of two replicas, the first had 200 waiting and got none of 240 requests meanwhile."""
+    """The first of two replicas had 200 waiting and got none of 240 requests meanwhile."""
     taken, busy = np.array([8.0, 248.0]), np.array([200.0, 248.0])
     assert unused(taken, taken) == 1
     assert unused(taken, busy) == 0

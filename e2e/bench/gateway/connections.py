@@ -29,7 +29,7 @@ from free_ports import free_port
 from headroom.gateway import Endpoint, Route, clusters, endpoints, listeners
 
 Configuration = Callable[[int, Sequence[int]], dict[str, Any]]
-"""Of Envoy, by its port and those of the replicas."""
+"""Configuration of Envoy, by its port and those of the replicas."""
 REPLICAS = 6
 LEVELS = [percent / 100 for percent in range(20, 100, 2)]
 """Utilizations that are tried, by bisection."""
@@ -45,7 +45,7 @@ class Plant:
     name: str
     arguments: tuple[str, ...]
     capacity_rps: float
-    """Of one replica."""
+    """Capacity of one replica."""
     target_s: float
     promised: float
     """The gateway's highest rate to that of pinned connections."""

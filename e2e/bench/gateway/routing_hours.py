@@ -22,7 +22,7 @@ from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.run import simulate
 
 PROMISED = {"single": 0.60, "heavy": 0.88}
-"""Of the GPU-hours, by plant."""
+"""Share of the GPU-hours, by plant."""
 NAMES = {"single": "no batching, cv 1", "heavy": "batches of 4"}
 WORKLOADS = ("worldcup", "llm-hour", "servegen", "ramp")
 CEILINGS = (0.7, 0.8, 0.84, 0.86, 0.88, 0.9, 0.92, 0.94, 0.96)

@@ -12,7 +12,7 @@ import numpy as np
 from headroom.simulator.arrivals.streams import generator
 
 _SEED = 2611
-"""Of the whole family; another number gives another family."""
+"""Seed of the whole family; another number gives another family."""
 Choice = TypeVar("Choice")
 
 

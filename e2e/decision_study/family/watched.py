@@ -21,7 +21,7 @@ class Attribution:
     cell: str
     attainment: float
     gpu_hours: excess.Added
-    """Of each of `excess.LAYERS`."""
+    """GPU-hours of each of `excess.LAYERS`."""
 
 
 @dataclass(kw_only=True)

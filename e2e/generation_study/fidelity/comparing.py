@@ -66,7 +66,7 @@ class Compared:
     iterations: int
     preempted: int
     scale: float
-    """Of the calibrated cost, in this load: the machine's speed varies."""
+    """Factor of the calibrated cost, in this load: the machine's speed varies."""
     noise: float
     recorded: Percentiles
     """With the times as recorded."""

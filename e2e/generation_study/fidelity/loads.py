@@ -17,7 +17,7 @@ LIMITS: Mapping[str, int] = {
     "block_size": 32,
     "num_gpu_blocks_override": 256,
 }
-"""Of vLLM's engine."""
+"""Settings of vLLM's engine."""
 VOCABULARY = 255
 
 

@@ -26,7 +26,7 @@ VICTIMS = "127.9."
 """Start of the addresses of well-behaved pods."""
 VICTIM_MODEL = "victim"
 PAGES_EACH = 24
-"""Of one kind: 6 MiB, where the operator remembers layouts of 4 MiB."""
+"""Pages of one kind: 6 MiB, where the operator remembers layouts of 4 MiB."""
 _new = itertools.count()
 """Makes every page one that was never seen."""
 

@@ -38,9 +38,9 @@ class Calls:
     message: bytes
     method: bytes = METHOD
     messages: int = 1
-    """Of a call; a call of several stays open for more."""
+    """Messages of a call; a call of several stays open for more."""
     declared_bytes: int | None = None
-    """Of the message; more than it has leaves the call unfinished."""
+    """Announced size of the message; more than it has leaves the call unfinished."""
     streams: int = 1
     window: int = 65_535
     """For answers; 0: nothing is read."""

@@ -52,7 +52,7 @@ class Outcome:
     """What became of the operator."""
 
     late_s: list[float] = field(default_factory=list)
-    """Of each decision of the victims."""
+    """Delay of each decision of the victims."""
     unanswered: int = 0
     """Looks at its metrics that failed."""
     kills: int = 0

@@ -23,7 +23,7 @@ class Asked:
     only: str
     """Attacks whose name, after that of the component, has this in it."""
     seconds: float | None
-    """Of each attack; None: as each component needs."""
+    """Duration of each attack; None: as each component needs."""
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> Self:

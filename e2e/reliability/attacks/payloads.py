@@ -13,7 +13,7 @@ MIB = 1 << 20
 MAX_BODY_BYTES = 8 * MIB
 """The server's default bound of a body."""
 READ_BYTES = 256 * 1024
-"""Of one read of the server."""
+"""Size of one read of the server."""
 
 
 class Then(StrEnum):

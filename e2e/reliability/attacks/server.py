@@ -29,7 +29,7 @@ ATTACK_S, QUICK_S = 20.0, 3.0
 IMAGE_NUMBERS = 3 * 224 * 224
 SAMPLE_NUMBERS = 4
 ITEMS = 4
-"""Of the sample's batches."""
+"""Items of the sample's batches."""
 MODELS: Mapping[str, int] = {"sample": SAMPLE_NUMBERS, "images": IMAGE_NUMBERS}
 QUICK = ("v1 numbers", "v1 lists", "unfinished", "unread pages", "gRPC raw", "gRPC unfinished")
 Say = Callable[[str], None]

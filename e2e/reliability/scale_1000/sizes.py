@@ -22,7 +22,7 @@ class Size:
 
     services: int
     pods: int
-    """Of all services and of others."""
+    """Pods of all services, and others."""
     seconds: float
     """Watched."""
     cpu_s: float
@@ -33,7 +33,7 @@ class Size:
     late_s: float
     """By which 99 % of the ticks began late at most."""
     writes: int
-    """Of status."""
+    """Writes of status."""
     calls: Mapping[str, float]
     """Requests to the API by verb."""
     warm_s: float
@@ -45,7 +45,7 @@ class Size:
     first_rss_mb: float
     """The most until then."""
     load: float
-    """Of the machine, in the watch."""
+    """Load of the machine, in the watch."""
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:

@@ -17,7 +17,7 @@ PAUSE_S = 240.0
 """Mean time between two troubles."""
 LONGEST_S = 45.0
 REFUSED_SHARE = 0.002
-"""Of single requests, whatever else is going on."""
+"""Share of single requests, whatever else is going on."""
 
 
 class Trouble(StrEnum):

@@ -35,7 +35,7 @@ class CacheCounts(NamedTuple):
 
 
 MAX_JOINED_BYTES = 1 << 30
-"""Of requests that wait for an equal one; more compute on their own."""
+"""Bytes of requests that wait for an equal one; more compute on their own."""
 
 
 class CacheRequest(NamedTuple):

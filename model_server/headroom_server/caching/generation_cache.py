@@ -53,10 +53,10 @@ class Question(NamedTuple):
     """What a request asks."""
 
     key: bytes
-    """Of equal requests."""
+    """Key of equal requests."""
     scope: bytes | None = None
-    """Of requests whose answers may be given in place of each other if their texts are similar;
-    None: none."""
+    """Scope of requests whose answers may be given in place of each other if their texts are
+    similar; None: none."""
     text: str = ""
     tenant: str = ""
 

@@ -16,9 +16,9 @@ from headroom_server.caching.generation_cache import Similar
 from headroom_server.caching.similarity import SimilarVectors, Vector, unit
 
 SCOPE_BYTES = 1024
-"""Of a scope's objects. Nearly every question with numbers has a scope of its own."""
+"""Memory of a scope's objects. Nearly every question with numbers has a scope of its own."""
 NUMBER_BYTES = 8
-"""Of a vector's number: two, and the room of a scope may be four times what is in use."""
+"""Memory of a vector's number: two, and the room of a scope may be four times what is in use."""
 
 
 class SemanticBounds(NamedTuple):

@@ -25,7 +25,7 @@ DEVIATIONS = 4.0
 CANDIDATES = 64
 """Most vectors that are compared."""
 SHRINKS_BELOW = 4
-"""Of the room, the part that is in use when half of it is given back."""
+"""Half of the room is given back when less than one part in so many is in use."""
 
 Vector = np.ndarray[Any, np.dtype[np.float32]]
 

@@ -190,7 +190,7 @@ class EngineStatistics(NamedTuple):
     free_blocks: int = 0
     waiting_requests: int = 0
     waiting_fillers: int = 0
-    """Of these, those of the batch class."""
+    """Those of them that belong to the batch class."""
     waiting_tokens: int = 0
     """Tokens of prompts that are accepted and not computed."""
     context_tokens: int = 0

@@ -25,8 +25,8 @@ MAX_CALLS = 1024
 WINDOW_BYTES = 16 * 1024
 """What a client may send of a call that is not read yet. The rest follows at once when it is."""
 READ_BYTES = 64 * 1024
-"""Of a connection's read buffer. gRPC's own estimate keeps a megabyte for each connection that has
-sent large messages, until it is closed."""
+"""Size of a connection's read buffer. gRPC's own estimate keeps a megabyte for each connection that
+has sent large messages, until it is closed."""
 MAX_STREAMS = 256
 """Open calls of one connection."""
 

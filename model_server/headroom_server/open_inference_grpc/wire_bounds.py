@@ -12,15 +12,15 @@ UNCHECKED_BYTES = 64 * 1024
 MAX_FIELDS = 4096
 """Inputs, outputs, raw contents, parameters and the rest of one request, together."""
 LARGEST_TEXT_BYTES = 1 << 20
-"""Of a message for a model that generates text, a prompt of 200 000 tokens: each open stream may be
-sent one, and HTTP takes longer ones."""
+"""Largest size of a message for a model that generates text, a prompt of 200 000 tokens: each open
+stream may be sent one, and HTTP takes longer ones."""
 NUMBER_BYTES = 10
-"""Of the longest number on the wire."""
+"""Bytes of the longest number on the wire."""
 _GROUP = (3, 4)
 """Begin and end; what is between counts as well."""
 _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
 _LAST_BYTES = bytes(range(128))
-"""Of a number: as many bytes of these as there are numbers."""
+"""Last bytes of a number: as many bytes of these as there are numbers."""
 
 _Nested = dict[int, "_Nested | None"]
 _CONTENTS: _Nested = dict.fromkeys(range(1, 6))

@@ -30,7 +30,8 @@ from headroom_server.scheduling.request_options import RequestOptions
 
 LEAST_BODY_BYTES = 64 * 1024
 BYTES_PER_TOKEN = 64
-"""Of the longest text that is tokenized: text has 4 to 5 bytes per token, spaces up to 128."""
+"""Bytes per token of the longest text that is tokenized: text has 4 to 5 bytes per token, spaces up
+to 128."""
 
 
 def most_body_bytes(limits: GenerationLimits, max_body_bytes: int) -> int:

@@ -17,7 +17,7 @@ from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
 UNCHECKED_BYTES = 64 * 1024
 """Smaller bodies are parsed as they are: they cost at most 8 MiB."""
 NUMBER_BYTES = 64
-"""Of one number in JSON with its separator and indentation: 24 digits, 40 spaces."""
+"""Bytes of one number in JSON with its separator and indentation: 24 digits, 40 spaces."""
 MOST_COST = 16
 """Bytes of memory per byte of a body while it is parsed."""
 _OTHER = 4096
@@ -37,7 +37,7 @@ class BodyBounds:
         has_strings = any(spec.is_strings for spec in signature.inputs)
         self.max_strings = 2 * self.max_parts + self.max_values * has_strings
         self.max_bytes = None if has_strings else UNCHECKED_BYTES + NUMBER_BYTES * elements
-        """Of a whole body; None if its strings may have any length."""
+        """Largest size of a whole body; None if its strings may have any length."""
 
     def limit(self, max_body_bytes: int) -> int:
         """Return the most bytes that a body may have, given the server's own limit."""

@@ -31,7 +31,7 @@ USUAL_PRIORITY = 5
 MAX_TENANT_BYTES = 128
 DEFAULT_CLASS = "default"
 BATCH_CLASS = "batch"
-"""Of models that generate: fills what other requests leave."""
+"""Class of models that generate: fills what other requests leave."""
 
 _NAMES = frozenset({TIMEOUT, FIRST_TOKEN_TIMEOUT, PRIORITY, TENANT, SLO_CLASS, *RETRY_HEADERS})
 

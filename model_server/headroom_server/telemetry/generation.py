@@ -23,7 +23,7 @@ class GenerationLedger:
         self.prompt_tokens = Histogram(LENGTH_BOUNDS)
         self.answer_tokens = Histogram(LENGTH_BOUNDS)
         self.computed_prompt_tokens = 0
-        """Of prompts whose first token was generated, each counted once."""
+        """Tokens of prompts whose first token was generated, each counted once."""
         self.cached_prompt_tokens = 0
         self.finished = dict.fromkeys(FinishReason, 0)
         """Choices by why they ended."""

@@ -19,8 +19,8 @@ from headroom_server.telemetry.class_ledger import ClassLedgers
 from headroom_server.telemetry.generation import GenerationLedger
 
 COST_FEATURES = ("1", "P", "D", "KV", "X")
-"""Of an iteration: constant, tokens of prompts, decoding sequences, tokens in their contexts, and
-tokens of prompts times the context before them."""
+"""Features of an iteration: constant, tokens of prompts, decoding sequences, tokens in their
+contexts, and tokens of prompts times the context before them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

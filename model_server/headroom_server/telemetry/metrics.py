@@ -62,7 +62,7 @@ class Snapshot:
     cache: CacheCounts | None = None
     """None without a cache; then the series are absent."""
     features: CacheCounts | None = None
-    """Of what a class computed from inputs; None without a feature cache."""
+    """Counts of what a class computed from inputs; None without a feature cache."""
 
 
 def render(snapshot: Snapshot) -> bytes:

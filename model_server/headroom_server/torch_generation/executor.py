@@ -41,7 +41,8 @@ from headroom_server.torch_generation.weights import read_weights
 log = logging.getLogger("headroom_server")
 
 DRAFT_KV_SHARE = 0.1
-"""Of the memory available at the start, what the draft model's keys and values take at most."""
+"""Highest share of the memory available at the start that the draft model's keys and values
+take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

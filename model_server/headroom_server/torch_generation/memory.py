@@ -11,7 +11,7 @@ from headroom_server.torch_generation.model_shape import ModelShape
 
 GROUPS = Path("/sys/fs/cgroup")
 KV_SHARE = 0.8
-"""Of the memory that is left after the weights; the rest is for intermediate results."""
+"""Share of the memory that is left after the weights; the rest is for intermediate results."""
 
 
 def available_bytes(device: torch.device, group: Path = GROUPS) -> int:

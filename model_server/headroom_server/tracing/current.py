@@ -56,7 +56,7 @@ class Generated:
         self.answer_tokens = 0
         self.asked: Asked | None = None
         self.finish_reasons: list[str] = []
-        """Of its choices, in the order in which they ended."""
+        """Finish reasons of its choices, in the order in which they ended."""
 
 
 class Trace:
@@ -81,7 +81,7 @@ class Trace:
 
 
 TRACE: ContextVar[Trace | None] = ContextVar("trace", default=None)
-"""Of the request that the current task serves; None if it is not sampled."""
+"""Trace of the request that the current task serves; None if it is not sampled."""
 
 
 def executed(model: str, done: ExecutedBatch[Any], traces: Iterable[Trace | None]) -> None:

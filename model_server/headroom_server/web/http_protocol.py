@@ -38,7 +38,7 @@ MAX_PIPELINED = 32
 5 kB each."""
 
 UNSENT_BYTES = 16 * 1024
-"""Of answers that a connection may hold before they count, so 16 MiB for a client's 1024."""
+"""Bytes of answers that a connection may hold before they count, so 16 MiB for a client's 1024."""
 
 AGAIN_LINE = dict.fromkeys((429, 503), b"retry-after: 1\r\n")
 

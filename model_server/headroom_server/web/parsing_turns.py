@@ -14,7 +14,7 @@ from headroom_server.web.fair_turns import FairTurns
 SMALL_BYTES = 16 * 1024
 """Smaller bodies are parsed at once: most take less than 0.2 ms."""
 ROUNDS = 5
-"""Of the loop: accept, connect, register, read, and one to spare."""
+"""Rounds of the loop: accept, connect, register, read, and one to spare."""
 
 
 class ParsingTurns:

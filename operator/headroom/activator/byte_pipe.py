@@ -10,9 +10,9 @@ from contextlib import suppress
 from headroom.activator.http_request import PIECE
 
 SOCKET_BYTES = 1 << 15
-"""Of the kernel's buffer of arriving bytes, which may be read at once."""
+"""Size of the kernel's buffer of arriving bytes, which may be read at once."""
 STATUS_BYTES = len(b"HTTP/1.1 200 ")
-"""Of an answer, until its status is known."""
+"""Bytes of an answer from which its status is known."""
 
 
 def bound_buffers(writer: asyncio.StreamWriter) -> None:

@@ -54,9 +54,10 @@ CONNECT_WITHIN_S = 0.5
 LAST_CALL_S = 900.0
 """A replica that is gone from the list may still drain: its calls have the longest deadline."""
 MESSAGE_BYTES = 64 << 20
-"""Of messages that are being read or sent on; a namespace has at most half of it."""
+"""Memory of messages that are being read or sent on; a namespace has at most half of it."""
 MAX_MESSAGE_BYTES = 16 << 20
-"""Of one message, whatever routing.maxBodyBytes is: its size is unknown before it has arrived."""
+"""Largest size of one message, whatever routing.maxBodyBytes is: its size is unknown before it has
+arrived."""
 _WINDOWS = (
     # What a caller, or a replica, may send before it is read.
     ("grpc.http2.lookahead_bytes", 1 << 14),

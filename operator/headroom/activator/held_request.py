@@ -43,11 +43,11 @@ class Bounds:
     requests: int = 4096
     requests_per_service: int = 2048
     body_bytes: int = 128 << 20
-    """Of bodies, and `FORWARD_BYTES` for each request that is being forwarded."""
+    """Bytes of bodies, and `FORWARD_BYTES` for each request that is being forwarded."""
     connections: int = 5120
     """Open connections; each is a request, is to become one, or has several calls of gRPC."""
     head_bytes: int = 16 << 20
-    """Of requests that are not held yet."""
+    """Bytes of the heads of requests that are not held yet."""
     longest_s: float = 900.0
     """Maximum hold of a request, whatever its deadline."""
 

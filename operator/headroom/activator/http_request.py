@@ -16,7 +16,7 @@ from headroom.activator.held_request import HEAD_BYTES, Refusal
 from headroom.gateway.routes import DEADLINE, GRPC_DEADLINE, IDEMPOTENT, NO_RETRY
 
 PIECE = 1 << 14
-"""Of a read and of a write; a connection holds a few of them."""
+"""Size of a read and of a write; a connection holds a few of them."""
 _GRPC_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _HEAD_END = b"\r\n\r\n"
 _CONNECTION = frozenset({b"connection", b"keep-alive", b"proxy-connection"})

@@ -29,7 +29,8 @@ from headroom.gateway.activator_messages import (
 
 MAX_REPORT_BYTES = 1 << 20
 MAX_CONNECTIONS = 32
-"""Of 300 KiB each, 10 MiB in all. An activator has two, and two more while certificates change."""
+"""Connections at once, of 300 KiB each, 10 MiB in all. An activator has two, and two more while
+certificates change."""
 FORGOTTEN_AFTER_S = 60.0
 
 Authenticate = Callable[[str, str], Awaitable[bool]]

@@ -39,9 +39,9 @@ _ERRORS: dict[int, type[ClusterError]] = {
     422: Rejected,
 }
 _LONG_TEXT = 256
-"""Of an annotation; those that are read, costs and marks, have some 100."""
+"""Longest text of an annotation; those that are read, costs and marks, have some 100."""
 _MOST_ENTRIES = 32
-"""Of annotations and labels besides those that are read, and of lists."""
+"""Most annotations and labels besides those that are read, and most entries of a list."""
 READ_OF_PODS = frozenset(
     {
         "controller.kubernetes.io/pod-deletion-cost",

@@ -18,8 +18,8 @@ KEPT_BYTES = 1 << 16
 MAX_ANSWER_BYTES = 1 << 23
 """More is not read. The answer to one item of ones, with a thousand numbers, has 20 kB."""
 BUFFER_BYTES = 1 << 14
-"""Of a connection; twice as much may wait. At most 128 requests are under way, so that answers take
-at most 12 MiB, and with the requests' chunks 24."""
+"""Read buffer of a connection; twice as much may wait. At most 128 requests are under way, so that
+answers take at most 12 MiB, and with the requests' chunks 24."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

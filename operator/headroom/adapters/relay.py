@@ -14,7 +14,7 @@ from headroom.bounded_listener import BoundedListener, owner
 
 LOOPBACK = "127.0.0.1"
 BUFFERED_BYTES = 64 << 10
-"""Of a connection, in each direction."""
+"""Read buffer of a connection, in each direction."""
 
 
 class Relay:

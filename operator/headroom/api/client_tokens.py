@@ -59,7 +59,7 @@ _ALGORITHMS = {
     ("OKP", "Ed25519"): ("EdDSA",),
     ("RSA", None): ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
 }
-"""Of each type and curve that gateways verify."""
+"""Members of each type and curve that gateways verify."""
 _SIZES = {"P-256": (32,), "P-384": (48,), "P-521": (66,), "Ed25519": (32,)}
 """Bytes of a coordinate."""
 

@@ -16,7 +16,7 @@ _SHOWN = 80
 _NAMED, _LONGEST_FIELD = 32, 256
 """A condition's message has at most 32 768 characters."""
 _LEVELS = 8
-"""Of nested values."""
+"""Depth of nested values."""
 _LARGEST_SHOWN = 10**_SHOWN
 _CONFIDENTIAL = frozenset({"args", "env", "podTemplate", "value"})
 """Fields that may contain secrets, with everything below: more people read a status than a spec."""

@@ -32,7 +32,7 @@ OPERATOR_ENVIRONMENT = (
 
 
 MOST_LEVELS = 64
-"""Of objects and lists in a pod template: Kubernetes itself has a dozen."""
+"""Depth of objects and lists in a pod template: Kubernetes itself has a dozen."""
 
 
 def _written_plainly(value: object) -> object:

@@ -166,7 +166,8 @@ class ServiceSummary:
     mode: str | None
     accelerator: str
     accelerators: int | None
-    """Of all current replicas; None if unknown, for a targetRef whose pod template was not read."""
+    """Accelerators of all current replicas; None if unknown, for a targetRef whose pod template was
+    not read."""
     reason: str | None
     message: str | None
     decided: str | None

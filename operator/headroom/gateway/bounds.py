@@ -23,21 +23,21 @@ CONNECTION_BUFFER_BYTES = 8 << 10
 """Per connection and direction, on both sides of the gateway."""
 MAX_HEADERS_KIB = 16
 MAX_ANSWER_HEADERS_KIB = 8
-"""Of a replica. A client that does not read lets each byte take up to four."""
+"""Largest headers of a replica. A client that does not read lets each byte take up to four."""
 MAX_CONNECTIONS = 6144
-"""Of all services together; a further one is closed at once."""
+"""Connections of all services together; a further one is closed at once."""
 SERVICE_CONNECTIONS = 5120
-"""Of one service, so that it cannot take all."""
+"""Connections of one service, so that it cannot take all."""
 WORST_BYTES = 400_000
-"""Of a connection, in Envoy."""
+"""Highest memory of a connection, in Envoy."""
 KERNEL_BYTES = 16 << 10
-"""Of a socket, per direction. The kernel doubles it, and counts it against the container."""
+"""Memory of a socket, per direction. The kernel doubles it, and counts it against the container."""
 STREAMS_PER_CONNECTION = 100
 STREAM_WINDOW_BYTES = 1 << 16
 """The smallest that Envoy takes."""
 CONNECTION_WINDOW_BYTES = 1 << 18
 REPLICA_WINDOW_BYTES = 1 << 20
-"""Of a connection to a replica, which all its gRPC calls share."""
+"""Window of a connection to a replica, which all its gRPC calls share."""
 UPGRADED_IDLE_S = 60.0
 """An upgraded connection that carries nothing for so long is ended."""
 

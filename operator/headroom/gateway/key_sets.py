@@ -17,11 +17,11 @@ from headroom.api.client_tokens import (
 from headroom.gateway.type_urls import CLUSTER, LISTENER, Json, seconds, typed
 
 BYTES = 8 << 10
-"""Of a set that is fetched."""
+"""Largest size of a set that is fetched."""
 FETCH_WITHIN_S = 5.0
 NAME = "-key-sets"
-"""Of the listener, and of the cluster that leads to it; it forwards by the host's name. Resources
-are sent in the order of their names, and a service's first fetch needs it."""
+"""Name of the listener, and of the cluster that leads to it; it forwards by the host's name.
+Resources are sent in the order of their names, and a service's first fetch needs it."""
 
 # Escapes of ASCII are resolved, so that none hides a curve; what is counted twice is refused early.
 _LOOK = f"""

@@ -13,12 +13,12 @@ from headroom.gateway.type_urls import HTTP_FILTERS, Json, any_of, typed
 from headroom.gateway.values import Route
 
 HEADER = "x-headroom-model"
-"""Of a request for a model that another service serves; what a client sends is removed."""
+"""Header of a request for a model that another service serves; what a client sends is removed."""
 PLUGIN = "models"
 NAMED: Json = {"name": HEADER, "present_match": True}
 PROGRAM_SIZE = 400
-"""Of a compiled pattern: Envoy refuses 100 instructions, which a name of 80 characters has; the
-longest has 128, and twice as many where each is a dot that is escaped."""
+"""Largest size of a compiled pattern: Envoy refuses 100 instructions, which a name of 80 characters
+has; the longest has 128, and twice as many where each is a dot that is escaped."""
 _METADATA, _KEY = "headroom", "model"
 
 

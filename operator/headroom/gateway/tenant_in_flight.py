@@ -20,7 +20,7 @@ from headroom.gateway.type_urls import CLUSTER, Json, any_of, seconds
 from headroom.gateway.values import Route
 
 USUAL_PERCENT = 50
-"""Of all requests in flight, what a tenant may have where no share is set: whatever one tenant
+"""Share of all requests in flight that a tenant may have where none is set: whatever one tenant
 sends, half of the places are left to the others."""
 GATES = 32
 """Gates per service with shares; two tenants share a gate with probability 1 / GATES."""

@@ -24,15 +24,15 @@ class GeneratingService:
     limits: EngineLimits
     targets: TokenTargets
     ceiling: float = 0.8
-    """Of the engine's time."""
+    """Highest share of the engine's time."""
     gpus: int = 1
-    """Of one replica."""
+    """GPUs of one replica."""
     price_per_hour: float = 0.0
-    """Of one GPU; 0: not given."""
+    """Price of one GPU; 0: not given."""
     routing: Routing = Routing.RANDOM
-    """Of a Service; one that sees requests in flight keeps their number level."""
+    """Routing of a Service; one that sees requests in flight keeps their number level."""
     percentile: float = 0.95
-    """Of the expected times that have no target."""
+    """Percentile of the expected times that have no target."""
 
     def fleet(self) -> GeneratingFleet:
         """Return the model of its replicas."""

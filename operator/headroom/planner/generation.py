@@ -25,7 +25,8 @@ SECONDS_PER_HOUR = 3600.0
 HOURS_PER_DAY = 24.0
 MILLION = 1e6
 ROUNDING = 0.01
-"""Of a promise: capacities are found to within 0.05 %, and percentiles are steep there."""
+"""Tolerance of a promise: capacities are found to within 0.05 %, and percentiles are steep
+there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class GenerationPlan:
     replicas: int
     binding: Binding
     capacity_rps: float
-    """Of each replica."""
+    """Capacity of each replica."""
     bounds_rps: tuple[tuple[Binding, float], ...]
     """Within each bound alone, the lowest first."""
     infeasible: tuple[tuple[Binding, float], ...]
@@ -46,14 +47,14 @@ class GenerationPlan:
     sequences: float
     """That decode at once at one replica, at `MEMORY_PERCENTILE`."""
     memory_share: float | None
-    """Of the KV tokens, at `MEMORY_PERCENTILE`."""
+    """Share of the KV tokens, at `MEMORY_PERCENTILE`."""
     engine_share: float
     first_token_s: float
     """The promised percentile, or the service's, at the planned load."""
     output_token_s: float
     gpu_hours_per_day: float
     price_per_million_tokens: float | None
-    """Of generated tokens, at this rate around the clock; None without a price."""
+    """Price of generated tokens, at this rate around the clock; None without a price."""
 
 
 def plan_generation(service: GeneratingService, arrival_rps: float) -> GenerationPlan:
@@ -159,12 +160,12 @@ class SplitPlan:
     prefill: int
     decode: int
     prefill_rps: float
-    """Of each prefill replica."""
+    """Rate of each prefill replica."""
     decode_rps: float
 
     @property
     def replicas(self) -> int:
-        """Of both pools."""
+        """Replicas of both pools."""
         return self.prefill + self.decode
 
 

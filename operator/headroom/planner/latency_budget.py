@@ -31,7 +31,7 @@ class Line:
 
     stage: Stage
     share: float
-    """Of the total latency."""
+    """Share of the total latency."""
     allowance_s: float
     """The target in proportion to the shares."""
     percentile: float

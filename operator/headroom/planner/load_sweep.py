@@ -17,7 +17,7 @@ RISE = 1.5
 REFINEMENTS = 2
 MOST_STEPS = 20
 FIRST_SHARE = 0.25
-"""Of the rate of one request at a time, or of the throughput that the server advertises."""
+"""Share of the rate of one request at a time, or of the throughput that the server advertises."""
 
 
 class LoadStep(Protocol):
@@ -29,7 +29,7 @@ class LoadStep(Protocol):
 
     @property
     def latencies_s(self) -> Sequence[float]:
-        """Of successful answers, from the scheduled time of each."""
+        """Latencies of successful answers, from the scheduled time of each."""
 
     @property
     def missed(self) -> int:

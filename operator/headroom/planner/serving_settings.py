@@ -32,7 +32,7 @@ SMALLEST_CHUNK, LARGEST_CHUNK = 512, 16_384
 SHORT_TASKS_S = 10.0
 SPARE_SEATS, MOST_SEATS = 1.25, 16_384
 TAIL = f"{100 * MEMORY_PERCENTILE:g}"
-"""Of memory and seats, in percent."""
+"""Percentile of memory and seats, in percent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

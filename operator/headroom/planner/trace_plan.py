@@ -32,11 +32,11 @@ class TracePlan:
     needed_ahead: Counts
     """The same, started a cold start before they are needed, [windows]."""
     gpu_hours: float
-    """Of `needed`: replicas that start and stop at once. No autoscaler can use fewer."""
+    """GPU-hours of `needed`: replicas that start and stop at once. No autoscaler can use fewer."""
     gpu_hours_ahead: float
-    """Of `needed_ahead`: all arrivals known in advance, cold starts included."""
+    """GPU-hours of `needed_ahead`: all arrivals known in advance, cold starts included."""
     gpu_hours_static: float
-    """Of the peak replicas, all the time."""
+    """GPU-hours of the peak replicas, all the time."""
 
     @property
     def peak(self) -> int:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 MOST_INPUTS = 256
 MOST_DIMENSIONS = 32
-"""Of one input. NumPy has at most 64; no served model comes near."""
+"""Most dimensions of one input. NumPy has at most 64; no served model comes near."""
 MOST_ELEMENTS = 1 << 20
-"""Of all inputs together: an image of 3 x 512 x 512 has 786 432."""
+"""Most elements of all inputs together: an image of 3 x 512 x 512 has 786 432."""
 CHUNK_BYTES = 1 << 16
 ONES: Mapping[str, object] = {"BOOL": True, "BYTES": "1", "FP32": 1.0, "FP64": 1.0} | dict.fromkeys(
     ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"), 1

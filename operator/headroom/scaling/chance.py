@@ -9,7 +9,7 @@ Counts = NDArray[np.float64]
 CERTAIN = 14.0
 """Chance explains a count once in so many e-folds: e^14 are a million."""
 IDLE_SHARE = 0.2
-"""Of an even share: a replica with fewer requests is idle."""
+"""Part of an even share: a replica with fewer requests is idle."""
 
 
 def e_folds(counts: Counts, expected: float) -> Counts:

@@ -48,7 +48,7 @@ class PostRuleInputs:
     """What the rules act on."""
 
     capacity_factor: float = 1.0
-    """Of the token SLO."""
+    """Factor of the token SLO."""
     capacity_factor_is_largest: bool = False
     token_slo_objection: str = ""
     """Why the token SLO allows no removal; empty if it does."""

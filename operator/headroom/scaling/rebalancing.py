@@ -22,7 +22,7 @@ from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness, Signals
 
 ENOUGH = 0.95
-"""Of what carries the arrivals: a number that is exceeded by less is not rounded up."""
+"""Share of what carries the arrivals: a number that is exceeded by less is not rounded up."""
 HIDDEN = 1.1
 """Arrivals up to so many times the answers do not exceed what the replicas serve."""
 

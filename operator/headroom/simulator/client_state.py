@@ -75,7 +75,7 @@ class Count(IntEnum):
     TRIES = 18
     """Tries that were sent."""
     RETRIED = 19
-    """Of these, the retries."""
+    """The retries among these."""
     OPEN = 20
     """Requests between wish and end."""
     STALLED = 21

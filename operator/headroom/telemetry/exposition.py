@@ -37,7 +37,7 @@ _ESCAPE = re.compile(r"\\(.)")
 _REMEMBERED_SERIES = 16_384
 """Parsed series by their texts, whatever their layouts."""
 _LONGEST_TEXT = 512
-"""Of a series that is remembered without its layout."""
+"""Longest text of a series that is remembered without its layout."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.physical_bounds import MOST_BATCH, MOST_COUNTED
 
 MOST_TOKENS = 2.0**40
-"""Of one engine at once: the largest GPU has memory for about 2^24 tokens of a small model."""
+"""Most tokens of one engine at once: the largest GPU has memory for about 2^24 tokens of a small
+model."""
 MOST_SQUARED = 2.0**120
-"""Of a sum of products: 2^40 tokens squared, for 2^40 iterations. Its square is still a float."""
+"""Largest value of a sum of products: 2^40 tokens squared, for 2^40 iterations. Its square is still
+a float."""
 ROUNDING = 1e-6
 """Sums of as many numbers as there are iterations are rounded."""
 _SHARE = 1.0 + 1e-3

@@ -18,7 +18,7 @@ MOST_COUNTED = 2.0**53
 MOST_AT_ONCE = 2.0**24
 """Requests in one server: a million connections need 20 GB."""
 MOST_SECONDS = 86_400.0
-"""Of one batch, or of one item."""
+"""Longest time of one batch, or of one item."""
 MOST_BATCH = 2.0**20
 UNCOUNTED = 16.0
 """Requests that may be between two counters while a page is written."""

@@ -164,4 +164,4 @@ def reader_of(profile: Profile) -> ProfileReader:
 
 
 _MEMORY = LayoutMemory()
-"""Of all services together."""
+"""Layouts of all services."""

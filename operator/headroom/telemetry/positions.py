@@ -14,7 +14,7 @@ from headroom.telemetry.exposition import Series
 from headroom.telemetry.physical_bounds import check_counts
 
 _MOST_BOUNDS = 256
-"""Of a histogram; servers have 10 to 60. Each is kept several times for each pod."""
+"""Most bounds of a histogram; servers have 10 to 60. Each is kept several times for each pod."""
 
 
 class SumOfSeries:

@@ -54,7 +54,7 @@ class Reading:
     generation: GenerationSample | None = None
     """None if the page has no metric of generation."""
     idle_seconds: float | None = None
-    """Of an engine that does not count the seconds in which it works."""
+    """Idle time of an engine that does not count the seconds in which it works."""
     classes: Mapping[str, ClassCounts] = field(default_factory=dict)
     """The same requests by the class that they name; empty where none is counted."""
     source: ContinuedPage | None = field(default=None, compare=False, repr=False)

@@ -36,7 +36,7 @@ TOKEN = SampledToken(97, -0.5, tuple(Alternative(98 + at, -1.0) for at in range(
 NAMED = Part("a", (TOKEN,))
 
 PACE_S = 1e-4
-"""Of an iteration: one that takes no time ends an answer before its refusal is counted."""
+"""Time of an iteration: one that takes no time ends an answer before its refusal is counted."""
 
 
 async def test_probabilities_that_wait_for_the_answers_end_are_bounded() -> None:

@@ -272,7 +272,7 @@ async def test_streams_that_are_busy_delay_no_other() -> None:
 
 
 async def test_open_streams_are_bounded_in_sum() -> None:
-    """Of 8, one client has half; the next one is refused, and harms none of them."""
+    """One client has half of 8; the next one is refused, and harms none of them."""
     async with text_streams(max_connections=8) as (_, client):
         streams = [client.open(timeout=60) for _ in range(4)]
         for stream in streams:

@@ -67,7 +67,7 @@ class ForeignEngine:
         """None until the engine is warm."""
         self._traffic: Traffic | None = None
         self._receivers = Receivers()
-        """Of requests in flight; used on the server's loop only."""
+        """Receivers of requests in flight; used on the server's loop only."""
         self._post: Callable[..., object] = lambda *_: None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -25,7 +25,7 @@ class Step(NamedTuple):
     waiting: int = 0
     """Requests that wait inside the engine."""
     used_share: float | None = None
-    """Of the memory of keys and values."""
+    """Used share of the memory of keys and values."""
 
 
 class Produced(NamedTuple):

@@ -75,7 +75,7 @@ class LoopEngine:
         """Its lock guards the scheduler; notified when there may be something to compute."""
         self._scheduler: Scheduler | None = None
         self._receivers = Receivers()
-        """Of requests in flight; used on the event loop only."""
+        """Receivers of requests in flight; used on the event loop only."""
         self._ended: list[int] = []
         """Keys that the executor has to forget."""
         self._stopping = False

@@ -33,7 +33,8 @@ from headroom_server.scheduling.deadline_margin import DeadlineMargin
 
 BUDGET_WEIGHT = 0.05
 BATCH_SHARE = 0.5
-"""Of the bounds on what waits, what batch-class requests may fill: others still find room."""
+"""Share of the bounds on waiting requests that batch-class requests may fill: others still find
+room."""
 
 
 def check_valid(request: GenerationRequest, limits: GenerationLimits) -> None:

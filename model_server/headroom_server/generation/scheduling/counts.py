@@ -31,7 +31,7 @@ class GenerationStatistics(NamedTuple):
     free_blocks: int = 0
     waiting_requests: int = 0
     waiting_fillers: int = 0
-    """Of these, those of the batch class."""
+    """Those of them that belong to the batch class."""
     waiting_tokens: int = 0
     prefilling_sequences: int = 0
     decoding_sequences: int = 0

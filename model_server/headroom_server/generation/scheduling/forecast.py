@@ -28,7 +28,8 @@ from headroom_server.generation.scheduling.waiting_line import WaitingLine
 
 LEAST_SHARE = 0.05
 MOST_PROMISED = 0.99
-"""Of an iteration, for prompts: where decodes seem to take no time, it would be all of it."""
+"""Highest share of an iteration for prompts: where decodes seem to take no time, it would be all of
+it."""
 
 
 class Ahead(NamedTuple):

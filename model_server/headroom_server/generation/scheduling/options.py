@@ -9,7 +9,8 @@ class SchedulingOptions(NamedTuple):
     """How a model's requests are scheduled."""
 
     max_waiting_requests: int = 1024
-    """Of all tenants and classes; a tenant waits with at most as many as are free."""
+    """Waiting requests of all tenants and classes; a tenant waits with at most as many as are
+    free."""
     max_waiting_tokens: int = 1 << 20
     """Tokens of waiting prompts, of all tenants and classes; shared in the same way."""
     time_per_token_s: float | None = None

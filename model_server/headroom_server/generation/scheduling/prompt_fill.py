@@ -24,7 +24,8 @@ LEAST_CHUNK = 16
 
 MUCH_SHORTER = 4
 HELD_SHARE = 0.5
-"""Of the time for prompts, what a long prompt whose turn it is keeps while others are served."""
+"""Share of the time for prompts that a long prompt whose turn it is keeps while others are
+served."""
 
 
 class PromptFill:
@@ -37,7 +38,7 @@ class PromptFill:
         whole = len(chunks) == len(state.decoding)
         contexts = state.context_tokens if whole else sum(len(c.sequence.tokens) for c in chunks)
         self.context_tokens = contexts
-        """Of the decodes of this iteration: some may pause."""
+        """Contexts of the decodes of this iteration: some may pause."""
         self.room = state.limits.max_iteration_tokens - sum(len(c.tokens) for c in chunks)
         self.spent_s = 0.0
         self.prompt_tokens = 0

@@ -16,10 +16,10 @@ from headroom_server.generation.values import GenerationLimits
 from headroom_server.scheduling.tenant_shares import TenantShares
 
 MEMORY_SHARE = 0.9
-"""Of the blocks, what the expected peak may use: beyond it, preemptions multiply."""
+"""Share of the blocks that the expected peak may use: beyond it, preemptions multiply."""
 
 PACE_USED = 0.75
-"""Of a promised time per token, what decodes alone may use: the rest is for prompts."""
+"""Share of a promised time per token that decodes alone may use: the rest is for prompts."""
 
 
 class SchedulerState:

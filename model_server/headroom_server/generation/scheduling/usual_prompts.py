@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 WEIGHT = 0.02
-"""Of a new prompt: the last 50 hold 63 % of the weight."""
+"""Weight of a new prompt: the last 50 hold 63 % of the weight."""
 TIMES_USUAL = 6.0
 TIMES_ITERATION = 8.0
 """A prompt that takes less than this many iterations without prompts is never long."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 from threading import RLock
 
 AT_ONCE_S = 0.25
-"""Of an answer, for tables that are made once."""
+"""Time of an answer, for tables that are made once."""
 PER_TOKEN_S = 0.001
 """A mask of an ordinary schema takes 0.05 ms with 128 000 tokens."""
 MOST_S = 30.0
-"""Of all answers that are being generated: 165 MiB. One may take as much as is left."""
+"""Time of all answers that are being generated: 165 MiB. One may take as much as is left."""
 
 
 class Work:

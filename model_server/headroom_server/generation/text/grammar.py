@@ -21,7 +21,7 @@ MOST_COMPILED = 64
 KEPT_BYTES = 64 << 20
 """Constraints kept compiled: clients repeat the same schema."""
 IN_USE_BYTES = 192 << 20
-"""Of different constraints together, kept or of requests that wait or run."""
+"""Memory of different constraints together, kept or of requests that wait or run."""
 LIMITS = LLParserLimits(
     # states are made while answers are generated: 1.1 KiB each at most, so 18 MiB of a constraint
     max_lexer_states=16_384,

@@ -20,7 +20,7 @@ REPLACEMENT = "\ufffd"
 MOST_HELD = 3
 """Tokens that may be the beginning of a character, of one byte each."""
 MAX_FILE_BYTES = 256 << 20
-"""Of tokenizer.json; the largest published ones have 35 MB."""
+"""Largest size of tokenizer.json; the largest published ones have 35 MB."""
 
 
 class HuggingFaceTokenizer:

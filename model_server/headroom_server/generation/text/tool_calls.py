@@ -60,7 +60,7 @@ class TaggedCalls:
         self._held = ""
         self._inside = False
         self._said = StringIO()
-        """Of a call, before what is held."""
+        """Text of a call, before what is held."""
 
     @property
     def held(self) -> int:

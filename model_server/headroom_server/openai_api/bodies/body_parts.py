@@ -13,7 +13,7 @@ from headroom_server.protocols.body_bounds import without_strings
 UNCHECKED_BYTES = 64 * 1024
 """Smaller bodies are parsed as they are: they cost at most 8 MiB."""
 OTHER_COMMAS = 64 * 1024
-"""Of everything that is not a prompt of token numbers."""
+"""Commas of everything that is not a prompt of token numbers."""
 MAX_PARTS = 64 * 1024
 """Lists, objects and fields: 100 ms and 64 MiB if none of them is a known one."""
 MAX_STRINGS = 64 * 1024

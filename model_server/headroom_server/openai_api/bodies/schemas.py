@@ -21,11 +21,11 @@ from pydantic import (
 )
 
 MAX_CHOICES = 128
-"""Of one request: prompts times n."""
+"""Most choices of one request: prompts times n."""
 MAX_LOGPROBS = 20
 MAX_PROBABILITIES = 1 << 17
-"""Of one answer that is not streamed, with alternatives: 4096 tokens with 20 have 86 016. They wait
-for the last token in memory, with 128 bytes each."""
+"""Most probabilities of one answer that is not streamed, with alternatives: 4096 tokens with 20
+have 86 016. They wait for the last token in memory, with 128 bytes each."""
 MAX_STOPS = 16
 MAX_MESSAGES = 8192
 MAX_TOOLS = 128
@@ -144,7 +144,7 @@ class SamplingFields(Fields):
     logit_bias: dict[str, JsonValue] | None = Field(
         None, max_length=1024, json_schema_extra={"additionalProperties": {"type": "number"}}
     )
-    """Of numbers, which are checked once there are few enough."""
+    """Lists of numbers, which are checked once there are few enough."""
     include_stop_str_in_output: bool | None = None
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None

@@ -20,11 +20,11 @@ class TokenRates:
     """What was generated and computed, tick by tick."""
 
     last: Mapping[str, _Counters] = field(default_factory=dict)
-    """Of each pod: tokens generated and prompt tokens computed at its newest page."""
+    """Tokens generated and prompt tokens computed at the newest page of each pod."""
     added: tuple[tuple[float, float, float], ...] = ()
     """(time, generated, computed) of each tick, oldest first; the first is a baseline."""
     kv_used_share: float | None = None
-    """Of the replica with the largest."""
+    """Largest used share of a replica."""
     known: tuple[bool, bool] = (False, False)
     """Whether the servers count generated and computed tokens."""
 

@@ -29,7 +29,7 @@ class TokenWindow:
 
     bounds_s: tuple[float, ...] = ()
     last: Mapping[str, LatencyCounts | None] = field(default_factory=dict)
-    """Of each pod, its newest page; None where it had no histogram yet."""
+    """The newest page of each pod; None where it had no histogram yet."""
     added: tuple[tuple[float, _Counts], ...] = ()
     """(time, counts) of each tick with requests, oldest first."""
 

@@ -18,12 +18,12 @@ from typing import TypeVar
 from headroom.fair_slots import FairSlots
 
 SHARE = 0.3
-"""Of the loop, for pages that are parsed at once."""
+"""Share of the loop, for pages that are parsed at once."""
 BURST_S = 0.05
 """CPU time that a namespace may use at once."""
 PAUSE = 3.0
 WORST_S_PER_BYTE = 4e-7
-"""Of new series, before any page of a namespace was parsed."""
+"""Parsing time of new series, before any page of a namespace was parsed."""
 SMOOTHING = 0.3
 FORGOTTEN_S = 60.0
 

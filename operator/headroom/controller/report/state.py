@@ -22,7 +22,7 @@ class ReportState:
     namespace: str
     name: str
     generation: int
-    """Of the object as it was first read."""
+    """Generation of the object as it was first read."""
     status: dict[str, Any]
     """As last written, or as read at the start."""
     known_s: float
@@ -31,7 +31,7 @@ class ReportState:
     damping: Damping | None = None
     """None before the first decision of this process."""
     key: StatusKey | None = None
-    """Of the status last written by this process; None before the first write."""
+    """Key of the status last written by this process; None before the first write."""
     written: WriteResult | None = None
     """What a tick wrote, as last reported by this process."""
     written_s: float | None = None

@@ -21,7 +21,7 @@ class ReadyPod:
     name: str
     address: str
     restarts: int
-    """Of its containers: after a restart nothing listens for a moment."""
+    """Restarts of its containers: after a restart nothing listens for a moment."""
     port: int | None = None
     """That its model server declares."""
 

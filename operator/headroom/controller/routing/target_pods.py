@@ -43,7 +43,7 @@ class Target:
     known: bool = False
     """Whether its pods were found once, or it is known why there are none."""
     selector: Mapping[str, str] | None = None
-    """Of a Service that leads to its pods."""
+    """Selector of a Service that leads to its pods."""
     owned: frozenset[str] = frozenset()
     """UIDs of pods whose controllers reach the target."""
     listed: bool = False

@@ -12,7 +12,7 @@ import math
 import zlib
 
 TICKS_PER_S = 1000 / 15.0
-"""Of all services together."""
+"""Ticks of all services together."""
 STEP_S = 0.5
 """Periods change in steps: a service more is no other policy for all."""
 SHORTEST_CHILDREN_S, CHILDREN_LOOKS_PER_S = 30.0, 10.0 / 3.0

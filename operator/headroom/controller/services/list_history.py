@@ -16,7 +16,7 @@ class ListHistory:
     """The versions of the LISTs of one namespace, or of all."""
 
     _newest: int = 0
-    """Of the last LIST that was not behind."""
+    """Version of the last LIST that was not behind."""
     _behind_since_s: float | None = None
 
     def is_restored(self, version: str, now_s: float) -> bool:

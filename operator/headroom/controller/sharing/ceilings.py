@@ -32,7 +32,7 @@ class Caps:
 
     replicas_per_service: int | None = None
     accelerators: int | None = None
-    """Of all services that this operator keeps, whatever their resource is called."""
+    """Accelerators of all services that this operator keeps, whatever their resource is called."""
     not_counted: tuple[str, ...] = NOT_COUNTED
     """Patterns of extended resources that are no accelerators."""
 

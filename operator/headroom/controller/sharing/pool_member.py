@@ -47,7 +47,7 @@ class Member:
     """Since when what it lacks has been free, and it still lacks it."""
     barred_until_s: float = 0.0
     granted: SlidingExtreme = NOTHING
-    """Of the times at which it was granted less than it wants."""
+    """Replicas granted at the times at which they were fewer than it wants."""
     preempted: str = ""
 
     @property

@@ -50,7 +50,7 @@ class GatedPod:
     version: str
     address: str
     port: int
-    """Of its server."""
+    """Port of its server."""
     on_host_network: bool
     leaving: bool
     """Deleted, failed or at its end."""

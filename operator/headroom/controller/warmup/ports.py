@@ -60,4 +60,4 @@ class WarmupDeps:
 
     requester: Requester
     watches: Sequence[PodWatch] = ()
-    """Of pods with the warm-up label; events only make the next tick earlier."""
+    """Watches of pods with the warm-up label; events only make the next tick earlier."""

@@ -34,8 +34,8 @@ Beyond, its leverage on the slope stays that of 32, because a line turns with we
 Worked: of 256 with a weight of 0.1 it outweighed a thousand batches of 7 to 11 requests, so each
 replica that was added made a request seem more expensive, and two replicas became 31."""
 HALF_LIFE_S = 1800.0
-"""Of a bin, in time during which it is refreshed. Long, because a tail is learned slowly: the cv of
-500 lognormal executions of cv 1 is off by 13 %, that of 20 000 by 2 %."""
+"""Half-life of a bin, in time during which it is refreshed. Long, because a tail is learned slowly:
+the cv of 500 lognormal executions of cv 1 is off by 13 %, that of 20 000 by 2 %."""
 BIN_FACTOR = 1.5
 _LOG_BIN_FACTOR = math.log(BIN_FACTOR)
 MOST_PARALLEL = 64

@@ -28,7 +28,7 @@ FEWEST_DIFFERENCES = 10.0
 """With fewer differences the variation is unknown."""
 _NEGLIGIBLE_CV = 0.02
 MOST_CV = 100.0
-"""Of one difference: pages may claim more, which would outweigh all others for hours."""
+"""Largest cv of one difference: pages may claim more, which would outweigh all others for hours."""
 CONTRADICTED, FEWEST_OF_OTHERS = 9.0, 5.0
 """Chance makes the mean square of ten differences so many times that of ten others in one of a
 thousand services; the others must have as many differences to say so."""

@@ -57,7 +57,8 @@ class ReplicaSpeeds:
 
     sums: Mapping[str, Sums] = field(default_factory=dict)
     recent: Mapping[str, Recent] = field(default_factory=dict)
-    """Of the last half minute, with the seconds that the usual replica would have taken."""
+    """Executions of the last half minute, with the seconds that the usual replica would have
+    taken."""
     factors: Mapping[str, float] = field(default_factory=dict)
     """How many times as long as the usual replica each takes; their median is 1."""
 

@@ -39,7 +39,7 @@ _FOLLOWED, _KEPT = 0.5, 0.25
 """Shares of the requests that new replicas lack if all connections are kept: above the first the
 load has followed them, below the second it has not."""
 _LACKING = 0.1
-"""Of an even share: a replica that is expected to have less is new."""
+"""Part of an even share: a replica that is expected to have less is new."""
 _TOLD_APART = 20.0
 """Least requests that new replicas lack if all connections are kept: fewer are chance."""
 _STEP = math.log(1.1)

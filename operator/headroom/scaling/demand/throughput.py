@@ -34,7 +34,7 @@ class Throughput:
     """Throughput of one replica with full batches."""
     standing_queue: float
     queue_bound: float
-    """Of all ready replicas together."""
+    """Bound on the queue of all ready replicas together."""
 
     @property
     def arrival_rps(self) -> float:

@@ -32,7 +32,7 @@ from headroom.scaling.forecast.rate_history import (
 from headroom.scaling.tuning import SLACK_S
 
 WIDTH, DEVIATIONS = 0.1, 4.0
-"""Of the kernel: 10 %, or this many Poisson deviations of the requests in a window."""
+"""Width of the kernel: 10 %, or this many Poisson deviations of the requests in a window."""
 STAYING = 6.0
 """Weight of the future without analogs, in steps."""
 QUIET_RPS = DEVIATIONS / WINDOW_S

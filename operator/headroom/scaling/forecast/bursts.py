@@ -46,9 +46,9 @@ class Burst:
 
     time_s: float
     rate_rps: float
-    """Of the stable window."""
+    """Rate of the stable window."""
     burst_rps: float
-    """Of the short one."""
+    """Rate of the short one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,9 @@ STEP_S = 10.0
 WINDOW_S = 30.0
 """Window of the measured rate: after this time it contains nothing of an earlier load."""
 LONGEST_WINDOW_S = 480.0
-"""Of the stable rate; windows double from `WINDOW_S`."""
+"""Longest window of the stable rate; windows double from `WINDOW_S`."""
 DEVIATIONS = 2.0
-"""Of a Poisson count, in both directions: how far two windows may differ by chance."""
+"""Deviations of a Poisson count, in both directions: how far two windows may differ by chance."""
 LONGEST_GAP_S = 300.0
 """After a longer gap the history restarts, because the rate in the gap is unknown. A shorter one,
 for example the restart of the operator, is bridged by a straight line: it is a twelfth of the hour.

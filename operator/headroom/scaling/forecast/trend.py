@@ -34,7 +34,7 @@ AGREEING = 2.0
 LARGEST = 3.0
 """Largest rate expected, over the present one."""
 MEDIAN = 0.6745
-"""Of the absolute values of a standard normal distribution."""
+"""Median of the absolute values of a standard normal distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,11 +21,11 @@ from headroom.scaling.values.tokens import Binding
 LEAST_IN_FLIGHT = 2
 BY_CHANCE = 0.999
 FULL_SHARE = 0.95
-"""Of the KV tokens: beyond, what grows preempts what runs."""
+"""Share of the KV tokens: beyond, what grows preempts what runs."""
 SELDOM_FULL = 0.95
 """Share of the time in which less is in use: more would reject what the memory allows."""
 WAITING_SHARE = 0.5
-"""Of the time to first token, in which a queue that the gateway admits is worked off."""
+"""Share of the time to first token, in which a queue that the gateway admits is worked off."""
 
 
 @lru_cache(maxsize=1024)

@@ -10,7 +10,7 @@ from headroom.scaling.generation.replica import GeneratingReplica
 from headroom.scaling.values.tokens import Binding
 
 PRECISION = 5e-4
-"""Of a capacity."""
+"""Relative error of a capacity."""
 STEPS = 26
 """Halvings at most: below that share of the rate of a busy engine nothing is carried."""
 POOLS = (1, 2, 4, 8, 16, 32, 64)

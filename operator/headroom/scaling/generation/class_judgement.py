@@ -22,7 +22,7 @@ class ClassMeasurement:
 
     promise: ClassPromise
     window: Mapping[Binding, Measured] = field(default_factory=dict)
-    """Of the last minute."""
+    """Measurements of the last minute."""
     latest: Mapping[Binding, Measured] = field(default_factory=dict)
     """Since the last tick."""
 

@@ -60,7 +60,7 @@ class Ratios:
     expert_share: float = 0.0
     """k / E, where it is stated."""
     errors: tuple[float, float, float] = (0.6, 0.5, 0.67)
-    """Of the first three ratios, as shares of them."""
+    """Errors of the first three ratios, as shares of them."""
 
     @classmethod
     def of(cls, stated: IterationCost | None) -> Ratios:
@@ -91,7 +91,7 @@ class Estimate:
     """The parts of the cost, and how well they fit."""
 
     share: float
-    """Of experts; 0 without."""
+    """Share of experts; 0 without."""
     parts: Vector
     """a, b, d, c, and f with experts."""
     deviations: float
@@ -231,5 +231,5 @@ def _by_logarithm(times: float) -> float:
 _ROUNDS = 4
 _NEAR = 1.01
 STATED_ERROR = 0.3
-"""Of a stated f / b."""
+"""Relative error of a stated f / b."""
 _QUARTER = 0.25

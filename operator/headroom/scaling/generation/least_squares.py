@@ -82,4 +82,4 @@ def _on_the_way(inner: Vector, right: Vector, parts: Vector, taken: Flags) -> Ve
 
 _LEAST, _ROUNDING, _MOST_STEPS = 1e-300, 1e-10, 30
 _OWN_SHARE = 1e-5
-"""Of a column's length that no others explain."""
+"""Share of a column's length that no others explain."""

@@ -25,7 +25,7 @@ from headroom.scaling.values.tokens import IterationCost
 
 Vector = NDArray[np.float64]
 HALF_LIFE_S = 1800.0
-"""Of a bin, in time during which it is refreshed."""
+"""Half-life of a bin, in time during which it is refreshed."""
 BIN_FACTOR = 1.5
 PRIOR_ITERATIONS = 2000.0
 """Weight of a stated cost: that of so many iterations, half a minute of work."""
@@ -46,7 +46,7 @@ class Intervals:
 
     iterations: Vector
     seconds: Vector
-    """Of one iteration."""
+    """Duration of one iteration."""
     prompt_tokens: Vector
     sequences: Vector
     context_tokens: Vector

@@ -40,7 +40,7 @@ MOST_AHEAD = 2.0
 RECOMPUTED_S = 30.0
 """Preempted sequences are the next to be computed."""
 UNKNOWN_CV = 1.0
-"""Of lengths whose histogram is missing: exponential ones."""
+"""Cv of lengths whose histogram is missing: exponential ones."""
 BEYOND = 1.5
 """Lengths above the last bound, over it."""
 
@@ -298,9 +298,10 @@ def _buckets(bounds: tuple[float, ...]) -> tuple[Vector, Vector]:
 
 
 _SHORTEST = 0.5
-"""Of a bound, in tokens."""
+"""Smallest value of a bound, in tokens."""
 _NARROWEST, _WIDEST = 1e-6, 100.0
-"""Of a bucket, as the logarithm of its bounds' ratio; wider or narrower ones change nothing."""
+"""Width of a bucket, as the logarithm of its bounds' ratio; wider or narrower ones change
+nothing."""
 
 
 def _faded(

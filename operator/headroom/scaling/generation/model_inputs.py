@@ -25,7 +25,7 @@ class Inputs:
     limits: EngineLimits
     factors: TailFactors
     shared: float = 0.0
-    """Of the tokens found in caches, the share that other running sequences hold as well."""
+    """Share of the tokens found in caches that other running sequences hold as well."""
 
     @property
     def rates(self) -> Rates:

@@ -57,7 +57,7 @@ class Occupancy:
     growth: float
     """g: 1 is the limit of the engine's time."""
     prompts: PromptBursts
-    """Of a replica that is not kept level with others."""
+    """Bursts of a replica that is not kept level with others."""
 
     @cached_property
     def variance(self) -> float:

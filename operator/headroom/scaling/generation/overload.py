@@ -22,7 +22,7 @@ from headroom.scaling.generation.prompt_bursts import bursts_of
 from headroom.scaling.generation.work import Work
 
 ENOUGH = 0.9
-"""Of the most answers in time: each sequence less is a rejected request, also where a peak by
+"""Share of the most answers in time: each sequence less is a rejected request, also where a peak by
 chance would have been answered, and where prompts are uneven the model is too wide (15 % late
 instead of 2 %). Simulated on five engines and four mixes: at 1.5 times the capacity all that it
 allows is in time, at the capacity itself at most 2 % are rejected; with 1 up to 7 %."""

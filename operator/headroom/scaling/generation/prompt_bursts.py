@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from headroom.scaling.generation.work import Work
 
 LARGEST_CV = 2.0
-"""Of the time of a prompt: a longer tail is that of prompts rarer than a percentile of 95 %."""
+"""Largest cv of the time of a prompt: a longer tail is that of prompts rarer than a percentile of
+95 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class PromptBursts:
     """E[V]: engine seconds that a sequence finds when it begins to decode."""
     backlog_variance: float
     variance_per_s: float
-    """Of the engine seconds that arrive in a second."""
+    """Variance of the engine seconds that arrive in a second."""
 
 
 def bursts_of(work: Work, arrival_rps: float, level: float = 1.0) -> PromptBursts:

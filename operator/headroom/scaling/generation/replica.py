@@ -18,15 +18,15 @@ from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import Binding, EngineLimits, Target, TokenTargets
 
 MEMORY_SHARE = 0.88
-"""Of the KV tokens, at `MEMORY_PERCENTILE` of what sequences hold. At 0.94 a token-level simulation
-preempts 101 of 4000 requests and the first token takes 1.7 s instead of 0.2 s; at 1.03 it takes
-44 s; below 0.75 nothing is preempted."""
+"""Share of the KV tokens, at `MEMORY_PERCENTILE` of what sequences hold. At 0.94 a token-level
+simulation preempts 101 of 4000 requests and the first token takes 1.7 s instead of 0.2 s; at 1.03
+it takes 44 s; below 0.75 nothing is preempted."""
 MEMORY_PERCENTILE = 0.99
 """Not that of the promises: a full memory is not one late request, but the begin of a queue that
 may last for a start. Worked: at p95 two replicas of 130 000 tokens with prompts of 4300 +- 6600
 fell behind within 20 minutes at a steady load, and stayed so for the 300 s of a start."""
 WAITING_PERCENTILE = 0.95
-"""Of the wait for a seat where no promise says another."""
+"""Percentile of the wait for a seat where no promise says another."""
 LONGEST_WAIT_S = 1.0
 KEPT = 64
 """Percentiles of one replica, at the latest rates."""

@@ -30,7 +30,7 @@ ITERATIONS = PRODUCTS.start
 INTERVALS = PRODUCTS.stop
 READ = INTERVALS + 1
 PER_SHARE = TERMS + 2
-"""Of each share what is read, by 1, P, D, KV, itself and y."""
+"""Sums that are read for each share, by 1, P, D, KV, itself and y."""
 SUMS = READ + PER_SHARE * len(SHARES)
 KEPT = 0.05
 """Weight of what an engine took that has changed since."""

@@ -31,7 +31,8 @@ from functools import cached_property
 DEVIATIONS = 2.0
 LEAST_DRAIN_S, MOST_DRAIN_S = 10.0, 60.0
 DRAIN_SHARE = 1 / 3
-"""Of the start: a shorter time would cost more replicas than the start it adds to is worth."""
+"""Share of the start: a shorter time would cost more replicas than the start it adds to is
+worth."""
 
 
 def surely_rps(burst_rps: float, window_s: float) -> float:
@@ -49,7 +50,7 @@ class Surge:
 
     arrival_rps: float
     in_flight: Sequence[float]
-    """Of each ready replica."""
+    """Requests in flight of each ready replica."""
     left_s: Sequence[float]
     """The rest of the start of each warming replica."""
     start_s: float

@@ -35,7 +35,7 @@ class Increase:
     pods: tuple[str, ...] = ()
     elapsed_s: Vector = field(default_factory=lambda: np.zeros(0))
     added: Vector = field(default_factory=lambda: np.zeros((0, FIRST_BUCKET)))
-    """Of each pod, without the histograms where these are `summed`."""
+    """Increases of each pod, without the histograms where these are `summed`."""
     summed: Vector | None = None
     """The histograms, over all pods."""
     context_tokens: Vector = field(default_factory=lambda: np.zeros(0))

@@ -25,7 +25,7 @@ from headroom.scaling.windows.histogram import rebinned
 Vector = NDArray[np.float64]
 Bounds = tuple[tuple[float, ...], ...]
 Counts = Sequence[Sequence[float]]
-"""Of histograms, cumulative per bound."""
+"""Counts of histograms, cumulative per bound."""
 SUMS = 20
 """15 values of X'X and 5 of X'y."""
 
@@ -65,7 +65,7 @@ class Grid:
 
     @property
     def bounds(self) -> Bounds:
-        """Of all four, in order."""
+        """Bounds of all four, in order."""
         return self.prompt, self.output, self.first_token, self.output_token
 
     def of(self, pages: Sequence[GenerationSample]) -> Grid:

@@ -46,7 +46,7 @@ class Work:
     memory_tokens: float
     """What of it no other running sequence holds as well."""
     context_variance: float
-    """Of the contexts of sequences seen at one moment, in tokens squared."""
+    """Variance of the contexts of sequences seen at one moment, in tokens squared."""
     prompt_context_tokens: float
     """E[I^2] / E[I]: the length of a prompt that is seen while it is computed."""
     accepted: float

@@ -17,7 +17,7 @@ from headroom.scaling.windows.histogram import answered_within, attainment
 from headroom.scaling.windows.sliding_windows import REJECTED, Windows
 
 _FADES_BELOW = 0.8
-"""Of the budget: only an hour with fewer misses lets margin and reserve fade."""
+"""Share of the budget: only an hour with fewer misses lets margin and reserve fade."""
 _LEAST_REQUESTS = 60.0
 """Fewer requests prove nothing."""
 

@@ -24,15 +24,15 @@ _LEAST_REQUESTS = 50.0
 _LEAST, _MOST = 4, 16
 """Ticks that are compared: fewer with few requests are taken together."""
 _MOST_UNEVEN = 2.0
-"""Of the failures in a tick, variance over that of independent ones: what a full queue refuses
+"""Variance of the failures in a tick over that of independent ones: what a full queue refuses
 comes in runs, also where it never empties."""
 _KEPT_S = 120.0
 _BATCHES = 2.0
 """What is under way when a request arrives, and its own."""
 _NEAR_TARGET = 0.75
-"""Of the target: what is answered later may have waited up to its deadline."""
+"""Share of the target: what is answered later may have waited up to its deadline."""
 _SLOW = 0.02
-"""Of the answers: as executions vary, and as buckets are wide."""
+"""Share of the answers: as executions vary, and as buckets are wide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

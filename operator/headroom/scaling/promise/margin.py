@@ -19,11 +19,11 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.promise.error_budget import ErrorBudget
 
 STEP = 0.15
-"""Of the ready replicas, per unit of burn rate above 1; at most as many again, at least one.
+"""Share of the ready replicas, per unit of burn rate above 1; at most as many again, at least one.
 Worked: 10 ready, three times the budget: 3 more."""
 NEARLY_ALL = 0.95
-"""Of the requests: where more miss, they fail, or an idle replica is too slow. Clumps that find too
-few replicas may make two thirds of all requests miss."""
+"""Share of the requests: where more miss, they fail, or an idle replica is too slow. Clumps that
+find too few replicas may make two thirds of all requests miss."""
 LARGEST = 64.0
 FADE_S = 4 * 3600.0
 

@@ -24,7 +24,8 @@ from headroom.scaling.windows.sliding_windows import Windows
 FEWEST_ROUNDS = 3
 """Rounds in a row: what passes within a minute is no reason to replace a replica."""
 DEVIATIONS, LEAST_FACTOR = 5.0, 1.6
-"""Of the logarithm of a mean; its lower bound must exceed what mixed hardware explains (1.5)."""
+"""Deviations of the logarithm of a mean; its lower bound must exceed what mixed hardware explains
+(1.5)."""
 SETTLED_S = 30.0
 """A replica that has just become ready fills its caches."""
 LIKELY_DEVIATIONS, LIKELY_FACTOR = 3.0, 1.3

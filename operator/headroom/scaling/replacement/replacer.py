@@ -62,7 +62,7 @@ class UnderWay:
     step: ReplacementStep
     suspicion: Suspicion
     since_s: float
-    """Of the step."""
+    """Start of the step."""
     until_ready: int
     """Other replicas that must be ready for the step to end."""
 

@@ -30,7 +30,7 @@ SLOW_FROM = 2.0 * (1.0 - 1e-9)
 FEWEST_ARRIVALS = 10.0
 """Fewer requests in a round say nothing about a replica that answers none of them."""
 LEAST_SHARE = 0.25
-"""Of the median arrivals: a replica with fewer has another reason to answer less."""
+"""Share of the median arrivals: a replica with fewer has another reason to answer less."""
 ANSWERS_NOTHING = 0.05
 """Share of the others' median answers: fewer answers count as none."""
 OTHERS_ANSWER = 0.5

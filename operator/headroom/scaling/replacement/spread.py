@@ -15,7 +15,7 @@ LATE_DEVIATIONS = 3.0
 LEAST_GAIN, GAIN_SHARE = 0.1, 0.25
 """Each eviction must free this share of all requests, all of them this part of the late load."""
 LESS = 0.95
-"""Of the share of a replica whose requests are late: it is not carried."""
+"""Factor on the share of a replica whose requests are late: it is not carried."""
 MOST_MORE, MORE_SHARE = 2, 0.25
 """Idle replicas to start before an eviction: so many, or this share of the ready ones."""
 

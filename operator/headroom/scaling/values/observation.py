@@ -78,7 +78,7 @@ class PodSample:
     slots: int = 1
     """Parallel executions of the server."""
     retried: float = 0.0
-    """Of the arrivals, those that said that they were retries."""
+    """Arrivals that said that they were retries."""
     generation: GenerationSample | None = None
     """None: the server does not generate tokens."""
 

@@ -37,7 +37,7 @@ class RateLimit:
     period_s: float
     replicas: int = 0
     percent: int = 0
-    """Of the replicas at the start of the period. The larger of the two limits applies."""
+    """Percent of the replicas at the start of the period. The larger of the two limits applies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Policy:
     """Increases capacity: the margin over arrivals rises, the utilization ceiling falls. Above 1
     while token-latency SLOs need more replicas than the model."""
     priority: int = 0
-    """Of several services that need the last accelerators, the highest priority goes first."""
+    """Priority for the last accelerators; the highest goes first."""
     warmup_timeout_s: float = 600.0
     """A pod that warms up for longer is late, whatever was measured before."""
     replacement_objection: str = ""

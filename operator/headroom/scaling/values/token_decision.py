@@ -55,7 +55,7 @@ class GenerationMeasurement:
     prompt_tokens_per_s: float | None = None
     """Computed ones, without those found in a cache."""
     kv_used_share: float | None = None
-    """Of the replica with the largest."""
+    """Largest used share of a replica."""
 
 
 @dataclass(frozen=True, kw_only=True)

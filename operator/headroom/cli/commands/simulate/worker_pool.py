@@ -117,7 +117,7 @@ def _ended(run: Run, future: Future[tuple[Outcome, ...]]) -> Finished:
 
 
 _shares: MutableSequence[float] = []
-"""Of a worker process: the completed share of each run."""
+"""Completed share of each run, in a worker process."""
 
 
 def _join(shares: MutableSequence[float]) -> None:
