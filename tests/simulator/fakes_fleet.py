@@ -9,7 +9,8 @@ import numpy as np
 from headroom.scaling.values.observation import PodState
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.event_queue import EventQueue
-from headroom.simulator.fleet import Fleet, Pool, Replica
+from headroom.simulator.fleet import Fleet
+from headroom.simulator.gpu_pool import Pool, Replica
 from headroom.simulator.plant import (
     Clients,
     Cluster,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,16 +18,14 @@ from headroom.simulator.autoscaler import (
 )
 from headroom.simulator.capacity import capacity_rps
 from headroom.simulator.event_queue import EventQueue, Priority
-from headroom.simulator.fleet import Fleet, Pool
+from headroom.simulator.fleet import Fleet
+from headroom.simulator.gpu_pool import Pool
 from headroom.simulator.metrics import Metrics
-from headroom.simulator.outcome import Move, Outcome, Timeline
-from headroom.simulator.plant_state import FINE_LOG, FINE_START_S
+from headroom.simulator.outcome import Move, Outcome
+from headroom.simulator.run_samples import _SAMPLES, _SHORTEST_SAMPLE_S, RunSamples
 from headroom.simulator.scenario import Fault, FaultKind, Scenario, Times, Workload
-from headroom.simulator.scores import fine_quantile, score
+from headroom.simulator.scores import score
 
-_SAMPLES = 1440
-"""Maximum points of a timeline: one per 10 s of four hours."""
-_SHORTEST_SAMPLE_S = 5.0
 _WINDOW_S = 30
 """Initial replicas are sized for the busiest such window before new ones can be ready."""
 
@@ -74,64 +71,6 @@ def _sample_s(duration_s: float) -> float:
     return max(_SHORTEST_SAMPLE_S, duration_s / _SAMPLES)
 
 
-@dataclass
-class _Samples:
-    """The columns of a timeline while it grows."""
-
-    rows: list[tuple[float, ...]] = field(default_factory=list)
-    last_s: float = 0.0
-    last_requests: int = 0
-
-    def take(self, fleet: Fleet, target_s: float, percentile: float, now_s: float) -> None:
-        seconds = now_s - self.last_s
-        if seconds <= 0:
-            return
-        tables = fleet.tables
-        answered, unanswered = tables.recent[:-1], int(tables.recent[-1])
-        p95_s = fine_quantile(answered, unanswered, percentile)
-        ended = int(answered.sum()) + unanswered
-        within = int(answered[: _fine_index(target_s)].sum())
-        states = [replica.state for replica in fleet.replicas]
-        requests = int(tables.tally[0])
-        self.rows.append(
-            (
-                now_s,
-                (requests - self.last_requests) / seconds,
-                float(tables.waiting.sum()),
-                float(fleet.unsent()),
-                p95_s,
-                within / ended if ended else math.nan,
-                fleet.desired,
-                states.count(PodState.READY),
-                states.count(PodState.WARMING),
-                states.count(PodState.UNSCHEDULABLE),
-                states.count(PodState.TERMINATING),
-            )
-        )
-        tables.recent[:] = 0
-        self.last_s, self.last_requests = now_s, requests
-
-    def timeline(self) -> Timeline:
-        columns = np.array(self.rows, dtype=np.float64).reshape(-1, 11).T
-        return Timeline(
-            times_s=columns[0],
-            arrival_rps=columns[1],
-            waiting=columns[2],
-            unsent=columns[3],
-            p95_s=columns[4],
-            attainment=columns[5],
-            desired=columns[6],
-            ready=columns[7],
-            warming=columns[8],
-            unschedulable=columns[9],
-            draining=columns[10],
-        )
-
-
-def _fine_index(seconds: float) -> int:
-    return round(math.log(seconds / FINE_START_S) / FINE_LOG)
-
-
 class _Run:
     """One service of a run: its arrivals, its fleet, its autoscaler."""
 
@@ -159,7 +98,7 @@ class _Run:
         self.autoscaler: Autoscaler = make(truth)
         self.metrics = Metrics()
         self._silences: list[Fault] = []
-        self._samples = _Samples()
+        self._samples = RunSamples()
         self.fleet.begin(_initial(truth))
         self._enter(events, scenario.faults)
 
