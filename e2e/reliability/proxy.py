@@ -7,7 +7,6 @@ Every exchange is kept, so that a test can say what was written, when, and wheth
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import ssl
 import time
@@ -21,6 +20,14 @@ from aiohttp import web
 
 from cluster.addresses import LOOPBACK
 from reliability.calls import Call, Verb, read_call
+from reliability.proxied_messages import (
+    break_off,
+    broken_off,
+    headers_of,
+    in_pieces,
+    is_instead,
+    login_page,
+)
 from reliability.rules import (
     Delay,
     DelayEvents,
@@ -41,7 +48,6 @@ from reliability.streams import Stream, error_event, status
 
 REMEMBERED = 256
 """Answers kept of each read, for travels in time."""
-_HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
 
 
 _Told = tuple[int, bytes]
@@ -145,7 +151,7 @@ class FaultProxy:
     async def __aexit__(self, *_: object) -> None:
         """Break off what is open, and end."""
         for request, _call in list(self._streams):
-            _break_off(request)
+            break_off(request)
         await self._runner.cleanup()
         await self._session.close()
 
@@ -156,7 +162,7 @@ class FaultProxy:
         for request, call in self._streams:
             fault = self._plan.of_stream(call, now_s)
             if fault is not None and not isinstance(fault, InStream):
-                _break_off(request)
+                break_off(request)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         call = read_call(request.method, request.path, request.query)
@@ -166,7 +172,7 @@ class FaultProxy:
             at_s=time.monotonic(), call=call, code=0, fault=fault, sent=sent if call.writes else b""
         )
         await self.gate.before(call)
-        if _is_instead(fault):
+        if is_instead(fault):
             self.exchanges.append(exchange)
             return await self._instead(request, fault)
         if call.verb is Verb.WATCH:
@@ -184,7 +190,7 @@ class FaultProxy:
         self, request: web.Request, sent: bytes
     ) -> tuple[int, bytes, dict[str, str]]:
         async with self._session.request(
-            request.method, request.raw_path, headers=_headers(request), data=sent or None
+            request.method, request.raw_path, headers=headers_of(request), data=sent or None
         ) as answer:
             names = ("Content-Type", "Retry-After", "Date")
             headers = {name: answer.headers[name] for name in names if name in answer.headers}
@@ -203,7 +209,7 @@ class FaultProxy:
                 return web.Response(body=event, content_type="application/json")
             case Hang():
                 await asyncio.Event().wait()
-        return _broken_off(request)
+        return broken_off(request)
 
     async def _answer(
         self,
@@ -215,15 +221,15 @@ class FaultProxy:
     ) -> web.StreamResponse:
         match fault:
             case Reset():
-                return _broken_off(request)
+                return broken_off(request)
             case Hang():
                 await asyncio.Event().wait()
             case Delay():
                 await asyncio.sleep(fault.seconds)
             case LoginPage():
-                return _login_page()
+                return login_page()
             case Drip() | Truncate():
-                return await _in_pieces(request, fault, code, headers, body)
+                return await in_pieces(request, fault, code, headers, body)
         return web.Response(status=code, headers=headers, body=body)
 
     def _as_it_was(
@@ -242,21 +248,21 @@ class FaultProxy:
         self, request: web.Request, call: Call, fault: Fault | None
     ) -> web.StreamResponse:
         if isinstance(fault, LoginPage):
-            return _login_page()
+            return login_page()
         if isinstance(fault, Delay):
             await asyncio.sleep(fault.seconds)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         self._streams.append((request, call))
         stream = Stream()
         try:
-            async with self._session.get(request.raw_path, headers=_headers(request)) as upstream:
+            async with self._session.get(request.raw_path, headers=headers_of(request)) as upstream:
                 response.set_status(upstream.status)
                 await response.prepare(request)
                 while line := await upstream.content.readline():
                     fault = self._plan.of_stream(call, time.monotonic())
                     if isinstance(fault, Truncate):
                         await response.write(line[: int(len(line) * fault.share)])
-                        _break_off(request)
+                        break_off(request)
                         break
                     passed, stream = stream.passed(fault, line)
                     if isinstance(fault, DelayEvents):
@@ -284,48 +290,3 @@ def _version(answer: bytes) -> int:
         return int(json.loads(answer)["metadata"]["resourceVersion"])
     except (ValueError, KeyError, TypeError):
         return 0
-
-
-def _login_page() -> web.Response:
-    return web.Response(text="<html><body>Sign in</body></html>", content_type="text/html")
-
-
-def _is_instead(fault: Fault | None) -> bool:
-    """Return whether the API server is not asked at all."""
-    if isinstance(fault, Reset | Hang):
-        return not fault.taken
-    return isinstance(fault, Refuse | WatchError)
-
-
-async def _in_pieces(
-    request: web.Request, fault: Drip | Truncate, code: int, headers: dict[str, str], body: bytes
-) -> web.StreamResponse:
-    """Announce all of the body; send it drop by drop, or a part of it and close."""
-    response = web.StreamResponse(status=code, headers=headers)
-    response.content_length = len(body)
-    await response.prepare(request)
-    if isinstance(fault, Truncate):
-        await response.write(body[: int(len(body) * fault.share)])
-        _break_off(request)
-        return response
-    with contextlib.suppress(ConnectionError):
-        for place in range(len(body)):
-            await response.write(body[place : place + 1])
-            await asyncio.sleep(1.0 / fault.bytes_per_s)
-    return response
-
-
-def _headers(request: web.Request) -> dict[str, str]:
-    kept = {k: v for k, v in request.headers.items() if k.lower() not in _HOP_BY_HOP}
-    return kept | {"Accept-Encoding": "identity"}
-
-
-def _break_off(request: web.Request) -> None:
-    """Close without a word: the other side sees a reset."""
-    if request.transport is not None:
-        request.transport.abort()
-
-
-def _broken_off(request: web.Request) -> web.StreamResponse:
-    _break_off(request)
-    return web.Response()
