@@ -9,9 +9,10 @@ from headroom_server.caching.features import FeatureCache
 from headroom_server.connection import Connection
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.openai_api.bodies.parameters import ChatCall
+from headroom_server.openai_api.constraints import constrained
 from headroom_server.openai_api.encoding_turns import EncodingTurns
 from headroom_server.openai_api.endpoints import Call
-from headroom_server.openai_api.prompts import EncodedCall, constrained, encode_call, only_prompt
+from headroom_server.openai_api.prompts import EncodedCall, encode_call, only_prompt
 from headroom_server.runtime.generator import Generator
 
 SHORT_BODY_BYTES = 16 * 1024

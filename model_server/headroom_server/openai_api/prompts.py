@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import orjson
-
 from headroom_server.generation.text.minimum_length import MinimumLength
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.values import (
@@ -21,10 +19,9 @@ from headroom_server.openai_api.bodies.parameters import (
     ChatCall,
     Choices,
     CompletionCall,
-    Constraint,
-    ConstraintKind,
     ToolUse,
 )
+from headroom_server.openai_api.constraints import compiled, constraint_of
 from headroom_server.openai_api.errors import ContextLengthError, InvalidFieldError
 from headroom_server.scheduling.request_options import RequestOptions
 
@@ -105,8 +102,8 @@ def encode_call(
     _check_reported(call.choices, len(prompts))
     for prompt in prompts:
         _check_prompt(prompt, call.choices, limits, field)
-    constraint = _constraint(call)
-    grammars = _grammars(constraint, len(prompts) * call.choices.n, text)
+    constraint = constraint_of(call)
+    grammars = compiled(constraint, len(prompts) * call.choices.n, text)
     return EncodedCall(tuple(prompts), grammars, constraint and (constraint.kind, constraint.text))
 
 
@@ -245,69 +242,6 @@ def _check_tokens(choices: Choices, limits: GenerationLimits) -> None:
             raise InvalidFieldError(
                 field, f"{field} must have tokens below {limits.vocabulary}; got {max(tokens)}"
             )
-
-
-def _constraint(call: CompletionCall | ChatCall) -> Constraint | None:
-    constraint = call.choices.constraint
-    if isinstance(call, ChatCall) and call.tools is not None:
-        return _demanded(call.tools) or constraint
-    return constraint
-
-
-def _grammars(
-    constraint: Constraint | None, count: int, text: ModelText
-) -> tuple[TokenGrammar | None, ...]:
-    if constraint is None:
-        return (None,) * count
-    if text.grammars is None:
-        raise InvalidFieldError(
-            constraint.field,
-            f"{constraint.field} must be omitted: this server cannot constrain answers",
-        )
-    try:
-        return tuple(text.grammars.compile(constraint.kind, constraint.text) for _ in range(count))
-    except ValueError as error:
-        raise InvalidFieldError(
-            constraint.field, f"{constraint.field} must be a valid constraint; got {error!s:.200}"
-        ) from error
-
-
-def _demanded(tools: ToolUse) -> Constraint | None:
-    """Return the form of an answer that must be a call: its arguments, or a list of calls."""
-    functions = [one["function"] for one in tools.tools]
-    if tools.forced is not None:
-        schema = next(one.get("parameters") for one in functions if one["name"] == tools.forced)
-        schema = schema or {"type": "object"}
-    elif tools.required:
-        schema = {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "anyOf": [
-                    {
-                        "type": "object",
-                        "properties": {
-                            "name": {"const": one["name"]},
-                            "parameters": one.get("parameters") or {"type": "object"},
-                        },
-                        "required": ["name", "parameters"],
-                        "additionalProperties": False,
-                    }
-                    for one in functions
-                ]
-            },
-        }
-    else:
-        return None
-    return Constraint(ConstraintKind.JSON_SCHEMA, orjson.dumps(schema).decode(), "tool_choice")
-
-
-def constrained(call: CompletionCall | ChatCall) -> bool:
-    """Whether the answer has a form: compiling that takes milliseconds."""
-    tools = call.tools if isinstance(call, ChatCall) else None
-    return call.choices.constraint is not None or (
-        tools is not None and (tools.required or tools.forced is not None)
-    )
 
 
 def echoes(call: CompletionCall | ChatCall, encoded: EncodedCall, text: ModelText) -> Sequence[str]:
