@@ -14,8 +14,8 @@ from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.server import (
     Bounds,
     GrpcServer,
-    MakeHandler,
-    text_handler,
+    MakeHandlers,
+    text_handlers,
 )
 
 PATH = "/inference.GRPCInferenceService/ModelStreamInfer"
@@ -50,7 +50,7 @@ class StreamClient:
 
 @asynccontextmanager
 async def streams_of(
-    handler: MakeHandler,
+    handler: MakeHandlers,
     *,
     max_message_bytes: int = 4096,
     max_connections: int = 2048,
@@ -82,7 +82,7 @@ async def text_streams(
     async with (
         front(executor, **options) as world,
         streams_of(
-            text_handler(world.app.service),
+            text_handlers(world.app.service),
             max_message_bytes=max_message_bytes,
             max_connections=max_connections,
             receiving=world.app.receiving,

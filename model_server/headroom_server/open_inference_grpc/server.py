@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grpc import aio
 
+from headroom_server.open_inference_grpc.health import HealthCalls
 from headroom_server.open_inference_grpc.message_reads import MessageReads
 from headroom_server.open_inference_grpc.service import Service
 from headroom_server.open_inference_grpc.stream_reads import StreamReads
@@ -54,21 +55,27 @@ class Reads(NamedTuple):
     sending: Shares
 
 
-MakeHandler = Callable[[Reads], Any]
+MakeHandlers = Callable[[Reads], Sequence[Any]]
 
 
-def models_handler(models: Models, control: Control | None = None) -> MakeHandler:
-    """Return what makes the handler of models that batch."""
-    return lambda reads: Service(models, *reads, control).handler()
+def models_handlers(models: Models, control: Control | None = None) -> MakeHandlers:
+    """Return what makes the handlers of models that batch, and of their health."""
+    return lambda reads: (
+        Service(models, *reads, control).handler(),
+        HealthCalls(models, reads.first, reads.streams).handler(),
+    )
 
 
-def text_handler(service: GenerationService) -> MakeHandler:
-    """Return what makes the handler of a model that generates text."""
+def text_handlers(service: GenerationService) -> MakeHandlers:
+    """Return what makes the handlers of a model that generates text, and of its health."""
     from headroom_server.open_inference_grpc.generation_service import (  # noqa: PLC0415
         TextCalls,
     )
 
-    return lambda reads: TextCalls(service, *reads).handler()
+    return lambda reads: (
+        TextCalls(service, *reads).handler(),
+        HealthCalls(service.generator, reads.first, reads.streams).handler(),
+    )
 
 
 class GrpcServer:
@@ -76,7 +83,7 @@ class GrpcServer:
 
     def __init__(
         self,
-        make_handler: MakeHandler,
+        make_handlers: MakeHandlers,
         bounds: Bounds,
         interceptors: Sequence[aio.ServerInterceptor] = (),
         receiving: Shares | None = None,
@@ -111,7 +118,7 @@ class GrpcServer:
         self._server = aio.server(options=options, interceptors=interceptors)
         self._leaving: asyncio.Task[None] | None = None
         self._streams = reads.streams
-        self._server.add_generic_rpc_handlers((make_handler(reads),))
+        self._server.add_generic_rpc_handlers(tuple(make_handlers(reads)))
 
     async def start(self, host: str, port: int) -> int:
         """Listen, and return the port.

@@ -1,0 +1,111 @@
+"""grpc.health.v1: what a probe sends and reads, as bytes, since the protocol is not ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from generation_front import front
+from grpc_streams import StreamClient, streams_of
+from headroom_server.open_inference_grpc.server import models_handlers, text_handlers
+from headroom_server.runtime.registry import Models
+from server_world import Start
+
+pytestmark = pytest.mark.clock
+
+SERVING, NOT_SERVING, SERVICE_UNKNOWN = b"\x08\x01", b"\x08\x02", b"\x08\x03"
+INFERENCE = "inference.GRPCInferenceService"
+
+
+def named(service: str) -> bytes:
+    """A HealthCheckRequest."""
+    return b"\n" + bytes([len(service)]) + service.encode() if service else b""
+
+
+@dataclass
+class Probe:
+    client: StreamClient
+
+    async def check(self, service: str = "") -> bytes:
+        call = self.client.channel.unary_unary("/grpc.health.v1.Health/Check")
+        answer: bytes = await call(named(service), timeout=5)
+        return answer
+
+    def watch(self, service: str = "") -> Any:
+        return self.client.channel.unary_stream("/grpc.health.v1.Health/Watch")(named(service))
+
+
+@asynccontextmanager
+async def probed(models: Models) -> AsyncIterator[Probe]:
+    async with streams_of(models_handlers(models)) as client:
+        yield Probe(client)
+
+
+@pytest.mark.parametrize(
+    ("service", "draining", "lost"),
+    [
+        ("", NOT_SERVING, NOT_SERVING),
+        (INFERENCE, NOT_SERVING, NOT_SERVING),
+        ("readiness", NOT_SERVING, NOT_SERVING),
+        ("liveness", SERVING, NOT_SERVING),
+    ],
+)
+async def test_health_of_a_service_is_its_readiness_or_liveness(
+    start: Start, service: str, draining: bytes, lost: bytes
+) -> None:
+    world = await start()
+    async with probed(Models.of(world.runner)) as probe:
+        assert await probe.check(service) == SERVING
+        watch = probe.watch(service)
+        assert await watch.read() == SERVING
+        world.runner.drain()
+        assert await probe.check(service) == draining
+        if draining != SERVING:
+            assert await watch.read() == draining
+        world.runner.on_lost("gone")
+        assert await probe.check(service) == lost
+        if lost != draining:
+            assert await watch.read() == lost
+        watch.cancel()
+    assert not any(world.runner.ledger.invalid.values())
+
+
+async def test_service_that_is_unknown_is_not_found_and_no_invalid_request(start: Start) -> None:
+    world = await start()
+    async with probed(Models.of(world.runner)) as probe:
+        with pytest.raises(aio.AioRpcError) as caught:
+            await probe.check("other")
+        assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+        assert "service must be one of" in (caught.value.details() or "")
+        watch = probe.watch("other")
+        assert await watch.read() == SERVICE_UNKNOWN
+        watch.cancel()
+    assert not any(world.runner.ledger.invalid.values())
+
+
+async def test_watches_do_not_hold_up_a_server_that_stops(start: Start) -> None:
+    world = await start()
+    async with probed(Models.of(world.runner)) as probe:
+        watch = probe.watch()
+        assert await watch.read() == SERVING
+        probe.client.server.leave(60.0)
+        async with asyncio.timeout(5):
+            with pytest.raises(aio.AioRpcError) as caught:
+                await watch.read()
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_model_that_generates_text_has_a_health() -> None:
+    async with front() as world, streams_of(text_handlers(world.app.service)) as client:
+        probe = Probe(client)
+        assert await probe.check() == SERVING
+        world.generator.drain()
+        assert await probe.check() == NOT_SERVING
+        assert await probe.check("liveness") == SERVING
