@@ -317,6 +317,22 @@ def test_folder_without_tokenizer_is_refused(
         load_tokenizer(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (models.BPE(), "must have tokens for text; got none in a vocabulary of 0"),
+        (models.WordLevel({}, unk_token="?"), r"must encode text; got .*Missing \[UNK\]"),
+        (models.Unigram([("ab", -1.0)]), "must encode text; got .*`unk_id` is missing"),
+    ],
+)
+def test_tokenizer_that_has_no_tokens_for_text_is_refused(
+    tmp_path: Path, model: models.Model, message: str
+) -> None:
+    Tokenizer(model).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(LoadError, match=message):
+        load_tokenizer(tmp_path)
+
+
 def test_end_tokens_come_from_every_file(tmp_path: Path) -> None:
     byte_level().save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [7, 8]}')

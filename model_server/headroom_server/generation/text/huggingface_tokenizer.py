@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,26 @@ def load_tokenizer(folder: Path) -> HuggingFaceTokenizer:
         raise LoadError(f"tokenizer.json must be valid; got {str(error)[:200]}") from error
     library.no_truncation()
     library.no_padding()
+    _check_encodes(library)
     return HuggingFaceTokenizer(library, _eos_tokens(folder, library))
+
+
+def _check_encodes(library: LibraryTokenizer) -> None:
+    """Check that text has tokens: every request would fail, of a server that is ready.
+
+    Raises:
+        LoadError: the vocabulary is empty, or lacks the token for what it does not know.
+    """
+    try:
+        tokens = library.encode(string.ascii_letters).ids
+    except Exception as error:
+        raise LoadError(f"tokenizer.json must encode text; got {str(error)[:200]}") from error
+    if not tokens:
+        size = library.get_vocab_size()
+        raise LoadError(
+            f"tokenizer.json must have tokens for text; got none in a vocabulary of {size}: save "
+            "the tokenizer of the model next to the weights"
+        )
 
 
 def _eos_tokens(folder: Path, library: LibraryTokenizer) -> set[int]:
