@@ -76,7 +76,9 @@ class ChoiceRun:
             self.end(delivery.finish)
 
     def end(self, reason: FinishReason) -> None:
-        """The choice is complete."""
+        """The choice is complete, unless its request is over already."""
+        if not self._run.runs(self.request.key):
+            return
         spent_s = self._last_s - self._first_s
         if self._run.trace is not None:
             self._run.trace.finish_reasons.append(str(reason))
@@ -154,6 +156,10 @@ class GenerationRun:
     def over(self) -> bool:
         """Whether it has its outcome."""
         return self._over
+
+    def runs(self, key: int) -> bool:
+        """Whether a choice has not ended."""
+        return key in self._choices
 
     def stop(self, key: int) -> None:
         """End a choice whose answer is complete before its tokens are (a stop string)."""

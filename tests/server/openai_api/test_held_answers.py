@@ -35,9 +35,6 @@ from headroom_server.web.response_stream import nothing
 TOKEN = SampledToken(97, -0.5, tuple(Alternative(98 + at, -1.0) for at in range(20)))
 NAMED = Part("a", (TOKEN,))
 
-PACE_S = 1e-4
-"""Time of an iteration: one that takes no time ends an answer before its refusal is counted."""
-
 
 async def test_probabilities_that_wait_for_the_answers_end_are_bounded() -> None:
     limits = LIMITS._replace(context_tokens=4096, blocks=256)
@@ -53,7 +50,7 @@ async def test_probabilities_that_wait_for_the_answers_end_are_bounded() -> None
 
 async def test_collected_answers_are_bounded_in_sum() -> None:
     limits = LIMITS._replace(context_tokens=4096, blocks=1024, max_iteration_tokens=4096)
-    executor = ScriptedExecutor(answers(b"x" * 2000), limits=limits, pace_s=PACE_S)
+    executor = ScriptedExecutor(answers(b"x" * 2000), limits=limits)
     async with front(executor, max_unread_bytes=1 << 16) as world:
         refused = await world.complete(max_tokens=2000, logprobs=5)
         whole = await world.complete(max_tokens=2000)
@@ -65,6 +62,16 @@ async def test_collected_answers_are_bounded_in_sum() -> None:
     assert whole.status_code == again.status_code == 200
     assert [one.status_code for one in echoed] == [200, 429]
     assert world.outcomes() == {"ok": 3, "refused": 2}
+
+
+async def test_answer_refused_for_its_size_as_the_engine_is_done_counts_as_refused() -> None:
+    limits = LIMITS._replace(context_tokens=8192, blocks=1024, max_iteration_tokens=8192)
+    async with front(ScriptedExecutor(limits=limits), max_unread_bytes=1 << 13) as world:
+        refused = await world.complete("a" * 5000, max_tokens=1, echo=True)
+        finished = world.generator.generation.finished
+    assert refused.status_code == 429
+    assert world.outcomes() == {"refused": 1}
+    assert {str(name): count for name, count in finished.items() if count} == {"cancelled": 1}
 
 
 @pytest.mark.parametrize(
@@ -236,7 +243,7 @@ async def test_text_that_waits_for_the_end_of_a_call_is_bounded(
     style: ToolStyle, choice: object, said: bytes, stream: bool
 ) -> None:
     limits = LIMITS._replace(context_tokens=16384, blocks=2048, max_iteration_tokens=4096)
-    executor = ScriptedExecutor(answers(said % (b"x" * 9000)), limits=limits, pace_s=PACE_S)
+    executor = ScriptedExecutor(answers(said % (b"x" * 9000)), limits=limits)
     text = ModelText(
         tokenizer=ByteTokenizer(), chat=ToolChat(), tool_style=style, grammars=AnyText()
     )

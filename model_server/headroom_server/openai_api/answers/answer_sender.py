@@ -68,6 +68,7 @@ class AnswerSender:
             context,
             Receipt(self._unread, connection.client),
             Receipt(self._unread, connection.client),
+            partial(self._refuse, run),
         )
 
         def leave() -> None:
@@ -77,11 +78,7 @@ class AnswerSender:
 
         try:
             recording = self._submit(run, context, answer.receive, connection, leave, looked)
-            try:
-                await answer.done
-            except QueueFullError as error:
-                self._refuse(run, error)
-                raise
+            await answer.done
             _keep(run, recording, looked)
             body = await self._rendered(answer)
         finally:

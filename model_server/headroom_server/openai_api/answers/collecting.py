@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import NamedTuple, Protocol
 
@@ -172,10 +172,20 @@ def _demanded_calls(text: str, forced: str | None) -> tuple[str, list[Call]]:
 
 
 class CollectedAnswer:
-    """Collects all choices for one body; `unread` counts what waits for the last token."""
+    """Collects all choices for one body; `unread` counts what waits for the last token.
 
-    def __init__(self, context: AnswerContext, unread: Receipt, withheld: Receipt) -> None:
+    `on_full` is called before it ends for want of memory: the engine may be done at the same time.
+    """
+
+    def __init__(
+        self,
+        context: AnswerContext,
+        unread: Receipt,
+        withheld: Receipt,
+        on_full: Callable[[QueueFullError], None],
+    ) -> None:
         self._context = context
+        self._on_full = on_full
         self._unread = unread
         self._withheld = WithheldText(withheld, len(context.requests))
         self._uncounted = CHARACTER_BYTES * sum(map(len, context.echoes))
@@ -194,6 +204,9 @@ class CollectedAnswer:
             return
         try:
             self._take(index, delivery)
+        except QueueFullError as error:
+            self._on_full(error)
+            self.done.set_exception(error)
         except RequestError as error:
             self.done.set_exception(error)
         except Exception:
@@ -216,21 +229,19 @@ class CollectedAnswer:
             self._counted[index] += 1
             self._uncounted += PART_BYTES
         self.probabilities += probabilities_of(part)
-        if self._uncounted > COUNTED_BYTES and not self._count():
-            return
+        if self._uncounted > COUNTED_BYTES:
+            self._count()
         if choice.done:
             self._left -= 1
             if not self._left and not self.done.done():
                 self.done.set_result(None)
 
-    def _count(self) -> bool:
+    def _count(self) -> None:
         try:
             self._unread.grow(self._uncounted)
         except QueueFullError:
-            self.done.set_exception(too_large())
-            return False
+            raise too_large() from None
         self._uncounted = 0
-        return True
 
     def close(self) -> None:
         """Count nothing any more."""
