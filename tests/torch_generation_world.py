@@ -61,6 +61,16 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
         {"use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1},
     ),
     "qwen3": ("Qwen3", {"head_dim": 16}),
+    "qwen3-odd-heads": (
+        "Qwen3",
+        {
+            "head_dim": 12,
+            "num_attention_heads": 9,
+            "num_key_value_heads": 3,
+            "attention_bias": True,
+            "rope_parameters": YARN | {"mscale": 1.0, "mscale_all_dim": 0.5, "truncate": False},
+        },
+    ),
     "mistral": ("Mistral", {"sliding_window": 11, "head_dim": 8}),
 }
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headroom_server.engine import LoadError
+from headroom_server.torch_generation.config_fields import check_supported, number, size
 
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 ROPE_KINDS = ("default", "dynamic", "linear", "llama3", "yarn")
-LARGEST = 1 << 24
-"""Bound of every size: a number beyond it is a mistake, not a model."""
+ATTENTION_KINDS = ("full_attention", "sliding_attention")
+USUAL_WINDOW = 4096
+"""Of transformers' configurations of Mistral and Qwen, where the field is absent."""
+USUAL_FULL_LAYERS = 28
+"""Of Qwen's: so many layers come before those with a window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,19 +89,11 @@ def shape_of(config: Mapping[str, Any]) -> ModelShape:
     Raises:
         LoadError: a field is absent, out of bounds, or not supported.
     """
-    family = config.get("model_type")
-    if family not in FAMILIES:
-        raise LoadError(f"model_type must be one of {', '.join(FAMILIES)}; got {family!r}")
-    if (act := config.get("hidden_act", "silu")) != "silu":
-        raise LoadError(f"hidden_act must be 'silu'; got {act!r}")
-    if config.get("quantization_config"):
-        raise LoadError(
-            "quantization_config must be absent; convert the weights to bfloat16, or set int8"
-        )
-    hidden, heads = _size(config, "hidden_size"), _size(config, "num_attention_heads")
-    kv_heads = _size(config, "num_key_value_heads", heads)
-    head_dim = _size(config, "head_dim", max(1, hidden // heads))
-    layers = _size(config, "num_hidden_layers")
+    family = check_supported(config)
+    hidden, heads = size(config, "hidden_size"), size(config, "num_attention_heads")
+    kv_heads = size(config, "num_key_value_heads", heads)
+    head_dim = size(config, "head_dim", max(1, hidden // heads))
+    layers = size(config, "num_hidden_layers")
     if heads % kv_heads:
         raise LoadError(
             f"num_attention_heads must be a multiple of num_key_value_heads; got {heads} and "
@@ -107,66 +102,86 @@ def shape_of(config: Mapping[str, Any]) -> ModelShape:
     if head_dim % 2:
         raise LoadError(f"head_dim must be even; got {head_dim}")
     bias = bool(config.get("attention_bias", False))
-    context = _size(config, "max_position_embeddings")
+    context = size(config, "max_position_embeddings")
     rope = _rope(config)
     return ModelShape(
         family=family,
-        vocabulary=_size(config, "vocab_size"),
+        vocabulary=size(config, "vocab_size"),
         hidden=hidden,
         layers=layers,
         heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
-        intermediate=_size(config, "intermediate_size"),
-        norm_eps=_number(config, "rms_norm_eps", 1e-6),
+        intermediate=size(config, "intermediate_size"),
+        norm_eps=number(config, "rms_norm_eps", 1e-6),
         tied=bool(config.get("tie_word_embeddings", False)),
         qkv_bias=True if family == "qwen2" else bias and family != "mistral",
         output_bias=bias and family in ("llama", "qwen3"),
         mlp_bias=bool(config.get("mlp_bias", False)) and family == "llama",
         qk_norm=family == "qwen3",
-        windows=_windows(config, family, layers),
+        windows=_windows(config, family, layers, context),
         rope=rope,
         context_tokens=context,
         dtype=str(config.get("dtype") or config.get("torch_dtype") or "float32"),
     )
 
 
-def _size(config: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    value = config.get(name)
-    value = default if value is None else value
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
-        raise LoadError(f"{name} must be an integer from 1 to {LARGEST}; got {value!r}")
-    return value
-
-
-def _number(config: Mapping[str, Any], name: str, default: float) -> float:
-    value = config.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
-        raise LoadError(f"{name} must be a positive number; got {value!r}")
-    return float(value)
-
-
 def _rope(config: Mapping[str, Any]) -> RopeShape:
-    """Return the embedding; the older field is `rope_scaling`, the newer `rope_parameters`."""
-    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    """Return the embedding; the older field, `rope_scaling`, takes precedence."""
+    name = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
+    scaling = config.get(name) or {}
     if not isinstance(scaling, dict):
-        raise LoadError(f"rope_scaling must be an object; got {type(scaling).__name__}")
+        raise LoadError(f"{name} must be an object; got {type(scaling).__name__}")
+    if any(isinstance(value, dict) for value in scaling.values()):
+        raise LoadError(f"{name} must be the same for all layers; got one per kind of layer")
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     if kind not in ROPE_KINDS:
         raise LoadError(f"rope_type must be one of {', '.join(ROPE_KINDS)}; got {kind!r}")
+    if (part := scaling.get("partial_rotary_factor", 1)) not in (None, 1):
+        raise LoadError(f"partial_rotary_factor must be absent; got {part!r:.40}")
     fields = config if "rope_theta" not in scaling else scaling
-    return RopeShape(kind=kind, theta=_number(fields, "rope_theta", 10_000.0), scaling=scaling)
+    return RopeShape(kind=kind, theta=number(fields, "rope_theta", 10_000.0), scaling=scaling)
 
 
-def _windows(config: Mapping[str, Any], family: str, layers: int) -> tuple[int | None, ...]:
-    window = config.get("sliding_window")
-    if window is None or family == "llama":
+def _windows(
+    config: Mapping[str, Any], family: str, layers: int, context: int
+) -> tuple[int | None, ...]:
+    """Return each layer's window, by the rules of transformers' configurations.
+
+    Raises:
+        LoadError: Llama has no windows, and others only layers of two kinds.
+    """
+    usual = None if family == "llama" else USUAL_WINDOW
+    window = config.get("sliding_window", usual)
+    if family.startswith("qwen") and not config.get("use_sliding_window", False):
+        window = None
+    kinds = _attention_kinds(config, layers)
+    if window is None:
+        if kinds is not None and set(kinds) != {"full_attention"}:
+            raise LoadError("sliding_window must be set for layer_types with sliding_attention")
         return (None,) * layers
-    if family != "mistral" and not config.get("use_sliding_window", False):
+    window = size(config, "sliding_window", usual)
+    if family == "llama":
+        if window < context:
+            raise LoadError(
+                f"sliding_window must be absent in a llama; got {window}: set model_type to "
+                "mistral if the model was trained with it"
+            )
         return (None,) * layers
-    window = _size(config, "sliding_window")
-    kinds = config.get("layer_types")
-    if isinstance(kinds, list) and len(kinds) == layers:
+    if kinds is not None:
         return tuple(window if kind == "sliding_attention" else None for kind in kinds)
-    first = 0 if family == "mistral" else _size(config, "max_window_layers", layers)
+    first = 0
+    if family != "mistral":
+        first = size(config, "max_window_layers", USUAL_FULL_LAYERS, least=0)
     return tuple(window if layer >= first else None for layer in range(layers))
+
+
+def _attention_kinds(config: Mapping[str, Any], layers: int) -> Sequence[str] | None:
+    kinds = config.get("layer_types")
+    if kinds is None:
+        return None
+    if not isinstance(kinds, list) or len(kinds) != layers:
+        raise LoadError(f"layer_types must be a list of num_hidden_layers kinds, {layers}")
+    if other := [kind for kind in kinds if kind not in ATTENTION_KINDS]:
+        raise LoadError(f"layer_types must be {' or '.join(ATTENTION_KINDS)}; got {other[0]!r:.40}")
+    return kinds

@@ -83,8 +83,8 @@ def _yarn(plain: torch.Tensor, factor: float, shape: ModelShape) -> tuple[torch.
     low, high = max(low, 0), min(high, size - 1)
     ramp = (torch.arange(size // 2, dtype=torch.float32) - low) / max(high - low, 0.001)
     kept = 1 - ramp.clamp(0.0, 1.0)
-    given = scaling.get("attention_factor")
-    scale = _yarn_scale(factor, scaling) if given is None else float(given)
+    usual = _yarn_scale(factor, scaling)
+    scale = _parameter(scaling, "attention_factor", usual)
     return plain / factor * (1 - kept) + plain * kept, scale
 
 
@@ -93,7 +93,9 @@ def _yarn_scale(factor: float, scaling: Mapping[str, Any]) -> float:
         return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
 
     if scaling.get("mscale") and scaling.get("mscale_all_dim"):
-        return scale(float(scaling["mscale"])) / scale(float(scaling["mscale_all_dim"]))
+        both = (_parameter(scaling, name) for name in ("mscale", "mscale_all_dim"))
+        first, all_dimensions = map(scale, both)
+        return first / all_dimensions
     return scale(1.0)
 
 

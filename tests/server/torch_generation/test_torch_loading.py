@@ -14,6 +14,7 @@ from headroom_server.torch_generation.executor import ExecutorOptions, TorchExec
 from headroom_server.torch_generation.linear import linear
 from headroom_server.torch_generation.memory import available_bytes
 from headroom_server.torch_generation.model_shape import shape_of
+from headroom_server.torch_generation.rope import inverse_frequencies
 from torch_generation_world import make_model
 
 CONFIG: dict[str, Any] = {
@@ -44,6 +45,24 @@ CONFIG: dict[str, Any] = {
         ({"rope_scaling": [1]}, "rope_scaling must be an object"),
         ({"rope_theta": -1}, "rope_theta must be a positive number"),
         ({"quantization_config": {"bits": 4}}, "quantization_config must be absent"),
+        ({"compression_config": {"bits": 4}}, "compression_config must be absent"),
+        ({"architectures": ["LlamaForSequenceClassification"]}, "architectures must have one"),
+        ({"is_causal": False}, "is_causal must be absent: .* got False"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor must be absent"),
+        ({"final_logit_softcapping": 30.0}, "final_logit_softcapping must be absent"),
+        ({"num_local_experts": 8}, "num_local_experts must be absent"),
+        ({"sliding_window": 9}, "sliding_window must be absent in a llama; got 9"),
+        ({"layer_types": ["full_attention"]}, "layer_types must be a list .* kinds, 2"),
+        ({"layer_types": ["full_attention", "linear_attention"]}, "got 'linear_attention'"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "sliding_window must be set"),
+        (
+            {"rope_parameters": {"full_attention": {"rope_type": "default"}}},
+            "rope_parameters must be the same for all layers",
+        ),
+        (
+            {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}},
+            "partial_rotary_factor must be absent; got 0.5",
+        ),
     ],
 )
 def test_an_unsupported_configuration_names_field_and_rule(
@@ -51,6 +70,43 @@ def test_an_unsupported_configuration_names_field_and_rule(
 ) -> None:
     with pytest.raises(LoadError, match=message):
         shape_of({**CONFIG, **fields})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"hidden_act": "swish"},
+        {"is_causal": True, "partial_rotary_factor": 1.0, "num_experts": 0},
+        {"sliding_window": 64},
+        {"architectures": ["LLaMAForCausalLM"]},
+    ],
+)
+def test_field_that_changes_nothing_is_accepted(fields: dict[str, Any]) -> None:
+    assert shape_of({**CONFIG, **fields}).windows == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"model_type": "mistral"}, (4096,) * 2),
+        ({"model_type": "mistral", "sliding_window": None}, (None,) * 2),
+        ({"model_type": "qwen2"}, (None,) * 2),
+        ({"use_sliding_window": True, "max_window_layers": 0, "sliding_window": 9}, (9, 9)),
+        ({"use_sliding_window": True, "max_window_layers": 1}, (None, 4096)),
+        ({"use_sliding_window": True, "num_hidden_layers": 30}, (None,) * 28 + (4096,) * 2),
+    ],
+)
+def test_windows_are_those_of_transformers_configuration(
+    fields: dict[str, Any], expected: tuple[int | None, ...]
+) -> None:
+    assert shape_of({**CONFIG, "model_type": "qwen3", **fields}).windows == expected
+
+
+@pytest.mark.parametrize("name", ["attention_factor", "mscale"])
+def test_yarn_parameter_that_is_no_number_is_named(name: str) -> None:
+    yarn = {"rope_type": "yarn", "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0, name: "x"}
+    with pytest.raises(LoadError, match=f"{name} must be a positive number; got 'x'"):
+        inverse_frequencies(shape_of({**CONFIG, "rope_scaling": yarn}))
 
 
 def test_a_field_that_lacks_is_named() -> None:
