@@ -20,8 +20,9 @@ from headroom_server.generation.text.tokenizer import (
     Detokenizer,
 )
 from headroom_server.generation.text.tool_calls import ToolStyle
-from headroom_server.generation.values import TokenGrammar
+from headroom_server.generation.values import Alternative, SampledToken, TokenGrammar
 from headroom_server.openai_api.answers.collecting import CollectedAnswer
+from headroom_server.openai_api.answers.encoding import CompletionForm, Head, Part, Usage
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import GeneratorOptions
@@ -126,6 +127,25 @@ async def test_probabilities_have_openais_forms() -> None:
     assert [one["token"] for one in tokens] == ["h", "i"]
     assert tokens[0]["bytes"] == [104]
     assert len(tokens[0]["top_logprobs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("chosen", "alternatives", "expected"),
+    [
+        pytest.param((97, -0.5), [], {"a": -0.5}, id="the chosen one alone"),
+        pytest.param((97, -3.0), [(98, -0.5)], {"b": -0.5, "a": -3.0}, id="an unlikely one, too"),
+        pytest.param(
+            (0x9E, -1.0), [(0x9E, -1.0), (0xFF, -2.0)], {"\ufffd": -1.0}, id="names that are equal"
+        ),
+    ],
+)
+def test_likeliest_tokens_of_a_completion_have_the_chosen_one(
+    chosen: tuple[int, float], alternatives: list[tuple[int, float]], expected: dict[str, float]
+) -> None:
+    token = SampledToken(*chosen, tuple(Alternative(*one) for one in alternatives))
+    form = CompletionForm(Head("id", 0, "m"), ByteTokenizer(), usage=False)
+    body = orjson.loads(form.whole([Part("x", (token,))], Usage(1, 1, 0)))
+    assert body["choices"][0]["logprobs"]["top_logprobs"] == [expected]
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -85,6 +85,7 @@ def test_null_is_the_default() -> None:
         ({"guided_regex": "a", "guided_choice": ["b"]}, "guided_choice"),
         ({"seed": 2**63}, "seed"),
         ({"logit_bias": {"1": "x"}}, "logit_bias"),
+        ({"logit_bias": {"1": True}}, "logit_bias"),
     ],
 )
 def test_wrong_field_of_completion_is_named(fields: dict[str, object], field: str) -> None:

@@ -249,12 +249,16 @@ class CompletionForm(_Encoder):
         return {
             "tokens": [self._name(one.token) for one in tokens],
             "token_logprobs": [_finite(one.logprob) for one in tokens],
-            "top_logprobs": [
-                {self._name(other.token): _finite(other.logprob) for other in one.alternatives}
-                for one in tokens
-            ],
+            "top_logprobs": [self._likeliest(one) for one in tokens],
             "text_offset": offsets,
         }
+
+    def _likeliest(self, one: SampledToken) -> dict[str, float | None]:
+        """Return the alternatives and the chosen token; of equal names, the most probable one."""
+        named: dict[str, float | None] = {}
+        for token, logprob in (*one.alternatives, (one.token, one.logprob)):
+            named.setdefault(self._name(token), _finite(logprob))
+        return named
 
     def _name(self, token: int) -> str:
         return self._tokenizer.token_bytes(token).decode("utf-8", "replace")

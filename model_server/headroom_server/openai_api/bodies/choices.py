@@ -75,7 +75,7 @@ def _logit_bias(given: Mapping[str, Any] | None) -> Mapping[int, float]:
             raise InvalidFieldError(
                 "logit_bias", f"logit_bias must have token numbers as keys; got {name!r:.40}"
             )
-        if not isinstance(bias, int | float) or not -100 <= bias <= 100:
+        if isinstance(bias, bool) or not isinstance(bias, int | float) or not -100 <= bias <= 100:
             raise InvalidFieldError(
                 "logit_bias", f"logit_bias must be between -100 and 100; got {bias!r:.40}"
             )
