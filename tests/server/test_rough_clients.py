@@ -32,9 +32,13 @@ class Client:
 
     async def answer(self) -> bytes:
         """Status line, headers and body of the next answer."""
-        head = await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), 10)
+        head = await self.head()
         length = int(head.partition(b"content-length: ")[2].split()[0])
         return head + await self._reader.readexactly(length)
+
+    async def head(self) -> bytes:
+        """Status line and headers of the next answer."""
+        return await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), 10)
 
     async def closed(self) -> bytes:
         """Everything until the server closes."""
@@ -113,6 +117,17 @@ async def test_invalid_http_is_answered_in_order() -> None:
             chunks = HEAD.replace(b"content-length: 25", b"transfer-encoding: chunked")
             await broken.send(chunks + b"\r\n5\r\nabcde\r\nZ\r\n")
             assert (await broken.closed()).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_head_is_answered_as_get_without_the_body() -> None:
+    async with serving() as server:
+        await server.ready()
+        async with clients(server, 1) as (monitor,):
+            await monitor.send(GET.replace(b"GET", b"HEAD") + b"\r\n" + GET + b"\r\n")
+            head = await monitor.head()
+            assert head.startswith(b"HTTP/1.1 200 ")
+            assert b"content-length: 13\r\n" in head
+            assert (await monitor.answer()).endswith(b'{"live":true}')
 
 
 TARGETS = [b"CONNECT a:1", b"GET http://[", b"GET http://a:99999999/"]

@@ -61,8 +61,12 @@ class DirectRoute(APIRoute):
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the endpoint and send its response. Errors propagate to the middleware."""
-        if scope["method"] not in (self.methods or ()):
+        """Call the endpoint and send its response. Errors propagate to the middleware.
+
+        HEAD is served as GET; the server sends no body for it.
+        """
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        if method not in (self.methods or ()):
             await super().handle(scope, receive, send)
             return
         response = await self.endpoint(Request(scope, receive))
