@@ -12,6 +12,8 @@ from headroom.adapters.pod_connections import MOST_OF_HEAD, PodConnections, Requ
 
 pytestmark = pytest.mark.clock
 
+_ENDLESS = b"a" * 2 * MOST_OF_HEAD
+_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nm 1\n"
 CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nm 1\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nm \r\n2\r\n1\n\r\n0\r\n\r\n"
@@ -106,7 +108,11 @@ async def test_concurrent_requests_use_two_connections(connections: PodConnectio
         ),
         (b"HTTP/1.1 200 OK\r\nContent-Lcut", ConnectionError, "within the response"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", ValueError, "not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nA: " + b"a" * 2 * MOST_OF_HEAD, ValueError, "bytes of headers"),
+        (b"HTTP/1.1 200 OK\r\nA: " + _ENDLESS, ValueError, "bytes of headers"),
+        # Kept by the parser, and skipped by it, without any bound.
+        (_CHUNKS + b"0\r\nA: " + _ENDLESS, ValueError, "extensions or trailers"),
+        (_CHUNKS + b"1;" + _ENDLESS, ValueError, "extensions or trailers"),
+        (_CHUNKS + b"1;aaaaaaaa\r\na\r\n" * MOST_OF_HEAD, ValueError, "extensions or trailers"),
     ],
 )
 async def test_malformed_response_is_an_error(

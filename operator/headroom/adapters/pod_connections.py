@@ -21,7 +21,11 @@ reused; a period of 15 s is not worth thousands of open connections."""
 MOST_KEPT = 256
 """Kept connections; the default limit of open files of a process is 1024."""
 MOST_OF_HEAD = 1 << 16
-"""Maximum bytes before the body."""
+"""Maximum bytes before the body; a body may have as many again, and one for each of its own, in
+sizes of chunks, their extensions and trailers: parsers keep or skip those without any bound."""
+
+LOOK_EVERY = 1 << 14
+"""Bytes that are parsed before the bounds are looked at: 256 kB in chunks of a byte take 30 ms."""
 
 Take = Callable[[bytes], object]
 """Receives parts of a body; an exception ends the exchange."""
@@ -115,6 +119,7 @@ class _Connection(asyncio.Protocol):
 
     __slots__ = (
         "_answer",
+        "_body",
         "_came",
         "_done",
         "_head",
@@ -130,13 +135,13 @@ class _Connection(asyncio.Protocol):
         self._answer: Any = None
         self._done: asyncio.Future[int] | None = None
         self._take: Take | None = None
-        self._came, self._head, self._until_closed = 0, True, True
+        self._came, self._body, self._head, self._until_closed = 0, 0, True, True
 
     async def exchange(self, text: bytes, take: Take) -> int:
         """Send a request and return the status of its response."""
         assert self._transport is not None
         self._done, self._take = asyncio.get_running_loop().create_future(), take
-        self._came, self._head, self._until_closed = 0, True, True
+        self._came, self._body, self._head, self._until_closed = 0, 0, True, True
         self._answer = httptools.HttpResponseParser(self)
         self._transport.write(text)
         try:
@@ -156,16 +161,21 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse received data."""
-        if self._done is None or self._done.done():
-            self.close()
-            return
+        for begin in range(0, len(data), LOOK_EVERY):
+            if self._done is None or self._done.done():
+                self.close()
+                return
+            self._feed(data[begin : begin + LOOK_EVERY])
+
+    def _feed(self, data: bytes) -> None:
         self._came += len(data)
         try:
             self._answer.feed_data(data)
         except httptools.HttpParserError as error:
             self._fail(ValueError(f"not HTTP: {error}"))
-        if self._head and self._came > MOST_OF_HEAD:
-            self._fail(ValueError(f"more than {MOST_OF_HEAD} bytes of headers"))
+        if self._came > MOST_OF_HEAD + 2 * self._body:
+            part = "headers" if self._head else "chunk sizes, extensions or trailers"
+            self._fail(ValueError(f"more than {MOST_OF_HEAD} bytes of {part}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End a response without a length; any other one is incomplete."""
@@ -190,6 +200,7 @@ class _Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """Pass on a part of the body."""
+        self._body += len(body)
         if self._take is None or self._done is None or self._done.done():
             return
         try:
