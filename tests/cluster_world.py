@@ -87,18 +87,24 @@ class FakeCluster:
         }
 
     async def list_all(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[Manifest], Manifest | None] = lambda one: one,
     ) -> list[Manifest]:
         await self._called("list_all", kind)
         wanted = _requirements(label_selector)
-        return [
-            copied(one)
+        listed = (
+            kept(copied(one))
             for (kind_, namespace_, name), one in self.objects.items()
             if kind_ == kind
             and name not in self.unlisted
             and namespace in (None, namespace_)
             and all(_wears(one["metadata"].get("labels", {}), *pair) for pair in wanted.items())
-        ]
+        )
+        return [one for one in listed if one is not None]
 
     async def list_at(
         self,
@@ -106,10 +112,10 @@ class FakeCluster:
         kind: str,
         namespace: str | None,
         label_selector: str = "",
-        kept: Callable[[Manifest], Manifest] = lambda one: one,
+        kept: Callable[[Manifest], Manifest | None] = lambda one: one,
     ) -> tuple[list[Manifest], str]:
-        listed = await self.list_all(api_version, kind, namespace, label_selector)
-        return [kept(one) for one in listed], str(self._version)
+        listed = await self.list_all(api_version, kind, namespace, label_selector, kept)
+        return listed, str(self._version)
 
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         await self._called("create", manifest["kind"])

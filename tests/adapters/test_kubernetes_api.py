@@ -26,7 +26,6 @@ from headroom.errors import (
     Rejected,
     Unavailable,
 )
-from headroom.resources import names
 
 pytestmark = pytest.mark.clock
 
@@ -183,34 +182,16 @@ async def test_list_with_a_deeply_nested_object_is_read(
     assert list(one["spec"]) == ["a"]
 
 
-async def test_many_short_texts_of_pods_are_left_out_of_every_list(
-    api: KubernetesApi, server: Answering
-) -> None:
-    """248 annotations of 1 kB are as large as one of 248 kB."""
-    texts = {f"a{number}": "x" * 200 for number in range(1200)}
-    read = {names.DELETION_COST: "1", names.REMOVED_FIRST: "why", names.SERVICE_LABEL: "s"}
-    metadata = {"name": "p", "annotations": texts | read, "labels": texts | read}
-    spec = {"volumes": [{}] * 900, "containers": [{"name": "c", "ports": [{}] * 900}] * 900}
-    server.gives(text=json.dumps({"items": [{"metadata": metadata, "spec": spec}]}))
-    found, _ = await api.list_at("v1", "Pod", None)
-    for pod in (*found, *await api.list_all("v1", "Pod", None)):
-        assert len(json.dumps(pod)) < 50_000
-        assert read.items() <= pod["metadata"]["annotations"].items()
-        assert read.items() <= pod["metadata"]["labels"].items()
-        assert pod["spec"]["containers"][0]["name"] == "c"
-
-
-async def test_long_texts_of_pods_are_left_out(api: KubernetesApi, server: Answering) -> None:
-    pod = {
-        "metadata": {"name": "p", "annotations": {"long": "x" * 248_000, "cost": "-1"}},
-        "spec": {"containers": [{"name": "server", "env": [{"name": "A", "value": "x" * 32_000}]}]},
-    }
-    server.gives(text=json.dumps({"items": [pod]}))
-    (found,) = await api.list_all("v1", "Pod", "vision")
-    assert found == {
-        "metadata": {"name": "p", "annotations": {"cost": "-1"}},
-        "spec": {"containers": [{"name": "server"}]},
-    }
+async def test_lists_keep_what_is_read(api: KubernetesApi, server: Answering) -> None:
+    """See test_kept_parts; and of that what the caller keeps."""
+    metadata = {"name": "p", "annotations": {f"a{at}": "x" * 200 for at in range(1200)}}
+    pod = {"metadata": metadata, "spec": {"volumes": [{}] * 900, "containers": [{"name": "c"}]}}
+    server.gives(text=json.dumps({"items": [pod, pod]}))
+    kept = {"metadata": {"name": "p", "annotations": {}}, "spec": {"containers": [{"name": "c"}]}}
+    at_version, _ = await api.list_at("v1", "Pod", None)
+    assert at_version == await api.list_all("v1", "Pod", None) == [kept, kept]
+    assert await api.list_all("v1", "Pod", None, "", lambda _: None) == []
+    assert await api.list_at("v1", "Pod", None, "", lambda _: None) == ([], "")
 
 
 async def test_list_with_late_pages_is_an_error(api: KubernetesApi, server: Answering) -> None:

@@ -11,7 +11,8 @@ import pytest
 from cluster_world import FakeClock, FakeCluster, Manifest
 from controller_world import REPLICA_RPS, World, play
 from headroom.api import InferenceService
-from headroom.controller.gather.shared_reads import MOST, SharedReads, Sharing
+from headroom.controller.gather.listed_parts import MOST_PODS, MOST_STRANGE
+from headroom.controller.gather.shared_reads import CROWDED_FOR_S, MOST, SharedReads, Sharing
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import Unavailable
@@ -54,6 +55,14 @@ class Stage:
     def add(self, of: str, name: str, namespace: str = "default") -> None:
         labels = {SERVICE_LABEL: of}
         self._put("v1", "Pod", {"name": name, "namespace": namespace, "labels": labels})
+
+    def disguise(self, kind: str, of: str, number: int) -> None:
+        """Have this number of objects of a stranger wear the label."""
+        for key in [key for key in self.cluster.objects if key[1] == "stranger"]:
+            del self.cluster.objects[key]
+        for at in range(number):
+            metadata = {"name": f"x{at}", "namespace": "stranger", "labels": {SERVICE_LABEL: of}}
+            self._put("v1" if kind == "Pod" else "apps/v1", kind, metadata)
 
     def _put(self, api_version: str, kind: str, metadata: Manifest) -> None:
         one = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
@@ -129,6 +138,50 @@ def test_concurrent_ticks_share_a_list_in_flight() -> None:
         both = await asyncio.gather(stage.see("a"), stage.see("b"))
         assert list(both) == [(["a1"], True), (["b1"], False)]
         assert stage.asked() == 1
+
+    on_stage(story)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+def test_name_that_too_many_strangers_wear_is_read_alone(kind: str) -> None:
+    """Anybody may put a service's label on objects of another namespace, as large as may be."""
+
+    async def story(stage: Stage) -> None:
+        stage.disguise(kind, "b", MOST_STRANGE)
+        assert await stage.see("a") == (["a1"], True)
+        assert await stage.see("b") == (["b1"], False)
+        stage.disguise(kind, "b", MOST_STRANGE + 1)
+        await asyncio.sleep(4.0)
+        assert await stage.see("a") == (["a1"], True)
+        shared = stage.asked()
+        assert await stage.see("b") == (["b1"], True)
+        stage.serve("c")
+        stage.add("c", "c1")
+        for _ in range(3):
+            await asyncio.sleep(4.0)
+            assert await stage.see("a") == (["a1"], True)
+            assert await stage.see("c") == (["c1"], False)
+            assert await stage.see("b") == (["b1"], True)
+        assert stage.asked() == shared + 1 + 3 * 2
+        await asyncio.sleep(CROWDED_FOR_S)
+        stage.disguise(kind, "b", 0)
+        await stage.see("a")
+        assert await stage.see("b") == (["b1"], False)
+
+    on_stage(story, clusterwide=True)
+
+
+def test_service_of_very_many_pods_reads_alone() -> None:
+    async def story(stage: Stage) -> None:
+        for number in range(MOST_PODS):
+            stage.add("b", f"b{number + 2}")
+        assert await stage.see("a") == (["a1"], True)
+        pods, own = await stage.see("b")
+        assert own
+        assert len(pods) == MOST_PODS + 1
+        await asyncio.sleep(4.0)
+        await stage.see("a")
+        assert (await stage.see("b"))[1]
 
     on_stage(story)
 
@@ -234,12 +287,17 @@ class PodLists:
         world.cluster.list_all = self._listed  # type: ignore[method-assign]
 
     async def _listed(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[Manifest], Manifest | None] = lambda one: one,
     ) -> list[Manifest]:
         if kind == "Pod":
             shared = " in " in label_selector
             self.asked.append(self.ALL if shared else label_selector.partition("=")[2])
-        return await self._list_all(api_version, kind, namespace, label_selector)
+        return await self._list_all(api_version, kind, namespace, label_selector, kept)
 
 
 def _names() -> Sequence[str]:

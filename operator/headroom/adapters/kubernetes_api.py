@@ -18,13 +18,13 @@ from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 
 from headroom.adapters.http_session import read_start
+from headroom.adapters.kept_parts import kept_parts
 from headroom.adapters.kubernetes_credentials import load_credentials
 from headroom.adapters.kubernetes_paths import PLURALS, located, path_of, path_to, root
 from headroom.adapters.kubernetes_responses import (
     Fetched,
     error_of,
     items_of,
-    leave_out_long_texts,
     leave_out_managed_fields,
     object_of,
 )
@@ -165,16 +165,23 @@ class KubernetesApi:
             raise Unavailable(f"GET {path}: {type(error).__name__}: {error}") from error
 
     async def list_all(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[Manifest], Manifest | None] = lambda one: one,
     ) -> list[Manifest]:
-        """Read all objects of a kind that match the selector."""
+        """Read all objects of a kind that match the selector, as far as `kept` keeps them.
+
+        It is called for each object while pages are read; what it raises ends the list.
+        """
         query = {"labelSelector": label_selector} if label_selector else {}
         path = path_to(api_version, kind, namespace)
         found: list[Manifest] = []
         async for answer in self._pages(path, query, _LONG_PAGE, namespace):
-            for one in items_of(answer, path):
-                _reduce(kind, one)
-                found.append(one)
+            parts = (kept(kept_parts(kind, one)) for one in items_of(answer, path))
+            found += [one for one in parts if one is not None]
         return found
 
     async def list_at(
@@ -183,11 +190,11 @@ class KubernetesApi:
         kind: str,
         namespace: str | None,
         label_selector: str = "",
-        kept: Callable[[Manifest], Manifest] = lambda one: one,
+        kept: Callable[[Manifest], Manifest | None] = lambda one: one,
     ) -> tuple[list[Manifest], str]:
         """Read the objects that match the selector, and the list's resourceVersion.
 
-        `kept` may replace each object by a known equal one, page by page.
+        `kept` may replace each object by a known equal one, or None, page by page.
 
         An API server that lags behind returns old objects, which only this version reveals. All
         pages are of this version; managedFields are removed. A page requested too late (410) is
@@ -200,8 +207,8 @@ class KubernetesApi:
         async for answer in self._pages(path, query, _PAGE, namespace):
             for one in items_of(answer, path):
                 leave_out_managed_fields(one)
-                _reduce(kind, one)
-                found.append(kept(one))
+                if (part := kept(kept_parts(kind, one))) is not None:
+                    found.append(part)
             version = str(_metadata_of(answer).get("resourceVersion") or "")
         return found, version
 
@@ -399,11 +406,6 @@ class KubernetesApi:
             raise AnswerTooLarge(f"{method} {path}: {error}") from error
         finally:
             answer.response.release()
-
-
-def _reduce(kind: str, one: Manifest) -> None:
-    if kind == "Pod":
-        leave_out_long_texts(one)
 
 
 def _metadata_of(answer: Manifest) -> Manifest:

@@ -38,26 +38,6 @@ _ERRORS: dict[int, type[ClusterError]] = {
     415: Rejected,
     422: Rejected,
 }
-_LONG_TEXT = 256
-"""Longest text of an annotation; those that are read, costs and marks, have some 100."""
-_MOST_ENTRIES = 32
-"""Most annotations and labels besides those that are read, and most entries of a list."""
-READ_OF_PODS = frozenset(
-    {
-        "controller.kubernetes.io/pod-deletion-cost",
-        "headroom.dev/removed-first",
-        "headroom.dev/inference-service",
-        "pod-template-hash",
-    }
-)
-_UNREAD_OF_SPEC = (
-    "volumes", "affinity", "tolerations", "topologySpreadConstraints", "hostAliases", "dnsConfig",
-    "securityContext", "imagePullSecrets", "ephemeralContainers",
-)  # fmt: skip
-_UNREAD_OF_CONTAINER = (
-    "env", "envFrom", "args", "command", "volumeMounts", "volumeDevices", "lifecycle",
-    "livenessProbe", "readinessProbe", "startupProbe", "securityContext",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,53 +56,6 @@ def leave_out_managed_fields(one: object) -> None:
     metadata = one.get("metadata") if isinstance(one, dict) else None
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
-
-
-def leave_out_long_texts(pod: object) -> None:
-    """Remove what a tenant can make large in a pod and nothing here reads.
-
-    300 pods with 248 kB of annotations each took 210 MiB; so do 248 annotations of 1 kB.
-    """
-    leave_out_managed_fields(pod)
-    if not isinstance(pod, dict):
-        return
-    metadata, spec = pod.get("metadata"), pod.get("spec")
-    if isinstance(metadata, dict):
-        for name in ("annotations", "labels"):
-            _leave_out_entries(metadata.get(name))
-        _shorten(metadata, "finalizers", "ownerReferences")
-    if not isinstance(spec, dict):
-        return
-    for field in _UNREAD_OF_SPEC:
-        spec.pop(field, None)
-    kinds = ("initContainers", "containers")
-    _shorten(spec, "readinessGates", "schedulingGates", "resourceClaims", *kinds)
-    for kind in kinds:
-        containers = spec.get(kind)
-        for container in containers if isinstance(containers, list) else ():
-            if isinstance(container, dict):
-                for field in _UNREAD_OF_CONTAINER:
-                    container.pop(field, None)
-                _shorten(container, "ports", "resizePolicy")
-
-
-def _leave_out_entries(texts: object) -> None:
-    """Keep the entries that are read and a few others, none of them long."""
-    if not isinstance(texts, dict):
-        return
-    for number, name in enumerate(list(texts)):
-        if len(str(texts[name])) > _LONG_TEXT or (
-            number >= _MOST_ENTRIES and name not in READ_OF_PODS
-        ):
-            del texts[name]
-
-
-def _shorten(parent: Manifest, *names: str) -> None:
-    """Cut lists; readers look for few entries, which the API server keeps in order."""
-    for name in names:
-        listed = parent.get(name)
-        if isinstance(listed, list):
-            del listed[_MOST_ENTRIES:]
 
 
 def items_of(answer: Manifest, path: str) -> list[Manifest]:

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from headroom.adapters.kubernetes_responses import leave_out_long_texts
+from headroom.adapters.kept_parts import kept_parts
 from headroom.adapters.restart_pause import RestartPause
 from headroom.errors import AnswerTooLarge, ClusterError, Unavailable
 
@@ -90,9 +90,7 @@ class PodWatch:
                     raise
                 limit = max(1, limit // 8)
                 continue
-            for pod in pods:
-                leave_out_long_texts(pod)
-            found += pods
+            found += [kept_parts("Pod", pod) for pod in pods]
             if not more:
                 on_list(found)
                 return version
@@ -139,7 +137,7 @@ def _take(line: bytes, on_event: OnEvent) -> None:
     if kind == "ERROR":
         raise Unavailable(f"the watch ended: {pod.get('message', pod)}")
     if kind in ("ADDED", "MODIFIED", "DELETED"):
-        on_event(kind, pod)
+        on_event(kind, kept_parts("Pod", pod))
 
 
 class PodWatches:

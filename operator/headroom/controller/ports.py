@@ -68,11 +68,16 @@ class Cluster(Protocol):
         ...
 
     async def list_all(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[Manifest], Manifest | None] = lambda one: one,
     ) -> list[Manifest]:
-        """Read all objects of a kind; None means every namespace.
+        """Read all objects of a kind that `kept` keeps; a namespace of None means every one.
 
-        Items carry no apiVersion and kind.
+        Items carry no apiVersion and kind; what `kept` raises ends the list.
         """
         ...
 
@@ -82,7 +87,7 @@ class Cluster(Protocol):
         kind: str,
         namespace: str | None,
         label_selector: str = "",
-        kept: Callable[[Manifest], Manifest] = lambda one: one,
+        kept: Callable[[Manifest], Manifest | None] = lambda one: one,
     ) -> tuple[list[Manifest], str]:
         """Read all objects of a kind, and the resourceVersion of the answer.
 

@@ -3,17 +3,21 @@
 They are complete answers of the API server; each tick reads its own part. For all ticks but the
 first they are a moment old: enough to find that nothing is to be done, never to write replicas
 from.
+
+The selector is the services' names, in all namespaces, and anybody may put a name on anything: what
+belongs to no service of the LIST is dropped while it is read, and a name that too many wear is read
+in its own namespace, by itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from headroom.api import InferenceService
+from headroom.controller.gather.listed_parts import CrowdedError, ListedParts, Name, Part
 from headroom.controller.gather.workload import Workload, read_workload, workload_of
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.services.service_cache import ServiceCache
@@ -22,12 +26,12 @@ from headroom.resources import names
 
 MOST = 32
 """Services of one LIST: a hundred pods are some 0.5 MB, and 3 ms to read."""
+CROWDED_FOR_S = 600.0
+"""How long a name that too many objects wear is read alone, before it is tried again."""
 
 Upcoming = Callable[[float], Iterable[tuple[float, str]]]
 """Gives who is due within so many seconds, or is being evaluated: since when on the event loop's
 clock, and the UID, in the order in which they are due."""
-_Name = tuple[str, str]
-"""Namespace and name of a service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +55,13 @@ class Seen:
     """All of it was read for this tick."""
 
 
-_Part = tuple[Manifest | None, Sequence[Manifest]]
-"""The Deployment of a service, and the pods that wear its label."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
     """LISTs that were begun, and maybe answered."""
 
     begun_s: float
     """On the event loop's clock."""
-    answer: asyncio.Future[dict[_Name, _Part]] = field(
+    answer: asyncio.Future[dict[Name, Part]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
@@ -89,6 +89,8 @@ class SharedReads:
         self._alone: set[str] = set()
         self._invalidated_s: dict[str, float] = {}
         """When a watch last reported a change of a service's pods."""
+        self._crowded_s: dict[str, float] = {}
+        """When too many objects wore a name."""
 
     async def of(self, service: InferenceService, sharing: Sharing) -> Seen:
         """Return the workload and its pods, from LISTs begun a moment ago, or now.
@@ -101,6 +103,7 @@ class SharedReads:
         self._read_s[uid] = now_s
         oldest_s = max(now_s - sharing.period_s, self._invalidated_s.get(uid, -math.inf))
         alone = sharing.ahead_s <= 0.0 or uid in self._alone or oldest_s >= now_s
+        alone = alone or self._crowded(service.name, now_s)
         if alone or service.spec.target_ref is not None:
             return await read_alone(self._cluster, service)
         name = service.namespace, service.name
@@ -130,13 +133,16 @@ class SharedReads:
     async def _list(self, service: InferenceService, sharing: Sharing, now_s: float) -> _Listing:
         """Answer all who wait, also where the tick that began it is given up."""
         listing = _Listing(begun_s=now_s)
-        names_ = {service.name}
+        wanted = {(service.namespace, service.name)}
         for uid, name in self._due_soon(service, sharing, now_s):
             self._listings[uid] = listing
-            names_.add(name)
+            wanted.add(name)
         namespace = None if self._clusterwide else service.namespace
         try:
-            listing.answer.set_result(await _listed(self._cluster, namespace, sorted(names_)))
+            listing.answer.set_result(await _listed(self._cluster, namespace, wanted))
+        except CrowdedError as crowded:
+            self._crowded_s |= dict.fromkeys(crowded.names, now_s)
+            listing.answer.set_result({})  # each reads alone
         except BaseException as error:
             failure = error if isinstance(error, Exception) else Unavailable("it was given up")
             listing.answer.set_exception(failure)
@@ -146,7 +152,7 @@ class SharedReads:
 
     def _due_soon(
         self, service: InferenceService, sharing: Sharing, now_s: float
-    ) -> Iterator[tuple[str, str]]:
+    ) -> Iterator[tuple[str, Name]]:
         """Return UID and name of those that will ask next, and have not been read for since."""
         found = 0
         for due_s, uid in self._upcoming(sharing.ahead_s):
@@ -155,12 +161,21 @@ class SharedReads:
                 continue
             known = self._listings.get(uid)
             waits = known is not None and known.serves(now_s - sharing.period_s)
-            within = self._clusterwide or raw["metadata"]["namespace"] == service.namespace
+            name = raw["metadata"]["namespace"], raw["metadata"]["name"]
+            within = self._clusterwide or name[0] == service.namespace
+            within = within and not self._crowded(name[1], now_s)
             if within and not waits and self._read_s.get(uid, -math.inf) < due_s:
-                yield uid, raw["metadata"]["name"]
+                yield uid, name
                 found += 1
                 if found == MOST - 1:
                     return
+
+    def _crowded(self, name: str, now_s: float) -> bool:
+        since_s = self._crowded_s.get(name, -math.inf)
+        if now_s - since_s < CROWDED_FOR_S:
+            return True
+        self._crowded_s.pop(name, None)
+        return False
 
 
 async def read_alone(cluster: Cluster, service: InferenceService) -> Seen:
@@ -172,19 +187,15 @@ async def read_alone(cluster: Cluster, service: InferenceService) -> Seen:
 
 
 async def _listed(
-    cluster: Cluster, namespace: str | None, services: Sequence[str]
-) -> dict[_Name, _Part]:
-    """Read Deployments before their pods, as a tick of its own does."""
+    cluster: Cluster, namespace: str | None, wanted: Collection[Name]
+) -> dict[Name, Part]:
+    """Read Deployments before their pods, as a tick of its own does. Raises CrowdedError."""
+    parts = ListedParts(wanted)
+    services = sorted({name for _, name in wanted})
     selector = f"{names.SERVICE_LABEL} in ({','.join(services)})"
-    deployments = await cluster.list_all("apps/v1", "Deployment", namespace, selector)
-    pods, _ = await cluster.list_at("v1", "Pod", namespace, selector)
-    of_service: dict[_Name, list[Manifest]] = defaultdict(list)
-    for pod in pods:
-        metadata = pod["metadata"]
-        of_service[metadata["namespace"], metadata["labels"][names.SERVICE_LABEL]].append(pod)
-    kind = {"apiVersion": "apps/v1", "kind": "Deployment"}  # which the items of a LIST lack
-    found = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in deployments}
-    return {name: (kind | one, of_service.get(name, ())) for name, one in found.items()}
+    await cluster.list_all("apps/v1", "Deployment", namespace, selector, parts.take_deployment)
+    await cluster.list_at("v1", "Pod", namespace, selector, parts.take_pod)
+    return parts.found()
 
 
 def _may_share(raw: Manifest) -> bool:

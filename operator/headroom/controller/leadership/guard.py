@@ -35,10 +35,15 @@ class LeasedCluster:
         return await self._cluster.get(api_version, kind, namespace, name)
 
     async def list_all(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[Manifest], Manifest | None] = lambda one: one,
     ) -> list[Manifest]:
         """Read all objects of a kind."""
-        return await self._cluster.list_all(api_version, kind, namespace, label_selector)
+        return await self._cluster.list_all(api_version, kind, namespace, label_selector, kept)
 
     async def list_at(
         self,
@@ -46,7 +51,7 @@ class LeasedCluster:
         kind: str,
         namespace: str | None,
         label_selector: str = "",
-        kept: Callable[[Manifest], Manifest] = lambda one: one,
+        kept: Callable[[Manifest], Manifest | None] = lambda one: one,
     ) -> tuple[list[Manifest], str]:
         """Read all objects of a kind, and the version of the answer."""
         return await self._cluster.list_at(api_version, kind, namespace, label_selector, kept)

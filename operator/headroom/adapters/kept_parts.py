@@ -1,0 +1,193 @@
+"""What is kept of listed objects that tenants make: the parts that something here reads. Pure.
+
+A tenant decides how large its objects are and how many it has. A pod that is never scheduled may
+have a thousand ports, which take 0.5 MB of memory: a thousand such pods ended the operator. So each
+list names what it keeps, and how much of it; everything else is dropped while the list is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Manifest = dict[str, Any]
+
+READ_OF_PODS = frozenset(
+    {
+        "controller.kubernetes.io/pod-deletion-cost",
+        "headroom.dev/removed-first",
+        "headroom.dev/inference-service",
+        "headroom.dev/warmed-for",
+        "pod-template-hash",
+    }
+)
+"""Labels and annotations."""
+_WARM_GATE = "headroom.dev/warm"
+_MOST_CONTAINERS = 32
+_MOST_CONDITIONS = 32
+_MOST_PORTS = 64
+"""Of all containers of a pod."""
+_MOST_ENDPOINTS = 8
+_LONG_TEXT = 256
+"""Of a label, an annotation or an owner's name."""
+_LONG_MESSAGE = 1024
+_TEXTS = 8192
+"""Characters of a pod's messages, and again of its commands and arguments."""
+_WORD = 64
+"""Bytes of a text besides its characters."""
+
+
+def kept_parts(kind: str, one: Any) -> Any:
+    """Return what is kept of a listed object of this kind; of other kinds, all of it."""
+    keep = _KEPT.get(kind)
+    return keep(one) if keep is not None and isinstance(one, dict) else one
+
+
+@dataclass(slots=True)
+class _Room:
+    """Characters that an object's texts may still take."""
+
+    left: int = _TEXTS
+
+    def cut(self, text: object) -> str:
+        """Return the part of a message for which there is room."""
+        part = str(text)[: min(_LONG_MESSAGE, self.left)]
+        self.left -= len(part)
+        return part
+
+    def whole(self, words: Iterable[object]) -> list[str] | None:
+        """Return the words; None if there is no room for all of them."""
+        texts = [str(word) for word in words]
+        size = sum(len(text) + _WORD for text in texts)
+        if size > self.left:
+            return None
+        self.left -= size
+        return texts
+
+
+def _pod(pod: Manifest) -> Manifest:
+    kept = _only(pod, "apiVersion", "kind")
+    if isinstance(spec := pod.get("spec"), dict):
+        kept["spec"] = _pod_spec(spec)
+    if isinstance(status := pod.get("status"), dict):
+        kept["status"] = _pod_status(status)
+    names = ("labels", "annotations")
+    texts = {
+        name: {
+            key: value
+            for key, value in given.items()
+            if key in READ_OF_PODS and len(str(value)) <= _LONG_TEXT
+        }
+        for name in names
+        if isinstance(given := _map(pod, "metadata").get(name), dict)
+    }
+    return kept | {"metadata": _metadata(pod) | texts}
+
+
+def _pod_spec(spec: Manifest) -> Manifest:
+    kept = _only(spec, "nodeName", "hostNetwork")
+    gates = [one for one in _maps(spec, "readinessGates") if one.get("conditionType") == _WARM_GATE]
+    if gates:
+        kept["readinessGates"] = [{"conditionType": _WARM_GATE}]
+    room, ports_left, containers = _Room(), _MOST_PORTS, []
+    for container in _maps(spec, "containers", _MOST_CONTAINERS):
+        one = _only(container, "name")
+        ports = [_only(each, "name", "containerPort") for each in _maps(container, "ports")]
+        if ports := ports[:ports_left]:
+            one["ports"], ports_left = ports, ports_left - len(ports)
+        for name in ("command", "args"):
+            if words := room.whole(_list(container, name)):
+                one[name] = words
+        containers.append(one)
+    return kept | ({"containers": containers} if "containers" in spec else {})
+
+
+def _pod_status(status: Manifest) -> Manifest:
+    room, kept = _Room(), _only(status, "phase", "reason", "podIP")
+    if "message" in status:
+        kept["message"] = room.cut(status["message"])
+    if "conditions" in status:
+        kept["conditions"] = [
+            _told(one, room, "type", "status", "reason", "lastTransitionTime")
+            for one in _maps(status, "conditions", _MOST_CONDITIONS)
+        ]
+    for name in ("initContainerStatuses", "containerStatuses"):
+        if name in status:
+            kept[name] = [
+                _only(one, "name", "containerID", "restartCount")
+                | {at: _state(one[at], room) for at in ("state", "lastState") if at in one}
+                for one in _maps(status, name, _MOST_CONTAINERS)
+            ]
+    return kept
+
+
+def _state(state: Any, room: _Room) -> Manifest:
+    fields = ("reason", "exitCode", "startedAt", "finishedAt")
+    return {
+        name: _told(state[name], room, *fields)
+        for name in ("waiting", "running", "terminated")
+        if isinstance(state, dict) and isinstance(state.get(name), dict)
+    }
+
+
+def _told(one: Manifest, room: _Room, *names: str) -> Manifest:
+    said = {"message": room.cut(one["message"])} if "message" in one else {}
+    return _only(one, *names) | said
+
+
+def _autoscaler(one: Manifest) -> Manifest:
+    kept = {"metadata": _metadata(one)}
+    if isinstance(target := _map(one, "spec").get("scaleTargetRef"), dict):
+        kept["spec"] = {"scaleTargetRef": _only(target, "apiVersion", "kind", "name")}
+    return kept
+
+
+def _slice(one: Manifest) -> Manifest:
+    """Keep some of the endpoints, ready ones first: one is looked for, and ours have one."""
+    found = [_only(each, "addresses", "conditions") for each in _maps(one, "endpoints")]
+    found.sort(key=lambda each: not _map(each, "conditions").get("ready"))
+    labels = _only(_map(_map(one, "metadata"), "labels"), "kubernetes.io/service-name")
+    return {
+        "metadata": _metadata(one) | {"labels": labels},
+        "endpoints": found[:_MOST_ENDPOINTS],
+        "ports": [_only(each, "port") for each in _maps(one, "ports", 1)],
+    }
+
+
+_KEPT = {"Pod": _pod, "HorizontalPodAutoscaler": _autoscaler, "EndpointSlice": _slice}
+
+
+def _metadata(one: Manifest) -> Manifest:
+    """Keep the identity and the owner that controls the object: it has at most one."""
+    metadata = _map(one, "metadata")
+    kept = _only(
+        metadata,
+        *("name", "namespace", "uid", "resourceVersion", "generation"),
+        *("creationTimestamp", "deletionTimestamp"),
+    )
+    owners = [
+        _only(owner, "apiVersion", "kind", "name", "uid", "controller")
+        for owner in _maps(metadata, "ownerReferences")
+        if owner.get("controller") is True
+        and all(len(str(value)) <= _LONG_TEXT for value in owner.values())
+    ]
+    return kept | ({"ownerReferences": owners[:1]} if owners else {})
+
+
+def _only(one: Mapping[str, Any], *names: str) -> Manifest:
+    return {name: one[name] for name in names if name in one}
+
+
+def _map(parent: Mapping[str, Any], name: str) -> Manifest:
+    found = parent.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _list(parent: Mapping[str, Any], name: str) -> list[Any]:
+    found = parent.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _maps(parent: Mapping[str, Any], name: str, most: int | None = None) -> Iterator[Manifest]:
+    return (one for one in _list(parent, name)[:most] if isinstance(one, dict))
