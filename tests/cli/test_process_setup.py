@@ -7,6 +7,28 @@ import sys
 
 import pytest
 
+LOGGED = """
+import logging
+from headroom.cli.compose.process_setup import configure_logging
+
+configure_logging()
+try:
+    raise ValueError("why")
+except ValueError:
+    said = "a\\n2026-11-27 INFO headroom: all is well \\x1b[2J"
+    logging.getLogger("headroom").exception("vision/a: %s", said)
+"""
+
+
+def test_message_begins_no_other_line_of_the_log() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True
+    )
+    first, second, *_ = done.stderr.splitlines()
+    assert first.endswith(r"headroom: vision/a: a 2026-11-27 INFO headroom: all is well \x1b[2J")
+    assert second.startswith("Traceback")
+
+
 STORY = """
 import os, sys
 from headroom.cli.compose.process_setup import return_big_blocks

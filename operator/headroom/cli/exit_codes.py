@@ -7,13 +7,14 @@ from typing import NoReturn
 import typer
 
 from headroom.errors import ClusterError, NotFound, Unavailable
+from headroom.printable import printable
 
 FAILURE = 1
 
 
 def fail(message: str) -> NoReturn:
     """Print an error and its remedy on standard error, and exit with 1."""
-    typer.echo(f"error: {message}", err=True)
+    typer.echo(f"error: {printable(message)}", err=True)
     raise typer.Exit(FAILURE)
 
 

@@ -61,9 +61,12 @@ def explain(
 async def fetch(api: KubernetesApi, namespace: str | None, name: str) -> dict[str, Any]:
     """Read the object, by default in the context's namespace; raise ClusterError."""
     from headroom.api.kind import API_VERSION, KIND
+    from headroom.printable import printable_parts
 
     async with api:
-        return await api.get(API_VERSION, KIND, namespace or api.namespace, name)
+        found = await api.get(API_VERSION, KIND, namespace or api.namespace, name)
+    service: dict[str, Any] = printable_parts(found)
+    return service
 
 
 def as_json(service: Mapping[str, Any]) -> str:

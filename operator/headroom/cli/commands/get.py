@@ -75,13 +75,14 @@ async def summaries(api: KubernetesApi, namespace: str | None) -> list[ServiceSu
     """Read the services of a namespace, None is the context's, by name; raise ClusterError."""
     from headroom.api.kind import API_VERSION, KIND
     from headroom.console.summary import summarize
+    from headroom.printable import printable_parts
 
     async with api:
         within = api.namespace if namespace is None else namespace
         found = await api.list_all(API_VERSION, KIND, within or None)
         few = asyncio.Semaphore(READ_AT_ONCE)
         held = await asyncio.gather(*(_accelerators_per_replica(api, one, few) for one in found))
-    rows = [summarize(one, count) for one, count in zip(found, held, strict=True)]
+    rows = [summarize(printable_parts(one), count) for one, count in zip(found, held, strict=True)]
     return sorted(rows, key=lambda row: (row.namespace, row.name))
 
 

@@ -12,6 +12,8 @@ import signal
 import sys
 from collections.abc import Coroutine
 
+from headroom.printable import printable
+
 END_WITHIN_S = 5.0
 """After SIGTERM.
 
@@ -34,9 +36,20 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt(3)."""
 
 
+class _OneLine(logging.Formatter):
+    """A message quotes what tenants write: it may not begin another line of the log."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the library
+        """Return the line of a message; a traceback follows it."""
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+
 def configure_logging(level: int = logging.INFO) -> None:
     """Log to standard error from this level on."""
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
     # The watch logs once why it ended; kopf logs each attempt with a traceback.
     logging.getLogger("kopf").setLevel(logging.CRITICAL)
     logging.captureWarnings(capture=True)

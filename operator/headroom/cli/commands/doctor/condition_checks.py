@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from shlex import quote
 
 from headroom.api.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
@@ -194,5 +195,5 @@ def _remedy(one: Manifest, status: Status, reason: StatusReason | None) -> str:
         name=resource(one),
         service=one["metadata"]["name"],
         namespace=namespace,
-        pods=f"--namespace {namespace} --selector {status.selector}",
+        pods=f"--namespace {namespace} --selector {quote(status.selector)}",
     )

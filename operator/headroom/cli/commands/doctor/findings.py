@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from headroom.api.reasons import StatusReason
+from headroom.printable import printable
 
 CLUSTER = "cluster"
 
@@ -79,9 +80,9 @@ def as_text(found: Sequence[Diagnosis], services: int) -> str:
     ]
     last = ", ".join([looked, *(numbers or ["nothing to do"])])
     blocks = [
-        f"{_MARKS[one.severity]} {one.finding} {one.subject}\n"
-        f"    why:    {one.why}\n"
-        f"    remedy: {one.remedy}"
+        f"{_MARKS[one.severity]} {printable(one.finding)} {printable(one.subject)}\n"
+        f"    why:    {printable(one.why)}\n"
+        f"    remedy: {printable(one.remedy)}"
         for one in found
     ]
     return "\n".join([*blocks, last])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from shlex import quote
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.reasons import StatusReason
@@ -86,7 +87,8 @@ def no_other_autoscaler(facts: Facts) -> Iterator[Diagnosis]:
                 StatusReason.AUTOSCALER_CONFLICT,
                 subject(one),
                 f"HorizontalPodAutoscaler {namespace}/{name} scales the same {aim['kind']}",
-                f"kubectl delete {_controller(scaler) or f'hpa/{name}'} --namespace {namespace}",
+                f"kubectl delete {quote(_controller(scaler) or f'hpa/{name}')} "
+                f"--namespace {namespace}",
             )
     for (_, kind, name), services in owners.items():
         for one in services[1:]:
