@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,18 @@ def test_pages_with_the_same_series_share_the_layout() -> None:
     second = reader.read([series("a", "p", (2.0, "3")), series("b", "p", (2.0, "4"))])
     assert first["p"].page.layout is second["p"].page.layout
     assert list(second["p"].page.values) == [3.0, 4.0]
+
+
+def test_memory_of_layouts_is_bounded_in_bytes() -> None:
+    """A pod of one tenant may have other labels on each page, as long as its scraper lets it."""
+    reader = PageReader()
+    tracemalloc.start()
+    for at in range(400):
+        long = {f"l{at}": f"{at}" + "x" * 100_000}
+        reader.read([series("m", "p", (float(at), "1"), **long)])
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 12_000_000
 
 
 def test_page_from_prometheus_reads_like_a_scraped_one() -> None:

@@ -15,13 +15,15 @@ from typing import Any
 
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.exposition import Layout, Page, Series
+from headroom.telemetry.recent_layouts import Recent
 
 POD_LABEL, NAMESPACE_LABEL = "pod", "namespace"
 SCRAPE_LABELS = frozenset({"job", "instance"})
 """Prometheus sets these two on every series. Others, such as endpoint and container, may be the
 server's own labels."""
 REPLICA_LABELS = frozenset({"prometheus", "prometheus_replica", "__replica__"})
-_REMEMBERED_SERIES = 65_536
+_REMEMBERED = 65_536, 1 << 23
+"""Series, and bytes of their texts: a pod may have other labels of 100 kB on each page."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9.]+(?:e[+-]?[0-9]+)?|Inf|NaN)")
 
 
@@ -38,6 +40,7 @@ class ScrapedPage:
 
 
 _Labels = tuple[tuple[str, str], ...]
+_Key = tuple[tuple[str, _Labels], ...]
 
 
 class PageReader:
@@ -47,8 +50,7 @@ class PageReader:
         """`replica_labels` are additional labels that name the Prometheus replica."""
         self._origin = SCRAPE_LABELS | REPLICA_LABELS | set(replica_labels)
         self._dropped = self._origin | {POD_LABEL, NAMESPACE_LABEL, "__name__"}
-        self._layouts: dict[tuple[tuple[str, _Labels], ...], Layout] = {}
-        self._remembered = 0
+        self._layouts: Recent[_Key, Layout] = Recent(*_REMEMBERED)
 
     def read(self, result: object) -> dict[str, ScrapedPage]:
         """Return the latest page of each pod in the result.
@@ -86,12 +88,10 @@ class PageReader:
         key = tuple((name, labels) for name, labels, _ in rows)
         layout = self._layouts.get(key)
         if layout is None:
-            if self._remembered + len(key) > _REMEMBERED_SERIES:
-                self._layouts.clear()
-                self._remembered = 0
-            self._remembered += len(key)
             series = tuple(Series(name, dict(labels)) for name, labels in key)
-            layout = self._layouts[key] = Layout(series, len(key))
+            layout = Layout(series, len(key))
+            texts = sum(len(text) for _, labels in key for pair in labels for text in pair)
+            self._layouts.add(key, layout, len(key), texts)
         return Page(layout, tuple(_number(text) for _, _, text in rows))
 
 
