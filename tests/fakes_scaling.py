@@ -39,6 +39,31 @@ def ready_pod(uid: str, *, created_s: float = 0.0, ready_s: float | None = None)
     )
 
 
+def served_sample(
+    pod: str,
+    time_s: float,
+    served: float,
+    *,
+    waiting: int = 0,
+    batch_s: float = 0.21,
+    cost: CostModel = COST,
+) -> PodSample:
+    """Return a scrape of a pod that served each request alone, within half a second."""
+    return PodSample(
+        pod=pod,
+        time_s=time_s,
+        arrivals=served,
+        missed=0.0,
+        waiting=waiting,
+        running=1,
+        latency=LatencyCounts(bounds_s=(0.5, math.inf), counts=(served, served)),
+        batches=served,
+        batch_items=served,
+        batch_seconds=batch_s * served,
+        cost=cost,
+    )
+
+
 def sample(
     pod: str,
     time_s: float,

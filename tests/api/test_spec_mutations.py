@@ -17,16 +17,15 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from fakes_scaling import served_sample
 from fuzzing import fuzz
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.crd import custom_resource_definition
 from headroom.resources import desired_children
 from headroom.scaling import (
     CostModel,
-    LatencyCounts,
     Observation,
     Pod,
-    PodSample,
     PodState,
     State,
     decide,
@@ -214,19 +213,8 @@ def goes_through(spec: Any) -> bool:
 def observed(now_s: float, tick: int) -> Observation:
     """Return a tick of one replica under load."""
     served = 20.0 * tick
-    sample = PodSample(
-        pod="a",
-        time_s=now_s,
-        arrivals=served,
-        missed=0.0,
-        waiting=3,
-        running=1,
-        latency=LatencyCounts(bounds_s=(0.5, math.inf), counts=(served, served)),
-        batches=served,
-        batch_items=served,
-        batch_seconds=0.2 * served,
-        cost=CostModel(fixed_s=0.15, per_item_s=0.05, max_batch=4),
-    )
+    cost = CostModel(fixed_s=0.15, per_item_s=0.05, max_batch=4)
+    sample = served_sample("a", now_s, served, waiting=3, batch_s=0.2, cost=cost)
     pod = Pod(uid="a", state=PodState.READY, created_s=NOW_S - 60.0, ready_s=NOW_S - 30.0)
     return Observation(now_s=now_s, current=1, pods=(pod,), samples=(sample,))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import cast
 
 import pytest
 
+from fakes_scaling import served_sample
 from headroom.api import InferenceService
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult, ServiceState
 from headroom.controller.decide.recovery import RESTART_AFTER, DecisionFailure, decide_or_keep
@@ -22,7 +22,6 @@ from headroom.scaling import (
     State,
 )
 from headroom.scaling.latency.correction import Correction
-from headroom.scaling.latency_counts import LatencyCounts
 from headroom.telemetry.pod_samples import PodSamples
 
 START_S = 1_800_000_000.0
@@ -52,19 +51,7 @@ class Course:
 
     def sample(self, number: int) -> PodSample:
         served = 12.0 * self.tick
-        return PodSample(
-            pod=f"pod-{number}",
-            time_s=START_S + TICK_S * self.tick,
-            arrivals=served,
-            missed=0.0,
-            waiting=0,
-            running=1,
-            latency=LatencyCounts(bounds_s=(0.5, math.inf), counts=(served, served)),
-            batches=served,
-            batch_items=served,
-            batch_seconds=0.21 * served,
-            cost=COST,
-        )
+        return served_sample(f"pod-{number}", START_S + TICK_S * self.tick, served)
 
     def next(self, unusable: int = 0) -> Outcome:
         """Play one tick in which the samples of the last replicas cannot be used."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fakes_scaling import Service, policy
+from fakes_scaling import Service, policy, served_sample
 from headroom.scaling import (
     CostModel,
     Decision,
@@ -75,19 +75,7 @@ class Fleet:
 
     def _sample(self, number: int, now_s: float) -> PodSample:
         served = float(int(self.served[number]))
-        return PodSample(
-            pod=f"pod-{number}",
-            time_s=now_s,
-            arrivals=served,
-            missed=0.0,
-            waiting=0,
-            running=1,
-            latency=LatencyCounts(bounds_s=(0.5, math.inf), counts=(served, served)),
-            batches=served,
-            batch_items=served,
-            batch_seconds=0.21 * served,
-            cost=COST,
-        )
+        return served_sample(f"pod-{number}", now_s, served)
 
 
 def scaled(factor: float) -> Lie:

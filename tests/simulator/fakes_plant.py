@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headroom.scaling.values.policy import Policy, Routing
@@ -34,6 +35,15 @@ from headroom.simulator.plant_state import (
 from headroom.simulator.scores import fine_quantile
 
 Times = NDArray[np.float64]
+SERVERS = st.builds(
+    Server,
+    fixed_s=st.floats(0.05, 0.5),
+    per_item_s=st.floats(0.0, 0.2),
+    max_batch=st.integers(1, 5),
+    slots=st.integers(1, 3),
+    cv=st.sampled_from([0.0, 0.7]),
+)
+"""Servers that properties are tried with."""
 
 
 def poisson(rate_rps: float, requests: int, seed: int = 1) -> Times:

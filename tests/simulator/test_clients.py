@@ -17,7 +17,7 @@ from headroom.simulator.client_state import Count
 from headroom.simulator.closed_loop import UserDemand, closed_loop
 from headroom.simulator.plant import Clients, Server, Users
 from headroom.simulator.plant_state import NONE, Column, Quantity, Tally
-from simulator.fakes_plant import Plant, exponential, poisson, service
+from simulator.fakes_plant import SERVERS, Plant, exponential, poisson, service
 
 SECOND = Server(fixed_s=1.0, per_item_s=0.0)
 """One request a second."""
@@ -301,14 +301,7 @@ CLIENTS = st.builds(
     clients=CLIENTS,
     bounded=st.booleans(),
     think_s=st.floats(0.05, 2.0),
-    server=st.builds(
-        Server,
-        fixed_s=st.floats(0.05, 0.5),
-        per_item_s=st.floats(0.0, 0.2),
-        max_batch=st.integers(1, 5),
-        slots=st.integers(1, 3),
-        cv=st.sampled_from([0.0, 0.7]),
-    ),
+    server=SERVERS,
     routing=st.sampled_from(list(Routing)),
     steps=st.lists(
         st.tuples(

@@ -13,7 +13,7 @@ from headroom.scaling.values.policy import Routing
 from headroom.simulator import kernel
 from headroom.simulator.plant import Clients, Server
 from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, NONE, Column, Number, Quantity, Tally
-from simulator.fakes_plant import Plant, Times, poisson, service
+from simulator.fakes_plant import SERVERS, Plant, Times, poisson, service
 
 SECOND = Server(fixed_s=1.0, per_item_s=0.0)
 """One request a second."""
@@ -265,14 +265,6 @@ LIMITS = st.builds(
     timeout_s=st.none() | st.floats(0.2, 5.0),
     deadline_s=st.none() | st.floats(0.2, 5.0),
     max_waiting=st.none() | st.integers(0, 6),
-)
-SERVERS = st.builds(
-    Server,
-    fixed_s=st.floats(0.05, 0.5),
-    per_item_s=st.floats(0.0, 0.2),
-    max_batch=st.integers(1, 5),
-    slots=st.integers(1, 3),
-    cv=st.sampled_from([0.0, 0.7]),
 )
 STEPS = st.lists(
     st.tuples(
