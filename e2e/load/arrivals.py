@@ -1,4 +1,4 @@
-"""From a recorded trace to the times at which requests are sent: window, scale, seed.
+"""Turns a recorded trace into the times at which requests are sent: window, scale, seed.
 
 Time is never stretched: a replica that takes seconds to get warm must meet the rises as they were.
 The same trace, window, scale and seed give the same instants on every machine.

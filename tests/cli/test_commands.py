@@ -53,8 +53,11 @@ def test_render_of_standard_input_skips_other_documents() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("kind: Namespace\n---\nfoo: 1", "no document of kind InferenceService; got Namespace"),
-        ("- a", "no document of kind InferenceService; got none"),
+        (
+            "kind: Namespace\n---\nfoo: 1",
+            "there must be a document of kind InferenceService; got Namespace",
+        ),
+        ("- a", "there must be a document of kind InferenceService; got none"),
         ("{", "not YAML"),
         (f"{OURS}metadata: {{name: a}}\nspec: {{}}", "spec.slo: is required; got nothing"),
         (f"{OURS}spec: {{}}", "metadata: must be an object; got nothing"),

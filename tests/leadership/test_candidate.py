@@ -130,7 +130,7 @@ def test_when_to_act_again(candidate: Candidate, now_s: float, pause_s: float) -
 @pytest.mark.parametrize("times", [(12, 12, 2), (12, 8, 5), (8, 12, 2), (12, 8, 0)])
 def test_times_under_which_two_could_lead_are_refused(times: tuple[float, float, float]) -> None:
     duration_s, renew_within_s, retry_s = times
-    with pytest.raises(ValueError, match="a lease needs 2 x retry <= renew within < duration"):
+    with pytest.raises(ValueError, match="a lease must have 2 x retry <= renew within < duration"):
         LeaseTimes(duration_s=duration_s, renew_within_s=renew_within_s, retry_s=retry_s)
 
 

@@ -1,1 +1,1 @@
-"""From what a model server exposes to the samples that the decision works on. Pure."""
+"""Reads what model servers expose into the samples that the decision works on. Pure."""

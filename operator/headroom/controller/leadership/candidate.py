@@ -30,7 +30,7 @@ class LeaseTimes:
         """Reject times at which a healthy leader would stop, or two would lead."""
         if not 0.0 < 2.0 * self.retry_s <= self.renew_within_s < self.duration_s:
             raise ValueError(
-                "a lease needs 2 x retry <= renew within < duration; got "
+                "a lease must have 2 x retry <= renew within < duration; got "
                 f"{self.retry_s:g} s, {self.renew_within_s:g} s, {self.duration_s:g} s"
             )
 

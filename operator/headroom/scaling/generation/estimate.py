@@ -1,4 +1,4 @@
-"""From sums over iterations to the cost of one: least squares, with what is known of engines.
+"""Estimates the cost of an iteration from sums by least squares, with what is known of engines.
 
 A load that hardly varies shows a line, and an infinity of curves. What decides is that the cost of
 a decoding sequence is like that of a prompt token: both pass the same weights. On H100, H200, A100

@@ -1,4 +1,4 @@
-"""From what a server reports to the mean iteration of each interval between two scrapes.
+"""Computes the mean iteration of each interval between two scrapes from what a server reports.
 
 Seconds of the engine are the exact source. Without them the time between tokens, seen by the
 sequences, is the time of an iteration; with neither, nothing can be learned. A replica that has
