@@ -57,7 +57,8 @@ def rendered(text: str) -> str:
     manifests = [one for one in documents if isinstance(one, dict) and one.get("kind") == KIND]
     if not manifests:
         kinds = [str(one["kind"]) for one in documents if isinstance(one, dict) and "kind" in one]
-        raise ValueError(f"there must be a document of kind {KIND}; got {', '.join(kinds) or 'none'}")
+        found = ", ".join(kinds) or "none"
+        raise ValueError(f"there must be a document of kind {KIND}; got {found}")
     services = [_parse(one) for one in manifests]
     children = [child for one in services for child in desired_children(one)]
     if not children:
