@@ -22,7 +22,8 @@ from headroom.scaling.cost.change_detection import KEPT, detect_change
 from headroom.scaling.cost.claims import Claim
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import NOTHING, SUMS, Sums, line, plus
-from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, outlying, too_fast
+from headroom.scaling.cost.outliers import outlying, too_fast
+from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.sliding_windows import BatchStats
