@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.generation.lengths import RECOMPUTED_S, WIDTH, Lengths, ahead, moments
+from headroom.scaling.generation.length_moments import moments
+from headroom.scaling.generation.length_steps import ahead
+from headroom.scaling.generation.lengths import RECOMPUTED_S, WIDTH, Lengths
 from headroom.scaling.generation.token_counters import Increase
 from headroom.scaling.generation.token_table import FIRST_BUCKET, Count, Grid
 

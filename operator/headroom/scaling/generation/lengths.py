@@ -17,32 +17,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.frozen import replace
+from headroom.scaling.generation.length_moments import moments
+from headroom.scaling.generation.length_steps import FAST_S, QUICK_S, SLOW_S, ahead, beyond_chance
 from headroom.scaling.generation.token_counters import Increase
 from headroom.scaling.generation.token_table import FIRST_SUM, Count, Grid
 from headroom.scaling.values.tokens import RequestShape
 
 Vector = NDArray[np.float64]
-QUICK_S, FAST_S, SLOW_S = 12.0, 60.0, 900.0
 LEAST_REQUESTS = 5.0
 """Fewer requests are no mean."""
 LEAST_QUICK = 50.0
 """Times 1 + cv^2: nor are so few in seconds, because some prompts are many times as long as others.
 Worked: 68 requests of cv 0.6, 134 of cv 1.3."""
 DEVIATIONS = 3.0
-MOST_AHEAD = 2.0
-"""A step is taken for at most so many times as high as the quick sums show yet."""
 RECOMPUTED_S = 30.0
 """Preempted sequences are the next to be computed."""
 UNKNOWN_CV = 1.0
 """Cv of lengths whose histogram is missing: exponential ones."""
-BEYOND = 1.5
-"""Lengths above the last bound, over it."""
 
 ARRIVED, COMPUTED, CACHED, PROMPTS, PROMPT, PROMPT2, OUTPUTS, OUTPUT, OUTPUT2, DRAFTS, ACCEPTED = (
     range(11)
@@ -175,41 +172,6 @@ def _variation(sums: Sequence[float], tokens: int, squares: int, requests: int) 
 _LEAST_CV = 0.05
 
 
-def beyond_chance(difference: float, chance: float) -> float:
-    """Return the share of a difference that counts: none within chance, nearly all far beyond it.
-
-    Shrinkage after James and Stein (1961). A difference that counted whole as soon as it exceeded
-    chance made capacities jump by a tenth, and replicas come and go with it.
-    """
-    return max(0.0, 1.0 - (chance / difference) ** 2) if difference else 0.0
-
-
-def ahead(quick: float, fast: float) -> float:
-    """Return how many times as high a step is as the quick sums show; both show it in part.
-
-    T after a step they show 1 - e^(-T / 12 s) and 1 - e^(-T / 60 s) of it: with x = e^(-T / 60 s)
-    their ratio is (1 - x^5) / (1 - x), from 5 at the step to 1 long after it. Worked: 10 s after
-    prompts have doubled the quick ones are 1.57 and the fast ones 1.15 times as long, 3.7 times the
-    difference: so x is 0.85, and 0.57 are 57 % of the step.
-    """
-    if fast * quick <= 0.0 or abs(quick) <= abs(fast):
-        return 1.0
-    ratio, power = quick / fast, FAST_S / QUICK_S
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        if 1.0 - middle**power < ratio * (1.0 - middle):
-            low = middle
-        else:
-            high = middle
-    shown: float = 1.0 - high**power
-    return min(MOST_AHEAD, 1.0 / max(shown, _LEAST_SHARE))
-
-
-_HALVINGS = 12
-_LEAST_SHARE = 1e-3
-
-
 def _sums(increase: Increase, total: Vector, grid: Grid) -> list[float]:
     """Return what an interval adds."""
     prompts, outputs, _, _ = grid.slices()
@@ -253,55 +215,6 @@ def _arrivals(increase: Increase) -> tuple[float, float, float]:
         max(0.0, computed + float(np.where(np.isnan(waiting), 0.0, waiting).sum())),
         0.0 if math.isnan(cached) else cached,
     )
-
-
-def moments(
-    bounds: tuple[float, ...], cumulative: Vector, total: float
-) -> tuple[float, float, float]:
-    """Return requests, tokens and squared tokens of a histogram with a known sum.
-
-    Scaled so that the tokens are the known sum.
-    """
-    if not bounds or not len(cumulative) or cumulative[-1] <= 0.0:
-        return 0.0, 0.0, 0.0
-    lengths, squares = _buckets(bounds)
-    if not len(lengths):
-        return 0.0, 0.0, 0.0
-    counts = cumulative.copy()
-    counts[1:] -= cumulative[:-1]
-    first, second = float(counts @ lengths), float(counts @ squares)
-    if not total > 0.0 or first <= 0.0:
-        return float(cumulative[-1]), first, second
-    return float(cumulative[-1]), total, second * (total / first) ** 2
-
-
-@lru_cache(maxsize=64)
-def _buckets(bounds: tuple[float, ...]) -> tuple[Vector, Vector]:
-    """Return what each bucket counts for, in tokens and their squares; none without finite bounds.
-
-    Sheppard's correction (1898), for the logarithm of a length, whose density is smooth: taken at
-    the middle of buckets of width d, the moment of order k is sinh(k d / 2) / (k d / 2) times too
-    large. Worked: bounds of 2000 and 5000 count 3162 / 1.04 and 3162^2 / 1.15. With every bucket
-    evenly filled the squares of 250 to 4000 tokens are 4 to 16 % too large; so within 6 %. The
-    first bucket has no lower bound, and is taken as evenly filled.
-    """
-    finite = np.array([bound for bound in bounds if math.isfinite(bound)])
-    if not len(finite):
-        return finite, finite
-    ends = np.maximum((*finite, BEYOND**2 * finite[-1]), _SHORTEST)[: len(bounds)]
-    width = np.clip(np.log(ends[1:] / ends[:-1]), _NARROWEST, _WIDEST)
-    middle = np.sqrt(ends[1:]) * np.sqrt(ends[:-1])
-    lengths, squares = ends / 2.0, ends * ends / 3.0
-    lengths[1:] = middle * (width / 2.0) / np.sinh(width / 2.0)
-    squares[1:] = middle * middle * width / np.sinh(width)
-    return lengths, squares
-
-
-_SHORTEST = 0.5
-"""Smallest value of a bound, in tokens."""
-_NARROWEST, _WIDEST = 1e-6, 100.0
-"""Width of a bucket, as the logarithm of its bounds' ratio; wider or narrower ones change
-nothing."""
 
 
 def _faded(
