@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from bench.watching import Seen, Watch
+from bench.node.watching import Seen, Watch
 from third_party import tables
 from third_party.clients import Clients, Step
 from third_party.step import Measured, replica_seconds, requested_s
