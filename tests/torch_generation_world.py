@@ -53,6 +53,10 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("Llama", {}),
     "llama-tied": ("Llama", {"tie_word_embeddings": True, "attention_bias": True}),
     "llama3": ("Llama", {"rope_parameters": LLAMA3}),
+    "llama3-trained-elsewhere": (
+        "Llama",
+        {"rope_parameters": LLAMA3, "original_max_position_embeddings": 32},
+    ),
     "llama-linear": ("Llama", {"rope_parameters": LINEAR}),
     "llama-yarn": ("Llama", {"rope_parameters": YARN}),
     "qwen2": ("Qwen2", {}),

@@ -70,4 +70,7 @@ def _index(folder: Path) -> Mapping[str, str]:
         # the index may come from an untrusted repository
         if not isinstance(file, str) or Path(file).name != file:
             raise LoadError(f"{INDEX} must name files of its own folder; got {file!r}")
+    if SINGLE not in entries.values() and (folder / SINGLE).exists():
+        # transformers reads the file, vLLM what the index names
+        raise LoadError(f"{SINGLE} must be absent beside an {INDEX} of others; remove the older")
     return entries

@@ -140,7 +140,11 @@ def _rope(config: Mapping[str, Any]) -> RopeShape:
     if (part := scaling.get("partial_rotary_factor", 1)) not in (None, 1):
         raise LoadError(f"partial_rotary_factor must be absent; got {part!r:.40}")
     fields = config if "rope_theta" not in scaling else scaling
-    return RopeShape(kind=kind, theta=number(fields, "rope_theta", 10_000.0), scaling=scaling)
+    theta = number(fields, "rope_theta", 10_000.0)
+    if (trained := config.get("original_max_position_embeddings")) is not None:
+        # Phi's place for it, which takes precedence in transformers
+        scaling = scaling | {"original_max_position_embeddings": trained}
+    return RopeShape(kind=kind, theta=theta, scaling=scaling)
 
 
 def _windows(

@@ -53,14 +53,15 @@ def inverse_frequencies(shape: ModelShape) -> tuple[torch.Tensor, float]:
     if rope.kind == "linear":
         return plain / factor, 1.0
     if rope.kind == "llama3":
-        return _llama3(plain, factor, rope.scaling), 1.0
+        return _llama3(plain, factor, shape), 1.0
     return _yarn(plain, factor, shape)
 
 
-def _llama3(plain: torch.Tensor, factor: float, scaling: Mapping[str, Any]) -> torch.Tensor:
+def _llama3(plain: torch.Tensor, factor: float, shape: ModelShape) -> torch.Tensor:
+    scaling = shape.rope.scaling
     low = _parameter(scaling, "low_freq_factor")
     high = _parameter(scaling, "high_freq_factor")
-    trained = _parameter(scaling, "original_max_position_embeddings")
+    trained = _trained_tokens(shape)
     if high <= low:
         raise LoadError(f"high_freq_factor must be above low_freq_factor; got {high} and {low}")
     wavelength = 2 * math.pi / plain
@@ -72,7 +73,7 @@ def _yarn(plain: torch.Tensor, factor: float, shape: ModelShape) -> tuple[torch.
     scaling, size, theta = shape.rope.scaling, shape.head_dim, shape.rope.theta
     fast = _parameter(scaling, "beta_fast", 32.0)
     slow = _parameter(scaling, "beta_slow", 1.0)
-    trained = _parameter(scaling, "original_max_position_embeddings", float(shape.context_tokens))
+    trained = _trained_tokens(shape)
 
     def dimension(rotations: float) -> float:
         return size * math.log(trained / (rotations * 2 * math.pi)) / (2 * math.log(theta))
@@ -97,6 +98,11 @@ def _yarn_scale(factor: float, scaling: Mapping[str, Any]) -> float:
         first, all_dimensions = map(scale, both)
         return first / all_dimensions
     return scale(1.0)
+
+
+def _trained_tokens(shape: ModelShape) -> float:
+    name = "original_max_position_embeddings"
+    return _parameter(shape.rope.scaling, name, float(shape.context_tokens))
 
 
 def _parameter(scaling: Mapping[str, Any], name: str, default: float | None = None) -> float:

@@ -133,6 +133,15 @@ def test_an_index_that_leaves_its_folder_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
+def test_weights_that_are_there_twice_are_refused(tmp_path: Path) -> None:
+    make_model(tmp_path, "llama", shard="60KB")
+    make_model(tmp_path / "merged", "llama", seed=1)
+    single = "model.safetensors"
+    (tmp_path / "merged" / single).rename(tmp_path / single)
+    with pytest.raises(LoadError, match=r"model.safetensors must be absent beside"):
+        load(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
