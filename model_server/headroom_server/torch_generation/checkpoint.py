@@ -72,5 +72,5 @@ def _index(folder: Path) -> Mapping[str, str]:
             raise LoadError(f"{INDEX} must name files of its own folder; got {file!r}")
     if SINGLE not in entries.values() and (folder / SINGLE).exists():
         # transformers reads the file, vLLM what the index names
-        raise LoadError(f"{SINGLE} must be absent beside an {INDEX} of others; remove the older")
+        raise LoadError(f"{SINGLE} must be absent next to an {INDEX} of others; remove the older")
     return entries

@@ -138,7 +138,7 @@ def test_weights_that_are_there_twice_are_refused(tmp_path: Path) -> None:
     make_model(tmp_path / "merged", "llama", seed=1)
     single = "model.safetensors"
     (tmp_path / "merged" / single).rename(tmp_path / single)
-    with pytest.raises(LoadError, match=r"model.safetensors must be absent beside"):
+    with pytest.raises(LoadError, match=r"model.safetensors must be absent next to"):
         load(tmp_path)
 
 
