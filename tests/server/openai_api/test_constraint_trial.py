@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import orjson
 import pytest
@@ -70,6 +71,22 @@ def test_constraint_that_harms_its_process_is_refused_and_the_next_is_compiled(
         grammars.compile(kind, text)
     assert grammars.compile("regex", "ab").allowed()
     assert grammars.compile("json_schema", chain_of_references(50)).allowed()
+
+
+@pytest.mark.parametrize("decoder", [None, decoders.Metaspace(), decoders.WordPiece()])
+def test_tokenizer_that_the_library_cannot_read_refuses_constraints_in_one_process(
+    decoder: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    library = Tokenizer(models.BPE(vocab={"a": 0}, merges=[]))
+    if decoder is not None:
+        library.decoder = decoder
+    trial = ConstraintTrial(library.to_str(), ())
+    for _ in range(2):
+        with pytest.raises(ValueError, match="for this model's tokenizer none can be compiled"):
+            trial.cost_bytes("regex", "a")
+    trial.close()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("constraints cannot be compiled for the tokenizer: can't determine")
 
 
 def test_process_that_ended_is_replaced(trial: ConstraintTrial) -> None:

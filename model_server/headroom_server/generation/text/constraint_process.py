@@ -28,6 +28,7 @@ MOST_BYTES = 128 << 20
 STACK_BYTES = 4 << 20
 """Half of what the server's threads have: what passes here passes there."""
 TOO_COMPLEX = "a constraint that takes too much time or memory to compile"
+UNREADABLE = "one, but for this model's tokenizer none can be compiled"
 
 
 def main() -> int:
@@ -35,15 +36,25 @@ def main() -> int:
     first = sys.stdin.buffer.readline()
     if not first:
         return 0
-    tokenizer = tokenizer_of(*orjson.loads(first))
+    try:
+        tokenizer = tokenizer_of(*orjson.loads(first))
+    except ValueError as error:  # in every attempt: another process would not help
+        sys.stderr.write(f"constraints cannot be compiled for the tokenizer: {error!s:.200}\n")
+        for _ in sys.stdin.buffer:
+            _answer(0, UNREADABLE)
+        return 0
     # what the library builds once for a tokenizer is no constraint's
     compiled(tokenizer, "regex", "a").compute_bitmask()
     usual, _ = _tried(tokenizer, "regex", "a")
     for line in sys.stdin.buffer:
         spent, failure = _tried(tokenizer, *orjson.loads(line))
-        sys.stdout.buffer.write(orjson.dumps([max(0, spent - usual), failure]) + b"\n")
-        sys.stdout.buffer.flush()
+        _answer(max(0, spent - usual), failure)
     return 0
+
+
+def _answer(spent: int, failure: str) -> None:
+    sys.stdout.buffer.write(orjson.dumps([spent, failure]) + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _tried(tokenizer: LLTokenizer, kind: str, text: str) -> tuple[int, str]:
