@@ -166,8 +166,14 @@ def compiled(tokenizer: LLTokenizer, kind: str, text: str) -> LLMatcher:
     # silent: it would write a line to the server's log for each answer that it ends
     matcher = LLMatcher(tokenizer, _grammar(kind, text), log_level=0, limits=LIMITS)
     if matcher.is_error():
-        raise ValueError(matcher.get_error().split("\n", 1)[0])
+        raise ValueError(_reason(matcher.get_error()))
     return matcher
+
+
+def _reason(error: str) -> str:
+    """Return the lines that say what is wrong, without those that show where."""
+    first, *others = error.split("\n")
+    return " ".join((first, *(line for line in others if line.startswith("error: "))))
 
 
 def _grammar(kind: str, text: str) -> str:
