@@ -14,8 +14,8 @@ from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.server import (
     Bounds,
     GrpcServer,
-    MakeHandlers,
-    text_handlers,
+    GrpcServices,
+    served_text,
 )
 
 PATH = "/inference.GRPCInferenceService/ModelStreamInfer"
@@ -50,7 +50,7 @@ class StreamClient:
 
 @asynccontextmanager
 async def streams_of(
-    handler: MakeHandlers,
+    services: GrpcServices,
     *,
     max_message_bytes: int = 4096,
     max_connections: int = 2048,
@@ -62,7 +62,7 @@ async def streams_of(
         age_grace_s=60,
         max_connections=max_connections,
     )
-    server = GrpcServer(handler, bounds, **options)
+    server = GrpcServer(services, bounds, **options)
     target = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
     try:
         async with aio.insecure_channel(target) as channel:
@@ -82,7 +82,7 @@ async def text_streams(
     async with (
         front(executor, **options) as world,
         streams_of(
-            text_handlers(world.app.service),
+            served_text(world.app.service),
             max_message_bytes=max_message_bytes,
             max_connections=max_connections,
             receiving=world.app.receiving,

@@ -35,7 +35,7 @@ from headroom_server.tracing.setup import telemetry_of
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from headroom_server.open_inference_grpc.server import MakeHandlers
+    from headroom_server.open_inference_grpc.server import GrpcServices
     from headroom_server.openai_api.application import GenerationApplication
     from headroom_server.openai_api.direct import DirectGeneration
 
@@ -146,7 +146,7 @@ async def _serve(
             await second_level.close()
 
 
-def _text_handler(application: GenerationApplication) -> MakeHandlers:
-    from headroom_server.open_inference_grpc.server import text_handlers  # noqa: PLC0415
+def _text_handler(application: GenerationApplication) -> GrpcServices:
+    from headroom_server.open_inference_grpc.server import served_text  # noqa: PLC0415
 
-    return text_handlers(application.service)
+    return served_text(application.service)

@@ -34,7 +34,7 @@ from headroom_server.web.socket_reads import SocketReads
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from headroom_server.open_inference_grpc.server import GrpcServer, MakeHandlers
+    from headroom_server.open_inference_grpc.server import GrpcServer, GrpcServices
     from headroom_server.tracing.open_telemetry import OpenTelemetry
 
 log = logging.getLogger("headroom_server")
@@ -203,7 +203,7 @@ async def run_server(
 
 
 async def listen_for_grpc(
-    handler: Callable[[], MakeHandlers],
+    handler: Callable[[], GrpcServices],
     settings: Settings,
     telemetry: OpenTelemetry | None,
     receiving: Shares,
@@ -246,11 +246,11 @@ async def listen_for_grpc(
     return server
 
 
-def _models_handler(models: Models, store: ModelStore, settings: Settings) -> MakeHandlers:
-    from headroom_server.open_inference_grpc.server import models_handlers  # noqa: PLC0415
+def _models_handler(models: Models, store: ModelStore, settings: Settings) -> GrpcServices:
+    from headroom_server.open_inference_grpc.server import served_models  # noqa: PLC0415
 
     control = Control(models, store, explicit=settings.model_control == "explicit")
-    return models_handlers(models, control)
+    return served_models(models, control)
 
 
 async def _drain(

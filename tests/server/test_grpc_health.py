@@ -14,8 +14,9 @@ from grpc import aio
 
 from generation_front import front
 from grpc_streams import StreamClient, streams_of
-from headroom_server.open_inference_grpc.server import models_handlers, text_handlers
+from headroom_server.open_inference_grpc.server import served_models, served_text
 from headroom_server.runtime.registry import Models
+from headroom_server.web.receiving import Shares
 from server_world import Start
 
 pytestmark = pytest.mark.clock
@@ -44,7 +45,7 @@ class Probe:
 
 @asynccontextmanager
 async def probed(models: Models) -> AsyncIterator[Probe]:
-    async with streams_of(models_handlers(models)) as client:
+    async with streams_of(served_models(models)) as client:
         yield Probe(client)
 
 
@@ -90,6 +91,24 @@ async def test_service_that_is_unknown_is_not_found_and_no_invalid_request(start
     assert not any(world.runner.ledger.invalid.values())
 
 
+async def test_clients_that_send_slowly_do_not_hold_up_probes(start: Start) -> None:
+    world = await start()
+    receiving = Shares(4096 * 4)
+    async with streams_of(served_models(Models.of(world.runner)), receiving=receiving) as client:
+        receiving.take("slow", receiving.most)
+        assert await Probe(client).check("liveness") == SERVING
+
+
+async def test_probe_that_sends_nothing_ends_after_a_second(start: Start) -> None:
+    world = await start()
+    async with probed(Models.of(world.runner)) as probe:
+        silent = probe.client.channel.stream_unary("/grpc.health.v1.Health/Check")()
+        assert await probe.check() == SERVING
+        with pytest.raises(aio.AioRpcError) as caught:
+            await silent
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
 async def test_watches_do_not_hold_up_a_server_that_stops(start: Start) -> None:
     world = await start()
     async with probed(Models.of(world.runner)) as probe:
@@ -103,7 +122,7 @@ async def test_watches_do_not_hold_up_a_server_that_stops(start: Start) -> None:
 
 
 async def test_model_that_generates_text_has_a_health() -> None:
-    async with front() as world, streams_of(text_handlers(world.app.service)) as client:
+    async with front() as world, streams_of(served_text(world.app.service)) as client:
         probe = Probe(client)
         assert await probe.check() == SERVING
         world.generator.drain()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grpc import aio
 
-from headroom_server.open_inference_grpc.health import HealthCalls
+from headroom_server.open_inference_grpc.health import HealthCalls, Probed
 from headroom_server.open_inference_grpc.message_reads import MessageReads
 from headroom_server.open_inference_grpc.service import Service
 from headroom_server.open_inference_grpc.stream_reads import StreamReads
@@ -28,6 +28,9 @@ WINDOW_BYTES = 16 * 1024
 READ_BYTES = 64 * 1024
 """Size of a connection's read buffer. gRPC's own estimate keeps a megabyte for each connection that
 has sent large messages, until it is closed."""
+PROBES, PROBED_MESSAGES, PROBE_WITHIN_S = 64, 4, 1.0
+"""Open calls of the health service, how many of their messages are read at once, and for how long.
+They are apart from others: a server whose clients send slowly must not look dead."""
 MAX_STREAMS = 256
 """Open calls of one connection."""
 
@@ -55,27 +58,25 @@ class Reads(NamedTuple):
     sending: Shares
 
 
-MakeHandlers = Callable[[Reads], Sequence[Any]]
+class GrpcServices(NamedTuple):
+    """What calls are routed to, and whose health is told."""
+
+    make_handler: Callable[[Reads], Any]
+    probed: Probed
 
 
-def models_handlers(models: Models, control: Control | None = None) -> MakeHandlers:
-    """Return what makes the handlers of models that batch, and of their health."""
-    return lambda reads: (
-        Service(models, *reads, control).handler(),
-        HealthCalls(models, reads.first, reads.streams).handler(),
-    )
+def served_models(models: Models, control: Control | None = None) -> GrpcServices:
+    """Return models that batch."""
+    return GrpcServices(lambda reads: Service(models, *reads, control).handler(), models)
 
 
-def text_handlers(service: GenerationService) -> MakeHandlers:
-    """Return what makes the handlers of a model that generates text, and of its health."""
+def served_text(service: GenerationService) -> GrpcServices:
+    """Return a model that generates text."""
     from headroom_server.open_inference_grpc.generation_service import (  # noqa: PLC0415
         TextCalls,
     )
 
-    return lambda reads: (
-        TextCalls(service, *reads).handler(),
-        HealthCalls(service.generator, reads.first, reads.streams).handler(),
-    )
+    return GrpcServices(lambda reads: TextCalls(service, *reads).handler(), service.generator)
 
 
 class GrpcServer:
@@ -83,7 +84,7 @@ class GrpcServer:
 
     def __init__(
         self,
-        make_handlers: MakeHandlers,
+        services: GrpcServices,
         bounds: Bounds,
         interceptors: Sequence[aio.ServerInterceptor] = (),
         receiving: Shares | None = None,
@@ -118,7 +119,10 @@ class GrpcServer:
         self._server = aio.server(options=options, interceptors=interceptors)
         self._leaving: asyncio.Task[None] | None = None
         self._streams = reads.streams
-        self._server.add_generic_rpc_handlers(tuple(make_handlers(reads)))
+        probes = MessageReads(Shares(PROBES), Shares(PROBED_MESSAGES * size), size, PROBE_WITHIN_S)
+        health = HealthCalls(services.probed, probes, reads.streams)
+        handlers = (services.make_handler(reads), health.handler())
+        self._server.add_generic_rpc_handlers(handlers)
 
     async def start(self, host: str, port: int) -> int:
         """Listen, and return the port.

@@ -61,7 +61,7 @@ async def v2_binary(world: World) -> Any:
 
 async def over_grpc(world: World) -> Any:
     bounds = grpc_server.Bounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
-    server = grpc_server.GrpcServer(grpc_server.models_handlers(Models.of(world.runner)), bounds)
+    server = grpc_server.GrpcServer(grpc_server.served_models(Models.of(world.runner)), bounds)
     port = await server.start("127.0.0.1", 0)
     request = pb.ModelInferRequest(
         model_name="m",

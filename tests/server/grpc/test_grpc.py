@@ -18,7 +18,7 @@ from grpc import aio
 
 from grpc_streams import streams_of
 from headroom_server.open_inference_grpc import messages_pb2 as pb
-from headroom_server.open_inference_grpc.server import Bounds, GrpcServer, models_handlers
+from headroom_server.open_inference_grpc.server import Bounds, GrpcServer, served_models
 from headroom_server.runtime.registry import Models
 from inside import tells_nothing
 from server_world import Start, World, balanced_metrics
@@ -72,7 +72,7 @@ async def calls(start: Start) -> AsyncIterator[StartCalls]:
     async def make(max_message_bytes: int = 4096, **limits: Any) -> Calls:
         world = await start(**limits)
         bounds = Bounds(max_message_bytes=max_message_bytes, max_age_s=60, age_grace_s=60)
-        server = GrpcServer(models_handlers(Models.of(world.runner)), bounds)
+        server = GrpcServer(served_models(Models.of(world.runner)), bounds)
         port = await server.start("127.0.0.1", 0)
         target = f"127.0.0.1:{port}"
         opened.append(Calls(world, server, target, aio.insecure_channel(target)))
@@ -378,7 +378,7 @@ async def test_grpc_stream_answers_in_order_and_a_bad_request_by_its_error(
     calls: StartCalls,
 ) -> None:
     one = await calls()
-    async with streams_of(models_handlers(Models.of(one.world.runner))) as client:
+    async with streams_of(served_models(Models.of(one.world.runner))) as client:
         bad = raw((1, 2), id="bad", model_name="x")
         found = await client.exchange(raw((1, 2), id="a"), bad, raw((3, 4), id="b"))
     assert [response.infer_response.id for response in found] == ["a", "bad", "b"]
@@ -391,7 +391,7 @@ async def test_grpc_stream_answers_in_order_and_a_bad_request_by_its_error(
 
 async def test_grpc_stream_repeats_no_name_that_is_too_long(calls: StartCalls) -> None:
     one = await calls()
-    async with streams_of(models_handlers(Models.of(one.world.runner))) as client:
+    async with streams_of(served_models(Models.of(one.world.runner))) as client:
         long = raw((1, 2), id="i" * 1500, model_name="m" * 1500)
         (found,) = await client.exchange(long)
     assert found.infer_response.model_name == "m" * 1024
@@ -401,7 +401,7 @@ async def test_grpc_stream_repeats_no_name_that_is_too_long(calls: StartCalls) -
 async def test_grpc_stream_whose_client_leaves_cancels_what_waits(calls: StartCalls) -> None:
     one = await calls()
     held = await one.world.hold_device()
-    async with streams_of(models_handlers(Models.of(one.world.runner))) as client:
+    async with streams_of(served_models(Models.of(one.world.runner))) as client:
         stream = client.open()
         for _ in range(3):
             await stream.write(raw((1, 2)))
@@ -418,8 +418,8 @@ async def test_grpc_port_in_use_is_reported(calls: StartCalls) -> None:
     one = await calls()
     bounds = Bounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
     runner = one.world.runner
-    first = GrpcServer(models_handlers(Models.of(runner)), bounds)
-    second = GrpcServer(models_handlers(Models.of(runner)), bounds)
+    first = GrpcServer(served_models(Models.of(runner)), bounds)
+    second = GrpcServer(served_models(Models.of(runner)), bounds)
     port = await first.start("127.0.0.1", 0)
     with pytest.raises(OSError, match=str(port)):
         await second.start("127.0.0.1", port)

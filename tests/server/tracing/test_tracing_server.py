@@ -28,7 +28,7 @@ from headroom_server.caching.cache import Cache
 from headroom_server.caching.levels import LevelOptions
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.server import Bounds as GrpcBounds
-from headroom_server.open_inference_grpc.server import GrpcServer, models_handlers
+from headroom_server.open_inference_grpc.server import GrpcServer, served_models
 from headroom_server.runtime.registry import Models
 from headroom_server.tracing.open_telemetry import OpenTelemetry
 from headroom_server.tracing.over_grpc import TracedGrpc
@@ -163,7 +163,7 @@ async def grpc_channel(one: Traced) -> AsyncIterator[aio.Channel]:
     """Serve the model over gRPC with traces, and connect to it."""
     bounds = GrpcBounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
     models = Models.of(one.world.runner)
-    server = GrpcServer(models_handlers(models), bounds, [TracedGrpc(one.telemetry)])
+    server = GrpcServer(served_models(models), bounds, [TracedGrpc(one.telemetry)])
     port = await server.start("127.0.0.1", 0)
     try:
         async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
