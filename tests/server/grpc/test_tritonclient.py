@@ -353,7 +353,8 @@ def test_grpc_messages_match_the_official_client() -> None:
     ours = messages_pb2.DESCRIPTOR
     assert len(ours.message_types_by_name) > 15
     for name, message in ours.message_types_by_name.items():
-        same(message, official(name))
+        if not name.startswith("HealthCheck"):  # of grpc.health.v1: `test_grpc_health`, as bytes
+            same(message, official(name))
     (service,) = ours.services_by_name.values()
     theirs = tritonclient.grpc.service_pb2.DESCRIPTOR.services_by_name[service.name]
     assert service.full_name == theirs.full_name
