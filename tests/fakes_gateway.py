@@ -69,7 +69,7 @@ def write_bootstrap(
     *,
     xds_port: int = 18000,
     ops_port: int = 8081,
-    admin_port: int = 9901,
+    admin: str | int = 9901,
     heap_bytes: int = 8 << 30,
     operator_name: str | None = None,
 ) -> Path:
@@ -84,7 +84,7 @@ def write_bootstrap(
         secret_folder=str(folder),
         operator_name=operator_name,
         ops_port=ops_port,
-        admin_port=admin_port,
+        admin=admin,
         heap_bytes=heap_bytes,
     )
     path = folder / "envoy.json"
@@ -187,7 +187,7 @@ async def gateway(
         folder,
         xds_port=port,
         ops_port=ops_port,
-        admin_port=admin_port,
+        admin=admin_port,
         heap_bytes=heap_bytes,
         operator_name=None if tls is None else Role.OPERATOR.dns_name(SYSTEM),
     )

@@ -73,7 +73,10 @@ class Standby:
         for port in ports - self._servers.keys():
             with contextlib.suppress(OSError):  # retried with the next update
                 self._servers[port] = await asyncio.start_server(
-                    partial(self._accept, port), sock=_behind(port), backlog=MAX_CONNECTIONS, limit=CHUNK_BYTES
+                    partial(self._accept, port),
+                    sock=_behind(port),
+                    backlog=MAX_CONNECTIONS,
+                    limit=CHUNK_BYTES,
                 )
 
     def _accept(
@@ -126,8 +129,23 @@ def gateways_of(runtime: bytes) -> list[str]:
     return str(known.get("final_value", "")).split()
 
 
+class AdminConnection(HTTPConnection):
+    """A connection to Envoy's admin interface, at an abstract socket of the pod."""
+
+    def __init__(self, name: str) -> None:
+        """Take the name as in Envoy's configuration: it begins with @."""
+        super().__init__("envoy", timeout=2)
+        self._name = name
+
+    def connect(self) -> None:
+        """Connect; raises OSError."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(f"\0{self._name[1:]}")
+
+
 def _page(admin: str, path: str) -> bytes:
-    connection = HTTPConnection(admin, timeout=2)
+    connection = AdminConnection(admin) if admin[0] == "@" else HTTPConnection(admin, timeout=2)
     try:
         connection.request("GET", path)
         return connection.getresponse().read()
@@ -178,7 +196,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--address", required=True, help="address of this pod")
     parser.add_argument(
-        "--admin", default="127.0.0.1:9901", help="host and port of Envoy's admin interface"
+        "--admin",
+        default="@headroom-admin",
+        help="socket, or host and port, of Envoy's admin interface",
     )
     options = parser.parse_args()
     asyncio.run(stand_by(options.admin, options.address))

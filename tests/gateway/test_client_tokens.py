@@ -19,7 +19,7 @@ from headroom.adapters.xds_server import messages
 from headroom.api.client_tokens import MOST_KEYS, MOST_SLOW_KEYS
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.access_counts import PAGE, ServiceCounters, read
-from headroom.gateway.key_sets import BYTES, NAME
+from headroom.gateway.key_sets import BYTES, MARK, NAME
 from headroom.gateway.snapshot import Resource, Snapshot
 from headroom.gateway.type_urls import Json
 from headroom.gateway.values import ClientTokens, RemoteKeys, TenantLimit
@@ -124,6 +124,16 @@ async def test_token_that_is_not_valid_reaches_no_replica_and_is_no_miss(
     await until(counted, "refused requests are no misses")
 
 
+async def test_token_in_the_path_is_none(front: Gateway, started: list[Replica]) -> None:
+    """Logs keep paths, and the replica would get it."""
+    started.append(await Replica(ok).start())
+    one = service(tokens=tokens())
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    async with front.client.get(url(one, f"/v2/infer?access_token={of('acme')}")) as answered:
+        assert answered.status == 401
+    assert not started[0].seen
+
+
 @pytest.mark.parametrize(
     ("trusted", "tenant"), [((), "127.0.0.1"), (("127.0.0.0/8",), "named by the hop")]
 )
@@ -148,14 +158,17 @@ async def test_fetched_key_set_is_bounded(
     front: Gateway, started: list[Replica], size: int, status: int
 ) -> None:
     """Else 70 services of one tenant, each with 32 MiB, end the gateway of all."""
+    marks: list[str | None] = []
 
-    async def serve(_: web.Request) -> web.Response:
+    async def serve(request: web.Request) -> web.Response:
+        marks.append(request.headers.get(MARK))
         return web.Response(text=key_set() + " " * (size - len(key_set())))
 
     started += [await Replica(ok).start(), await Replica(serve).start()]
     one = service(tokens=tokens(keys=RemoteKeys(service="issuer", port=8080, path="/keys")))
     await tell_keys_at(front, one, started[0].endpoint, started[1].endpoint)
     assert await ask(front, one, of("acme")) == status
+    assert set(marks) == {"true"}, "pages of gateways are not for it"
 
 
 SLOW = {"kty": "EC", "crv": "P-521", "alg": "ES512", "x": "x" * 88, "y": "y" * 88}

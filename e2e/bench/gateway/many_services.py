@@ -106,7 +106,7 @@ async def running_envoy(
             secret_folder=folder,
             operator_name=None,
             ops_port=free_port(),
-            admin_port=admin,
+            admin=admin,
             heap_bytes=2 << 30,
         )
         path = Path(folder) / "envoy.json"

@@ -201,7 +201,7 @@ def _written(folder: Path, xds_port: int) -> Path:
                 secret_folder=str(folder),
                 operator_name=None,
                 ops_port=free_port(),
-                admin_port=free_port(),
+                admin=free_port(),
                 heap_bytes=2 << 30,
             )
         )

@@ -26,6 +26,8 @@ def build(route: Route) -> list[Json]:
         "issuer": tokens.issuer,
         "audiences": list(tokens.audiences),
         "require_expiration": True,
+        # By default also a parameter of the path, which logs keep and replicas would get.
+        "from_headers": [{"name": "Authorization", "value_prefix": "Bearer "}],
         "claim_to_headers": [{"header_name": _CLAIM, "claim_name": tokens.tenant_claim}],
         **_keys(route, tokens.keys),
     }

@@ -23,6 +23,10 @@ NAME = "-key-sets"
 """Name of the listener, and of the cluster that leads to it; it forwards by the host's name.
 Resources are sent in the order of their names, and a service's first fetch needs it."""
 
+MARK = "x-headroom-key-set"
+"""Header of what is fetched. Its address is what a tenant's Service, or its DNS, says: the pages of
+this gateway are refused."""
+
 # Escapes of ASCII are resolved, so that none hides a curve; what is counted twice is refused early.
 _LOOK = f"""
 function envoy_on_response(handle)
@@ -56,6 +60,7 @@ def listener() -> Json:
         generate_request_id=False,
         route_config={
             "name": NAME,
+            "request_headers_to_add": [{"header": {"key": MARK, "value": "true"}}],
             "virtual_hosts": [{"name": NAME, "domains": ["*"], "routes": routes}],
         },
         http_filters=[

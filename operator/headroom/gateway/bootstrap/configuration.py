@@ -10,7 +10,7 @@ from headroom.gateway import access_counts, key_sets, model_routes, runtime
 from headroom.gateway.bootstrap.operator_connection import change_stream, operator_cluster
 from headroom.gateway.bootstrap.ops_pages import MAX_PAGES, ops_listener
 from headroom.gateway.bootstrap.overload import overload_manager
-from headroom.gateway.bootstrap.static_cluster import socket_address, static_cluster
+from headroom.gateway.bootstrap.static_cluster import admin_address, static_cluster
 from headroom.gateway.bounds import (
     CONNECTION_BUFFER_BYTES,
 )
@@ -23,8 +23,10 @@ from headroom.gateway.type_urls import (
 OPS_PORT = 8081
 """Serves /ready, /stats/prometheus and the counts per service; nothing else of the
 admin interface."""
-ADMIN_PORT = 9901
-"""Bound to loopback only."""
+ADMIN = "@headroom-admin"
+"""An abstract socket, which the containers of the pod share. A port of loopback would be in reach
+of tenants: a Service of theirs may be any name of DNS, and gateways read any path from the one with
+their keys. To look: `curl --abstract-unix-socket headroom-admin http://envoy/help`."""
 XDS_PORT = 18000
 RELEASED_BYTES = 4 << 20
 """Bytes released to the system per second."""
@@ -41,7 +43,7 @@ def bootstrap(
     operator_name: str | None,
     xds_port: int | str = XDS_PORT,
     ops_port: int = OPS_PORT,
-    admin_port: int = ADMIN_PORT,
+    admin: str | int = ADMIN,
     heap_bytes: int | None = None,
 ) -> Json:
     """Build Envoy's bootstrap configuration.
@@ -49,7 +51,8 @@ def bootstrap(
     `token_folder` has the files `token`, `tls.crt`, `tls.key` and `ca.crt`, which the kubelet
     renews; `secret_folder` has those of `secrets()`. `operator_name` is the DNS name in the
     operator's certificate; None connects without TLS, as tests do on loopback. `heap_bytes`
-    replaces the memory limit of the container, where there is none.
+    replaces the memory limit of the container, where there is none. `admin` is a socket's name, or
+    a port of loopback for tests.
     """
     return {
         # The gates of tenants lead to internal listeners. What waits inside a connection to one
@@ -61,7 +64,7 @@ def bootstrap(
                 buffer_size_kb=CONNECTION_BUFFER_BYTES >> 10,
             )
         ],
-        "admin": {"address": socket_address("127.0.0.1", admin_port)},
+        "admin": {"address": admin_address(admin)},
         "dynamic_resources": {
             "ads_config": change_stream(),
             "lds_config": FROM_OPERATOR,
@@ -86,8 +89,8 @@ def bootstrap(
             "listeners": [ops_listener(ops_port)],
             "clusters": [
                 operator_cluster(xds_address, xds_port, token_folder, secret_folder, operator_name),
-                static_cluster("admin", "127.0.0.1", admin_port),
-                static_cluster("pages", "127.0.0.1", admin_port) | {"circuit_breakers": _FEW},
+                static_cluster("admin", admin_address(admin)),
+                static_cluster("pages", admin_address(admin)) | {"circuit_breakers": _FEW},
             ],
         },
         "stats_flush_interval": access_counts.MERGED_EVERY,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.gateway.bootstrap.static_cluster import static_cluster
+from headroom.gateway.bootstrap.static_cluster import socket_address, static_cluster
 from headroom.gateway.type_urls import (
     HTTP_FILTERS,
     XDS_CLUSTER,
@@ -46,7 +46,7 @@ def operator_cluster(
     address: str, port: int | str, token_folder: str, secret_folder: str, name: str | None
 ) -> Json:
     """Build the cluster of the operator; with a `name`, by TLS to an operator of this name."""
-    cluster = static_cluster(XDS_CLUSTER, address, port)
+    cluster = static_cluster(XDS_CLUSTER, socket_address(address, port))
     if name is not None:
         cluster["transport_socket"] = _mutual_tls(token_folder, secret_folder, name)
     cluster["typed_extension_protocol_options"] = {

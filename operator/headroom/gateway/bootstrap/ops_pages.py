@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.gateway import access_counts
+from headroom.gateway import access_counts, key_sets
 from headroom.gateway.bootstrap.static_cluster import socket_address
 from headroom.gateway.bounds import (
     CONNECTION_BUFFER_BYTES,
@@ -17,17 +17,21 @@ from headroom.gateway.type_urls import (
 
 MAX_PAGES = 4
 """Pages of figures that are written at a time; each takes milliseconds, and further ones wait."""
-_GET = {"name": ":method", "string_match": {"exact": "GET"}}
+_WANTED: list[Json] = [
+    {"name": ":method", "string_match": {"exact": "GET"}},
+    {"name": key_sets.MARK, "present_match": True, "invert_match": True},
+]
+"""Not what this gateway itself sends: a tenant's key set may have its address."""
 
 
 def ops_listener(port: int) -> Json:
     """Build the port for kubelet, Prometheus and operator: three read-only pages."""
     routes: list[Json] = [
-        {"match": {"path": path, "headers": [_GET]}, "route": {"cluster": cluster}}
+        {"match": {"path": path, "headers": _WANTED}, "route": {"cluster": cluster}}
         for path, cluster in (("/ready", "admin"), ("/stats/prometheus", "pages"))
     ]
     counted = {"cluster": "pages", "prefix_rewrite": access_counts.ADMIN_PATH}
-    routes.append({"match": {"path": access_counts.PAGE, "headers": [_GET]}, "route": counted})
+    routes.append({"match": {"path": access_counts.PAGE, "headers": _WANTED}, "route": counted})
     manager = typed(
         "envoy.filters.network.http_connection_manager",
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",

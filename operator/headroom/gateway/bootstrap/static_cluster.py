@@ -8,15 +8,22 @@ from headroom.gateway.type_urls import (
 )
 
 
-def static_cluster(name: str, address: str, port: int | str) -> Json:
+def static_cluster(name: str, address: Json) -> Json:
     """Build a cluster of one host that never changes."""
-    hosts = [{"endpoint": {"address": socket_address(address, port)}}]
+    hosts = [{"endpoint": {"address": address}}]
     return {
         "name": name,
         "type": "STATIC",
         "connect_timeout": seconds(0.5),
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}]},
     }
+
+
+def admin_address(admin: str | int) -> Json:
+    """Build the address of the admin interface: a socket's name, or a port of loopback."""
+    return (
+        {"pipe": {"path": admin}} if isinstance(admin, str) else socket_address("127.0.0.1", admin)
+    )
 
 
 def socket_address(address: str, port: int | str) -> Json:
