@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_world import rejected
+from cluster_world import Manifest, rejected
 from controller_world import REPLICA_RPS, World, play
 from headroom.errors import ClusterError, Forbidden, Unavailable
 
@@ -50,12 +50,59 @@ def test_child_rejected_once_is_written_soon(kind: str) -> None:
     play(story)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def foreign(world: World, kind: str) -> Manifest:
+    metadata = {"name": "resnet", "namespace": "default"}
+    return world.cluster.put({"kind": kind, "metadata": metadata, "spec": {}})
+
+
+def test_pods_get_no_foreign_account_by_the_choice_of_a_name() -> None:
+    """Policies admit a service's own ServiceAccount; one of its name may be an administrator's."""
+
+    async def story(world: World) -> None:
+        foreign(world, "ServiceAccount")
+        world.create()
+        await world.run_for(30.0)
+        assert world.cluster.find("Deployment", "resnet") is None
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+        assert "give the InferenceService another name" in world.message("Ready")
+        world.cluster.delete("ServiceAccount", "resnet")
+        await world.run_for(90.0)
+        assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+
+
+def test_deployment_under_a_foreign_account_is_scaled_and_not_changed() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        world.cluster.delete("ServiceAccount", "resnet")
+        foreign(world, "ServiceAccount")
+        world.edit(runtime={"image": "another"})
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        assert world.replicas() >= 4
+        assert "another" not in str(world.cluster.find("Deployment", "resnet"))
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+
+    play(story)
+
+
+def test_foreign_account_that_the_pods_do_not_get_is_left_alone() -> None:
+    async def story(world: World) -> None:
+        foreign(world, "ServiceAccount")
+        pod = {"spec": {"serviceAccountName": "theirs"}}
+        world.create(runtime={"image": "one", "podTemplate": pod})
+        await world.run_for(30.0)
+        assert world.cluster.find("Deployment", "resnet")
+
+    play(story)
+
+
+@pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget"])
 def test_foreign_child_is_left_alone(kind: str) -> None:
     async def story(world: World) -> None:
-        theirs = world.cluster.put(
-            {"kind": kind, "metadata": {"name": "resnet", "namespace": "default"}, "spec": {}}
-        )
+        theirs = foreign(world, kind)
         world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(90.0)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from headroom.resources import names
 
 if TYPE_CHECKING:
     from headroom.api import InferenceService
+
+
+def runs_as(deployment: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
+    """Whether the pods of a Deployment get this object as their ServiceAccount."""
+    pod = deployment["spec"]["template"]["spec"]
+    named = pod.get("serviceAccountName") or pod.get("serviceAccount") or "default"
+    return account["kind"] == "ServiceAccount" and bool(named == account["metadata"]["name"])
 
 
 def build(service: InferenceService) -> dict[str, Any]:

@@ -4,7 +4,8 @@ Each write is guarded. Replicas are written for the Deployment that the decision
 resourceVersion) or not at all; children are written only if the object of that name is ours. A
 rejection by the API server becomes a value, not a crash. A failure to write a Service,
 PodDisruptionBudget or ServiceAccount, or to update the Deployment, is reported, and stops neither
-the others nor the scaling.
+the others nor the scaling. But pods get no ServiceAccount of their service's name that is not ours:
+who may create InferenceServices, and no more, would have its rights by the choice of a name.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from enum import StrEnum
 
 from headroom.api import InferenceService
 from headroom.api.timestamps import rfc3339
-from headroom.controller.act.child_writer import check_owner
+from headroom.controller.act.child_writer import NotOurs, check_owner
 from headroom.controller.act.field_ownership import is_controlled_by, last_other_writer
 from headroom.controller.act.state import ActState, ChildrenCheck, Refusal
 from headroom.controller.act.victims import mark
@@ -34,6 +35,7 @@ from headroom.errors import (
 )
 from headroom.resources import deployment as deployments
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
+from headroom.resources.service_account import runs_as
 
 TROUBLED_AGAIN_AFTER_S = 6.0
 """A child that could not be read or written for a passing reason is tried again after this."""
@@ -272,6 +274,9 @@ class Writes:
                 state.checked = None
                 raise
             except ClusterError as error:
+                if isinstance(error, NotOurs) and runs_as(children[-1], manifest):
+                    state.checked = None
+                    raise
                 troubles.append(error)
         state.checked = _checked(children, checked, troubles, self.now_s, every_s)
         return state.checked.trouble
