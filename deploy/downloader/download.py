@@ -108,9 +108,11 @@ def digest(folder: Path) -> str:
         (os.fsencode(f"./{one.relative_to(folder)}"), one) for one in files(folder)
     ):
         with path.open("rb") as file:
-            whole.update(
-                hashlib.file_digest(file, "sha256").hexdigest().encode() + b"  " + name + b"\n"
-            )
+            found = hashlib.file_digest(file, "sha256").hexdigest().encode()
+        # As `sha256sum` does: else a name with a line feed could stand for two files.
+        shown = name.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b"\r", b"\\r")
+        mark = b"" if shown == name else b"\\"
+        whole.update(mark + found + b"  " + shown + b"\n")
     return f"sha256:{whole.hexdigest()}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 import subprocess
@@ -92,6 +93,22 @@ def test_downloader_calls_the_store_and_checks_the_digest(
         if path.is_file()
     }
     assert found == FILES, "and nothing of the program's own"
+
+
+def test_name_with_a_line_feed_does_not_stand_for_another_file(stand: Stand) -> None:
+    """A store could leave out a file of the model whose digest is required."""
+    pinned = stand.by_hand()
+    stand.program("hf", "cp -r {stored}/. {model}")
+    (stand.stored / "config.json").unlink()
+    (weights,) = (path for path in stand.stored.rglob("*") if path.is_file())
+    listed = hashlib.sha256(weights.read_bytes()).hexdigest()
+    folder = stand.stored / f"config.json\n{listed}  ."
+    (folder / "weights").mkdir(parents=True)
+    (folder / "weights" / weights.name).write_bytes(FILES["config.json"])
+    weights.unlink()
+    done = stand.fetch("hf://acme/m", "--digest", pinned)
+    assert done.returncode == 3
+    assert stand.fetch("hf://acme/m", "--digest", stand.by_hand()).returncode == 0
 
 
 @pytest.mark.parametrize(
