@@ -1,6 +1,6 @@
 """The fast path of generated text: short requests are served without ASGI.
 
-A stream that neither a constraint nor a cache delays needs no task: the call that receives the
+A stream that neither its encoding nor a cache delays needs no task: the call that receives the
 request submits it, and the calls that deliver its tokens write them. Other short requests get a
 task, but no ASGI scope.
 """
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from headroom_server.connection import Connection, Headers
 from headroom_server.errors import DisconnectedError, InvalidRequestError
-from headroom_server.openai_api.constraints import constrained
 from headroom_server.openai_api.endpoints import Call, Endpoint, endpoint_of
 from headroom_server.openai_api.prompt_encoder import SHORT_BODY_BYTES
+from headroom_server.openai_api.prompts import takes_long
 from headroom_server.openai_api.request_reader import Accepted
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.released_errors import release
@@ -78,7 +78,7 @@ class DirectGeneration:
         body, exchange.body = exchange.body, b""
         try:
             call, options = service.reader.parsed(parse, body, exchange.head.headers)
-            if call.choices.stream and not constrained(call):
+            if call.choices.stream and not takes_long(call):
                 service.stream(call, options, make_form, connection, exchange.arrived_s, fail)
                 return
         except Exception as error:  # noqa: BLE001 - the last resort, which logs it

@@ -12,7 +12,7 @@ from headroom_server.openai_api.bodies.parameters import ChatCall
 from headroom_server.openai_api.constraints import constrained
 from headroom_server.openai_api.encoding_turns import EncodingTurns
 from headroom_server.openai_api.endpoints import Call
-from headroom_server.openai_api.prompts import EncodedCall, encode_call, only_prompt
+from headroom_server.openai_api.prompts import EncodedCall, encode_call, only_prompt, takes_long
 from headroom_server.runtime.generator import Generator
 
 SHORT_BODY_BYTES = 16 * 1024
@@ -42,7 +42,7 @@ class PromptEncoder:
         limits, features = self._generator.limits, self._generator.features
         if constrained(call):
             fresh = True  # compiling its form takes milliseconds
-        elif size <= SHORT_BODY_BYTES:
+        elif size <= SHORT_BODY_BYTES and not takes_long(call):
             return encode_call(call, self._text, limits)
         if features is not None and not fresh and size <= CACHED_BODY_BYTES:
             tokens = await self._tokens(features, call, connection, tenant)

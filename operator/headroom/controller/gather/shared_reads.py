@@ -6,7 +6,7 @@ from.
 
 The selector is the services' names, in all namespaces, and anybody may put a name on anything: what
 belongs to no service of the LIST is dropped while it is read, and a name that too many wear is read
-in its own namespace, by itself.
+in its own namespace.
 """
 
 from __future__ import annotations
