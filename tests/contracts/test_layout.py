@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,9 @@ SOURCES = sorted(
 )
 MOST_LINES = 500
 MOST_ENGINE_LINES = 2500
+MOST_UNSORTED = 20
+"""Modules of a package whose docstring need not say which of them belong together."""
+ONE_PER_SYSTEM = {"adapters", "profiles"}
 TOP = {
     "pyproject.toml", "README.md", "Makefile", "LICENSE", "requirements.lock",
     "operator", "model_server", "deploy", "charts", "tests", "e2e",
@@ -60,6 +64,18 @@ def test_module_has_docstring_and_bounded_length() -> None:
         if lines > MOST_LINES:
             offenders.append(f"{path.relative_to(ROOT)} has {lines} lines")
     assert offenders == []
+
+
+def test_large_package_says_which_modules_belong_together() -> None:
+    missing = []
+    for package in PACKAGES:
+        for page in (ROOT / package).rglob("__init__.py"):
+            modules = {path.stem for path in page.parent.glob("*.py")} - {"__init__"}
+            if len(modules) <= MOST_UNSORTED or page.parent.name in ONE_PER_SYSTEM:
+                continue
+            named = set(re.findall(r"\w+", ast.get_docstring(ast.parse(page.read_text())) or ""))
+            missing += [f"{page.parent.name}: {module}" for module in sorted(modules - named)]
+    assert missing == []
 
 
 def test_our_generation_engine_is_small() -> None:

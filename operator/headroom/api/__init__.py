@@ -1,4 +1,15 @@
-"""The InferenceService as frozen values: spec, status, conditions, and their schema."""
+"""The InferenceService as frozen values: spec, status, conditions, and their schema.
+
+- spec: spec, service_level, objectives, token_objectives, scaling, schedules, target_ref, warmup,
+  telemetry_source
+- server: runtime, pod_template, model, custom_metrics
+- routes: routing, routing_rules, traffic, client_tokens, class_promises
+- status: status, status_types, status_rendering, class_status, demand_status, generation_status,
+  conditions, reasons
+- schema: inference_service, kind, crd, structural_schema, served_schema, unknown_fields,
+  invalid_spec
+- values: values, durations, timestamps
+"""
 
 from __future__ import annotations
 

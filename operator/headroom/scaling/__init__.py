@@ -1,6 +1,14 @@
 """Decides how many replicas a service needs. Pure: no Kubernetes, no clock, no I/O.
 
 decide(policy, state, observation) -> (decision, state)
+
+- the steps: decider, learning, replacing, tick_model, evidence, rule_results, recommenders,
+  rebalancing, limiting, explanation, post_rules
+- services that generate: generating, generation_explanation
+- models: latency_model, serving_model, bisection, chance, routing_transition,
+  accelerator_allocation
+- from tick to tick: state, last_hour, checkpoint_numbers
+- values: tuning, flags, frozen, latency_counts, replica_defect
 """
 
 from __future__ import annotations

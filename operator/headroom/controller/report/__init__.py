@@ -1,1 +1,8 @@
-"""Step 4 of a tick: conditions, status, events, the SLO's error budget and recordings."""
+"""Step 4 of a tick: conditions, status, events, the SLO's error budget and recordings.
+
+- conditions: condition_rules, condition_result, damping, next_steps, replica_messages;
+  demand_conditions, feasibility_conditions, limit_conditions, replica_conditions,
+  routing_conditions, class_conditions, token_conditions, zero_replicas
+- writing: reporter, status_throttle, events, state
+- figures: display, evaluation, error_budget, arrival_counter, recording
+"""
