@@ -59,7 +59,7 @@ class Reads(NamedTuple):
 
 
 class GrpcServices(NamedTuple):
-    """What calls are routed to, and whose health is told."""
+    """Where calls are routed to, and whose health probes see."""
 
     make_handler: Callable[[Reads], Any]
     probed: Probed
