@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
+from headroom.controller.gather.pruned import pruned
+
 _Object = Mapping[str, Any]
 
 
@@ -31,7 +33,7 @@ class Applied:
         return cls(
             manifest=manifest,
             resource_version=answer["metadata"]["resourceVersion"],
-            fields=_digest(_projected(answer, manifest)),
+            fields=_digest(_projected(pruned(dict(answer)), manifest)),
         )
 
     def matches(self, manifest: _Object, live: _Object) -> bool:
@@ -40,7 +42,7 @@ class Applied:
             return False
         if live["metadata"]["resourceVersion"] == self.resource_version:
             return True
-        return _digest(_projected(live, manifest)) == self.fields
+        return _digest(_projected(pruned(dict(live)), manifest)) == self.fields
 
     def at_version_of(self, live: _Object) -> Applied:
         """Return it for this version, so that next time comparing versions is enough."""

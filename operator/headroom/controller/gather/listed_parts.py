@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from headroom.controller.gather.pruned import pruned
 from headroom.controller.ports import Manifest
 from headroom.resources.names import SERVICE_LABEL
 
@@ -45,7 +46,7 @@ class ListedParts:
         """Keep it if a service of the LIST made it: it has the service's name. Or CrowdedError."""
         of = _labelled(deployment)
         if of in self._wanted and deployment["metadata"]["name"] == of[1]:
-            self._deployments[of] = _KIND | deployment
+            self._deployments[of] = pruned(_KIND | deployment)
         else:
             self._pass_by(of[1])
 

@@ -9,6 +9,7 @@ from typing import Any
 from headroom.api import InferenceService
 from headroom.api.reasons import StatusReason
 from headroom.api.target_ref import TargetRef
+from headroom.controller.gather.pruned import pruned
 from headroom.controller.ports import Cluster, Manifest
 from headroom.errors import Conflict, Forbidden, NotFound, Rejected
 from headroom.resources import names
@@ -50,7 +51,7 @@ async def read_workload(cluster: Cluster, service: InferenceService) -> Workload
     if target is not None:
         return await _target(cluster, service.namespace, target)
     try:
-        own = await cluster.get("apps/v1", "Deployment", service.namespace, service.name)
+        own = pruned(await cluster.get("apps/v1", "Deployment", service.namespace, service.name))
     except NotFound:
         return None
     return workload_of(own, service.name)
@@ -109,7 +110,9 @@ async def _target(cluster: Cluster, namespace: str, target: TargetRef) -> Worklo
     """Read the target before its scale: a change in between makes the write a conflict."""
     named = f"{target.kind} {namespace}/{target.name}"
     try:
-        manifest = await cluster.get(target.api_version, target.kind, namespace, target.name)
+        manifest = pruned(
+            await cluster.get(target.api_version, target.kind, namespace, target.name)
+        )
         if (target.api_version, target.kind) in _SELECTED_BY_SPEC:
             return _of_apps(manifest)
         scale = await cluster.get_scale(target.api_version, target.kind, namespace, target.name)
