@@ -36,7 +36,7 @@ def test_large_workload_keeps_what_comes_first_and_every_part() -> None:
 
 
 def test_large_workload_that_was_applied_has_not_drifted_since() -> None:
-    """Else its pods would be replaced for ever: answers to writes are whole."""
+    """Else its pods would be replaced each time: answers to writes are whole."""
     manifest, live = deployment(2) | {"metadata": {"name": "d"}}, deployment(70_000)
     applied = Applied.of(manifest, live)
     later = pruned(live) | {"metadata": live["metadata"] | {"resourceVersion": "2"}}
