@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import typer
+
 from chart.shared import contents
 
-if __name__ == "__main__":
+
+def write() -> None:
+    """Write what the chart shares with deploy/base, and its table of values."""
     for path, text in contents().items():
         path.write_text(text)
+
+
+if __name__ == "__main__":
+    typer.run(write)

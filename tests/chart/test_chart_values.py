@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,3 +104,13 @@ def test_chart_package_and_manifests_have_one_version() -> None:
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
     versions = {chart["version"], chart["appVersion"], project["version"], image.split(":")[1]}
     assert len(versions) == 1
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("extra", 2)])
+def test_command_writes_nothing_unless_it_is_asked_to(argument: str, code: int) -> None:
+    written = {path: path.stat().st_mtime_ns for path in shared.contents()}
+    command = [sys.executable, "-m", "chart", argument]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT / "e2e")
+    assert done.returncode == code
+    assert "Usage: python -m chart" in done.stdout + done.stderr
+    assert {path: path.stat().st_mtime_ns for path in written} == written
