@@ -248,11 +248,15 @@ class FakeCluster:
         self._touch(existing)
         self.on_change("MODIFIED", existing)
 
-    def delete(self, kind: str, name: str, namespace: str = "default") -> None:
+    def delete(
+        self, kind: str, name: str, namespace: str = "default", *, orphan: bool = False
+    ) -> None:
         """Delete an object, and what it controls, as garbage collection would."""
         gone = self.objects.pop((kind, namespace, name))
         uid = gone["metadata"]["uid"]
         for key, one in list(self.objects.items()):
+            if orphan:
+                self.update(one, lambda child: _orphan(child, uid))
             owners = one["metadata"].get("ownerReferences") or ()
             if key in self.objects and any(owner["uid"] == uid for owner in owners):
                 self.delete(key[0], key[2], key[1])
@@ -287,6 +291,12 @@ class FakeCluster:
             if failure[0] == verb and failure[1] == kind:
                 self._failures.remove(failure)
                 raise failure[2]
+
+
+def _orphan(child: Manifest, uid: str) -> None:
+    owners = child["metadata"].get("ownerReferences")
+    if owners and any(owner["uid"] == uid for owner in owners):
+        child["metadata"]["ownerReferences"] = [one for one in owners if one["uid"] != uid]
 
 
 def rejected(message: str) -> Rejected:

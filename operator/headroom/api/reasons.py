@@ -244,6 +244,9 @@ class StatusReason(StrEnum):
 
     CREATED = "Created"
     """Event: the Deployment was created."""
+    ADOPTED = "Adopted"
+    """Event: a Deployment that an earlier InferenceService of the name left behind was taken back.
+    """
     SCALED_UP = "ScaledUp"
     """Event: replicas were added."""
     SCALED_DOWN = "ScaledDown"
@@ -283,6 +286,7 @@ OF_DOCTOR = frozenset(
 OF_EVENTS = frozenset(
     {
         StatusReason.CREATED,
+        StatusReason.ADOPTED,
         StatusReason.SCALED_UP,
         StatusReason.SCALED_DOWN,
         StatusReason.REPLICA_REPLACED,

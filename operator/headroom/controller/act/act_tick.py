@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from headroom.api import InferenceService
 from headroom.api.timestamps import rfc3339
-from headroom.controller.act.child_writer import NotOurs, check_owner
+from headroom.controller.act.adoption import NotOurs, check_owner
 from headroom.controller.act.field_ownership import is_controlled_by, last_other_writer
 from headroom.controller.act.state import ActState, ChildrenCheck, Refusal
 from headroom.controller.act.victims import mark
@@ -65,6 +65,8 @@ class WriteResult:
     """What the workload requests now."""
     created: bool = False
     """The Deployment did not exist before."""
+    adopted: bool = False
+    """The Deployment was an orphan of an earlier service of the name."""
     scaled: bool = False
     refused: Step | None = None
     message: str = ""
@@ -192,9 +194,12 @@ class Writes:
             return live, replace(
                 result, unapplied=unapplied, invalid=invalid, overwritten=overwritten
             )
+        if not is_controlled_by(live, self.service.uid):
+            self.state.adopted = True
         if _generation(applied) != _generation(live):
             raise Conflict("the Deployment's spec is not the one that was decided on")
-        return applied, result
+        adopted, self.state.adopted = self.state.adopted, False
+        return applied, replace(result, adopted=adopted)
 
     async def _scale(self, workload: Manifest | None, result: WriteResult) -> WriteResult:
         """Write the replicas of the workload as it was read; return it with the earlier result."""

@@ -5,17 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 
 from headroom.api import InferenceService
+from headroom.controller.act.adoption import check_owner, recheck
 from headroom.controller.act.drift import Applied
 from headroom.controller.act.field_ownership import handover, is_controlled_by
 from headroom.controller.ports import Cluster, Manifest
-from headroom.errors import Conflict, NotFound, Rejected
+from headroom.errors import Conflict, NotFound
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 
 READ_EVERY_S = 60.0
-
-
-class NotOurs(Rejected):
-    """An object with a child's name exists, and the service does not control it."""
 
 
 class ChildWriter:
@@ -74,9 +71,11 @@ class ChildWriter:
     ) -> Manifest:
         """Apply if it drifted, to the object as it was read: an earlier leader's write is refused.
 
-        Return the object as it is then.
+        An orphan is taken back. Return the object as it is then.
         """
         check_owner(live, service)
+        if not is_controlled_by(live, service.uid):
+            await recheck(cluster, service)
         operations = handover(live)
         if operations:
             live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
@@ -90,23 +89,6 @@ class ChildWriter:
         answer = await cluster.apply(at_version, field_manager=FIELD_MANAGER)
         self._applied[name] = Applied.of(manifest, answer)
         return answer
-
-
-def check_owner(live: Manifest, service: InferenceService) -> None:
-    """Raise NotOurs unless the service controls the object."""
-    if not is_controlled_by(live, service.uid):
-        metadata = live["metadata"]
-        name = f"{metadata.get('namespace', service.namespace)}/{metadata.get('name')}"
-        additional = live.get("kind") == "Service" and service.spec.target_ref is not None
-        step = (
-            "set routing.serviceName to another name"
-            if additional
-            else "delete it, or give the InferenceService another name"
-        )
-        raise NotOurs(
-            f"{live.get('kind', 'object')} {name} exists and is not controlled by this "
-            f"InferenceService: {step}"
-        )
 
 
 def _name(manifest: Manifest) -> str:

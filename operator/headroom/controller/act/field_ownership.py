@@ -24,6 +24,11 @@ def is_controlled_by(manifest: Mapping[str, Any], uid: str) -> bool:
     return any(owner.get("controller") and owner.get("uid") == uid for owner in owners)
 
 
+def is_applied_by_us(manifest: Mapping[str, Any]) -> bool:
+    """Whether an operator applied the object, this one or an earlier one."""
+    return any(_applies(entry) for entry in manifest["metadata"].get("managedFields") or ())
+
+
 def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the JSON patch that splits what the POST owns, or nothing where it is split.
 

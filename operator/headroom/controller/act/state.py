@@ -55,6 +55,8 @@ class ActState:
     unjudged: Manifest | None = None
     """The Deployment of a new spec that was not accepted yet: status says so only until a tick is
     reported, also one in which the dry run was not answered."""
+    adopted: bool = False
+    """Whether an orphaned Deployment was taken back, which no result says yet."""
     overwrites: OverwriteBackoff[bool] = field(default_factory=OverwriteBackoff)
     """Other writers of the Deployment: whether it stands as it was applied."""
     checked: ChildrenCheck | None = None

@@ -100,6 +100,12 @@ def of_creation(replicas: int) -> Event:
     return Event(reason=StatusReason.CREATED, note=note, action="Create", always=True)
 
 
+def of_adoption(replicas: int) -> Event:
+    """Return the event of taking back an orphaned Deployment."""
+    note = f"took back the orphaned Deployment with its {replicas} replicas"
+    return Event(reason=StatusReason.ADOPTED, note=note, action="Adopt", always=True)
+
+
 def of_conditions(before: Conditions, after: Conditions) -> Iterator[Event]:
     """Yield an event per condition that changed its status; a new reason alone is no event."""
     old = {condition.type: condition.status for condition in before}

@@ -200,6 +200,8 @@ def _news(
     written, found = tick.written, list[Event]()
     if written.created:
         found.append(events.of_creation(written.replicas))
+    if written.adopted:
+        found.append(events.of_adoption(written.replicas))
     if written.evicted:
         found.append(events.of_replacement(written.evicted, tick.decision))
     if written.scaled:

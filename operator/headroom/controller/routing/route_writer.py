@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
-from headroom.controller.act.child_writer import ChildWriter, NotOurs
+from headroom.controller.act.adoption import NotOurs
+from headroom.controller.act.child_writer import ChildWriter
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing.gateway_probe import GatewayProber
 from headroom.controller.routing.handover import ServiceTarget, step
