@@ -324,6 +324,41 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         says="must be of type array",
         parser_says="should be a valid tuple",
     ),
+    *(
+        InvalidSpec(
+            why=f"{field} that the operator sets: {key}",
+            path=f"spec.commonMetadata.{field}",
+            value={key: "x"},
+            says=f"keys of commonMetadata.{field} must not begin with headroom.dev/",
+        )
+        for field, key in (
+            ("labels", "headroom.dev/inference-service"),
+            ("labels", "app.kubernetes.io/managed-by"),
+            ("annotations", "headroom.dev/removed-first"),
+        )
+    ),
+    *(
+        InvalidSpec(
+            why=f"key of {field} that is no name: {key}",
+            path=f"spec.commonMetadata.{field}",
+            value={key: "x"},
+            says=f"keys of commonMetadata.{field} must be names as Kubernetes has them",
+        )
+        for field, key in (
+            ("labels", "cost center"),
+            ("labels", "a/b/c"),
+            ("labels", "t" * 64),
+            ("annotations", "-x"),
+        )
+    ),
+    InvalidSpec(
+        why="label whose value no label can have",
+        path="spec.commonMetadata.labels",
+        value={"team": "a team"},
+        field="spec.commonMetadata.labels.team",
+        says=MATCH,
+    ),
+    too_many("spec.commonMetadata.labels", 32, {f"l{i}": "x" for i in range(33)}),
     InvalidSpec(
         why="name too long for its children",
         path="metadata.name",

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from headroom.api import InferenceService
-from headroom.resources import desired_children
+from headroom.resources import desired_children, endpoint_slice
+from headroom.resources.service import build_routed
 from service_world import service
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -82,6 +83,14 @@ SERVICES: dict[str, InferenceService] = {
         spec__warmup={"request": {"path": "/inference", "body": '{"x": [1]}'}},
     ),
     "without-accelerator": service(spec__accelerator={"count": 0}),
+    "common-metadata": service(
+        spec__commonMetadata={
+            "labels": {"team": "vision", "example.com/cost-center": "4711"},
+            "annotations": {"example.com/role": "models-reader"},
+        },
+        spec__runtime__podTemplate={"metadata": {"labels": {"team": "vision-batch"}}},
+        spec__routing={"mode": "Gateway"},
+    ),
     **{f"sample-{path.stem}": from_sample(path) for path in SAMPLES},
 }
 
@@ -111,10 +120,23 @@ def test_every_child_has_the_same_name_labels_and_owner(name: str) -> None:
             f"{owner.name}-replicas",
         )  # the latter: Gateway mode
         assert metadata["namespace"] == owner.namespace
+        given = owner.spec.common_metadata
         assert metadata["labels"] == {
+            **(given.labels or {}),
             "app.kubernetes.io/managed-by": "headroom",
             "app.kubernetes.io/name": owner.name,
             "headroom.dev/inference-service": owner.name,
         }
+        assert metadata.get("annotations") == given.annotations
         (reference,) = metadata["ownerReferences"]
         assert (reference["uid"], reference["controller"]) == (owner.uid, True)
+
+
+def test_slice_and_service_of_the_gateway_have_the_common_metadata_and_their_own() -> None:
+    owner = SERVICES["common-metadata"]
+    routed = build_routed(owner)
+    leading = endpoint_slice.build(owner, ["10.0.0.1"], 9000)
+    for child in (routed, leading):
+        assert child["metadata"]["labels"]["example.com/cost-center"] == "4711"
+        assert child["metadata"]["annotations"] == {"example.com/role": "models-reader"}
+    assert leading["metadata"]["labels"]["kubernetes.io/service-name"] == owner.name

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from headroom.api.class_promises import CLASS_RULES, class_promises
+from headroom.api.common_metadata import CommonMetadata
 from headroom.api.durations import Duration
 from headroom.api.model import Model
 from headroom.api.routing import Routing
@@ -74,6 +75,11 @@ class Spec(Value):
     """Where the operator reads the metrics of the pods."""
     drain: Drain = Drain()
     """Termination of replicas."""
+    common_metadata: CommonMetadata = CommonMetadata()
+    """Labels and annotations of all objects that the operator creates: Deployment, pods, Services,
+    ServiceAccount, PodDisruptionBudget, EndpointSlice. For the pods, runtime.podTemplate has
+    precedence. A change replaces the pods, like every change of their template. Labels of the
+    InferenceService itself are not copied."""
 
     rules = (
         Rule(

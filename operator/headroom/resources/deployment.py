@@ -70,7 +70,7 @@ def _rolling_update(template: dict[str, Any]) -> dict[str, Any]:
 def _template(service: InferenceService, settings: Settings) -> dict[str, Any]:
     fetching = model_source.init_containers(service, settings)
     generated = {
-        "metadata": {"labels": names.labels(service.name)},
+        "metadata": names.common_metadata(service),
         "spec": {
             "serviceAccountName": service.name,
             "automountServiceAccountToken": False,

@@ -71,7 +71,7 @@ def gateway_slice(service_name: str) -> str:
 
 
 def labels(name: str) -> dict[str, str]:
-    """Return the labels of every child."""
+    """Return the labels that the operator gives every child."""
     return {
         "app.kubernetes.io/managed-by": "headroom",
         "app.kubernetes.io/name": name,
@@ -84,9 +84,16 @@ def metadata(service: InferenceService) -> dict[str, Any]:
     return {
         "name": service.name,
         "namespace": service.namespace,
-        "labels": labels(service.name),
+        **common_metadata(service),
         "ownerReferences": [owner_reference(service)],
     }
+
+
+def common_metadata(service: InferenceService) -> dict[str, dict[str, str]]:
+    """Return the labels and annotations of every child and of the pods; ours have precedence."""
+    given = service.spec.common_metadata
+    annotations = {"annotations": dict(given.annotations)} if given.annotations else {}
+    return {"labels": {**(given.labels or {}), **labels(service.name)}, **annotations}
 
 
 def owner_reference(service: InferenceService) -> dict[str, Any]:
