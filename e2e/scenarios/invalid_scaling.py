@@ -53,14 +53,45 @@ INVALID_SCALING: tuple[InvalidSpec, ...] = (
         path="spec",
         value=TARGETED | {"runtime": {"args": ["--fast"]}},
         field="spec.targetRef",
-        says="runtime.args, env, resources, podTemplate and model.uri must not be set",
+        says="runtime.args, env, resources, podTemplate, model.uri and rollout must not be set",
     ),
     InvalidSpec(
         why="a model for pods of a target",
         path="spec",
         value=TARGETED | {"model": {"uri": "pvc://claim"}},
         field="spec.targetRef",
-        says="runtime.args, env, resources, podTemplate and model.uri must not be set",
+        says="runtime.args, env, resources, podTemplate, model.uri and rollout must not be set",
+    ),
+    InvalidSpec(
+        why="a rollout of a target",
+        path="spec",
+        value=TARGETED | {"rollout": {"maxSurge": 1}},
+        field="spec.targetRef",
+        says="runtime.args, env, resources, podTemplate, model.uri and rollout must not be set",
+    ),
+    *(
+        InvalidSpec(
+            why=f"a rollout that replaces nothing: {surge}, {unavailable}",
+            path="spec.rollout",
+            value={"maxSurge": surge, "maxUnavailable": unavailable},
+            field="spec.rollout.maxUnavailable",
+            says="rollout.maxSurge and rollout.maxUnavailable must not both be 0",
+        )
+        for surge, unavailable in ((0, 0), ("0%", 0), (0, "0%"))
+    ),
+    InvalidSpec(
+        why="a share of more than all replicas",
+        path="spec.rollout.maxSurge",
+        value="101%",
+        says="should match",
+        parser_says="must be a number from 0 to 1000, or a share of the replicas",
+    ),
+    InvalidSpec(
+        why="a surge of too many replicas",
+        path="spec.rollout.maxSurge",
+        value=1001,
+        says="should be less than or equal to 1000",
+        parser_says="must be a number from 0 to 1000, or a share of the replicas",
     ),
     InvalidSpec(
         why="a target of its own kind",
@@ -124,7 +155,7 @@ INVALID_SCALING: tuple[InvalidSpec, ...] = (
         path="spec",
         value=TARGETED | {"runtime": {"podTemplate": {"spec": {"containers": []}}}},
         field="spec.targetRef",
-        says="runtime.args, env, resources, podTemplate and model.uri must not be set",
+        says="runtime.args, env, resources, podTemplate, model.uri and rollout must not be set",
     ),
     InvalidSpec(
         why="a target at zero replicas",

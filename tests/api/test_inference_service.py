@@ -86,6 +86,7 @@ def test_minimal_body_gets_every_default() -> None:
         },
         "telemetry": {"source": "Pods"},
         "drain": {"gracePeriod": "1m"},
+        "rollout": {},
         "commonMetadata": {},
     }
 

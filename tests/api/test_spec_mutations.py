@@ -70,6 +70,7 @@ RICH: dict[str, Any] = {
     },
     "routing": {"mode": "Service", "requestTimeout": "1m", "trustedCIDRs": ["10.0.0.0/8"]},
     "drain": {"gracePeriod": "1m"},
+    "rollout": {"maxSurge": "50%", "maxUnavailable": 1},
     "commonMetadata": {"labels": {"team": "vision"}, "annotations": {"example.com/a": "b"}},
 }
 BASES = (body()["spec"], RICH)

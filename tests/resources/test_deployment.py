@@ -74,6 +74,26 @@ def test_rollout_surges_only_without_accelerators(count: int, surge: int, unavai
 
 
 @pytest.mark.parametrize(
+    ("given", "gpus", "surge", "unavailable"),
+    [
+        ({"maxSurge": 1}, 1, 1, 0),
+        ({"maxSurge": "50%"}, 1, "50%", 0),
+        ({"maxSurge": 0}, 0, 0, 1),
+        ({"maxSurge": "0%"}, 0, "0%", 1),
+        ({"maxUnavailable": 2}, 1, 0, 2),
+        ({"maxUnavailable": 2}, 0, 1, 2),
+        ({"maxUnavailable": 0}, 1, 1, 0),
+        ({"maxSurge": 2, "maxUnavailable": 3}, 1, 2, 3),
+    ],
+)
+def test_rollout_is_as_the_spec_says(
+    given: dict[str, Any], gpus: int, surge: int | str, unavailable: int | str
+) -> None:
+    spec = deployment.build(service(spec__accelerator__count=gpus, spec__rollout=given))["spec"]
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": surge, "maxUnavailable": unavailable}
+
+
+@pytest.mark.parametrize(
     ("accelerator", "resources", "expected"),
     [
         ({}, {}, {"limits": {"nvidia.com/gpu": "1"}}),

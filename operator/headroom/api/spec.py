@@ -14,6 +14,7 @@ from headroom.api.class_promises import CLASS_RULES, class_promises
 from headroom.api.common_metadata import CommonMetadata
 from headroom.api.durations import Duration
 from headroom.api.model import Model
+from headroom.api.rollout import Rollout
 from headroom.api.routing import Routing
 from headroom.api.routing_rules import TARGET_ROUTING_RULES
 from headroom.api.runtime import WITHOUT_WARMUP, Runtime
@@ -75,6 +76,10 @@ class Spec(Value):
     """Where the operator reads the metrics of the pods."""
     drain: Drain = Drain()
     """Termination of replicas."""
+    rollout: Rollout = Rollout()
+    """Replacement of replicas after a change of their pod template. Where replicas hold
+    accelerators, the default stops one before it starts the next, because a surge needs a free
+    one: a single replica serves nothing for a cold start. With maxSurge 1 it serves on."""
     common_metadata: CommonMetadata = CommonMetadata()
     """Labels and annotations of all objects that the operator creates: Deployment, pods, Services,
     ServiceAccount, PodDisruptionBudget, EndpointSlice. For the pods, runtime.podTemplate has
@@ -95,12 +100,14 @@ class Spec(Value):
             cel="!has(self.targetRef) || (size(self.runtime.args) == 0 && "
             "size(self.runtime.env) == 0 && !has(self.runtime.resources.limits) && "
             "!has(self.runtime.resources.requests) && !has(self.runtime.podTemplate.metadata) && "
-            "!has(self.runtime.podTemplate.spec) && self.model.uri == '')",
+            "!has(self.runtime.podTemplate.spec) && self.model.uri == '' && "
+            "!has(self.rollout.maxSurge) && !has(self.rollout.maxUnavailable))",
             holds=lambda spec: (
-                spec.target_ref is None or not (spec.runtime.describes_pods or spec.model.uri)
+                spec.target_ref is None
+                or not (spec.runtime.describes_pods or spec.model.uri or spec.rollout.manifest())
             ),
-            message="runtime.args, env, resources, podTemplate and model.uri must not be set "
-            "with targetRef, whose pods the operator does not create",
+            message="runtime.args, env, resources, podTemplate, model.uri and rollout must not be "
+            "set with targetRef, whose pods the operator does not create",
         ),
         Rule(
             field="warmup.request",

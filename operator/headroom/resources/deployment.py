@@ -42,7 +42,10 @@ def build(service: InferenceService, settings: Settings = DEFAULTS) -> dict[str,
             "selector": {"matchLabels": names.selector_labels(service.name)},
             "progressDeadlineSeconds": allowed_s + _allowance_s(service),
             "revisionHistoryLimit": 3,
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": _rolling_update(template)},
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": _rolling_update(service, template),
+            },
             "template": template,
         },
     }
@@ -57,14 +60,14 @@ def _allowance_s(service: InferenceService) -> int:
     return PULL_ALLOWANCE_S + (DOWNLOAD_ALLOWANCE_S if service.spec.model.is_fetched else 0)
 
 
-def _rolling_update(template: dict[str, Any]) -> dict[str, Any]:
-    """Replace replicas with accelerators in place.
+def _rolling_update(service: InferenceService, template: dict[str, Any]) -> dict[str, Any]:
+    """Replace replicas with accelerators in place, unless the spec says otherwise.
 
     A surge pod needs a free accelerator; without one it stays Pending and the rollout never ends.
     """
-    if accelerators.of_template(template):
-        return {"maxSurge": 0, "maxUnavailable": 1}
-    return {"maxSurge": 1, "maxUnavailable": 0}
+    in_place = bool(accelerators.of_template(template))
+    surge, unavailable = service.spec.rollout.bounds(in_place=in_place)
+    return {"maxSurge": surge, "maxUnavailable": unavailable}
 
 
 def _template(service: InferenceService, settings: Settings) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.values import Sampling
-from headroom_server.openai_api.encoding_turns import EncodingTurns
 from headroom_server.openai_api.bodies.parameters import ChatCall, Choices
+from headroom_server.openai_api.encoding_turns import EncodingTurns
 from headroom_server.openai_api.prompts import MOST_MESSAGES_AT_ONCE, takes_long
 
 
