@@ -85,6 +85,9 @@ class StatusReason(StrEnum):
     EXTERNALLY_SCALED = "ExternallyScaled"
     """ScalingActive: the workload follows spec.replicas, because scaling.mode is External;
     decisions are advice."""
+    DELETING = "Deleting"
+    """ScalingActive: the InferenceService is being deleted, and a finalizer delays it; replicas are
+    kept."""
     TARGET_ALREADY_MANAGED = "TargetAlreadyManaged"
     """ScalingActive, AbleToScale: another InferenceService scales the same workload."""
     AUTOSCALER_CONFLICT = "AutoscalerConflict"

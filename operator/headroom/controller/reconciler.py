@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from headroom.api import InferenceService
 from headroom.api.kind import API_VERSION, KIND
@@ -11,7 +12,7 @@ from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.gather.other_scalers import OtherScalersReader
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.gather.shared_reads import SharedReads, Upcoming
-from headroom.controller.ports import Clock, Cluster, Recorder
+from headroom.controller.ports import Clock, Cluster, Manifest, Recorder
 from headroom.controller.report import condition_rules
 from headroom.controller.report.display import Display
 from headroom.controller.report.evaluation import DecisionListener
@@ -24,7 +25,7 @@ from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceilings
 from headroom.controller.sharing.competition import Competition
 from headroom.controller.warmup import Requester, Warmer
 from headroom.controller.warmup.gate import GatedPod
-from headroom.errors import NotFound, ScrapeFailed
+from headroom.errors import Conflict, NotFound, ScrapeFailed
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling.values.observation import CostModel
 from headroom.telemetry.errors import TelemetryError
@@ -96,11 +97,14 @@ class Reconciler:
         Raises ClusterError if the API does not allow it; the next tick starts from the cluster.
         """
         raw = self._cache.get(uid)
-        if raw is None or raw["metadata"].get("deletionTimestamp"):
+        if raw is None:
             return
         context = self._contexts.get(uid)
         if context is None:
             context = self._contexts[uid] = restore(raw, self._clock.now_s())
+        if raw["metadata"].get("deletionTimestamp"):
+            await self._hold_deleted(context, raw["metadata"])
+            return
         self._follow_clock(context)
         try:
             await self._tick.run(context)
@@ -108,6 +112,12 @@ class Reconciler:
             await self._relist(context.report.namespace)
             if self._cache.get(uid) is not None:
                 raise
+
+    async def _hold_deleted(self, context: ServiceContext, metadata: Manifest) -> None:
+        """Say that nothing is scaled or repaired any more, and what the deletion waits for."""
+        found = condition_rules.of_deletion(metadata.get("finalizers") or ())
+        with suppress(NotFound, Conflict):  # it is gone, or will be read again
+            await self._tick.hold(context, found, metadata.get("generation", 0))
 
     def _follow_clock(self, context: ServiceContext) -> None:
         """Start over where the clock went back by more than the decision ignores."""

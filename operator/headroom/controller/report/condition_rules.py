@@ -81,6 +81,18 @@ def of_unusable_target(error: TargetUnusable) -> list[ConditionResult]:
     return [condition_result(kind, _FALSE, error.reason, str(error)) for kind in kinds]
 
 
+def of_deletion(finalizers: Iterable[str]) -> list[ConditionResult]:
+    """Return the condition of an object that is being deleted and waits for others."""
+    waits = ", ".join(sorted(finalizers)[:4])
+    said = "it is being deleted; its replicas are kept, and nothing is scaled or repaired"
+    step = waits and f"the deletion waits for whoever removes the finalizers {waits}"
+    return [
+        condition_result(
+            ConditionType.SCALING_ACTIVE, _FALSE, StatusReason.DELETING, join(said, step)
+        )
+    ]
+
+
 def of_no_room(why: str) -> list[ConditionResult]:
     """Return the conditions of a service that may not start a single replica."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE)

@@ -59,6 +59,7 @@ _EXPLAINED_BY = {
 IN_MESSAGE = frozenset(
     {
         StatusReason.PENDING,
+        StatusReason.DELETING,
         StatusReason.TARGET_NOT_FOUND,
         StatusReason.TARGET_FORBIDDEN,
         StatusReason.TARGET_ALREADY_MANAGED,
