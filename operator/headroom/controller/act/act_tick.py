@@ -11,14 +11,15 @@ who may create InferenceServices, and no more, would have its rights by the choi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from headroom.api import InferenceService
 from headroom.api.timestamps import rfc3339
 from headroom.controller.act.adoption import NotOurs, check_owner
 from headroom.controller.act.field_ownership import is_controlled_by, last_other_writer
-from headroom.controller.act.state import ActState, ChildrenCheck, Refusal
+from headroom.controller.act.state import ActState, ChildrenCheck, News, Refusal
+from headroom.controller.act.template_change import described
 from headroom.controller.act.victims import mark
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.ports import Cluster, Manifest
@@ -65,8 +66,8 @@ class WriteResult:
     """What the workload requests now."""
     created: bool = False
     """The Deployment did not exist before."""
-    adopted: bool = False
-    """The Deployment was an orphan of an earlier service of the name."""
+    news: News = field(default_factory=News)
+    """What became of the Deployment since the last result."""
     scaled: bool = False
     refused: Step | None = None
     message: str = ""
@@ -194,12 +195,13 @@ class Writes:
             return live, replace(
                 result, unapplied=unapplied, invalid=invalid, overwritten=overwritten
             )
-        if not is_controlled_by(live, self.service.uid):
-            self.state.adopted = True
+        self.state.news = self.state.news.and_also(
+            adopted=not is_controlled_by(live, self.service.uid), changed=described(live, applied)
+        )
         if _generation(applied) != _generation(live):
             raise Conflict("the Deployment's spec is not the one that was decided on")
-        adopted, self.state.adopted = self.state.adopted, False
-        return applied, replace(result, adopted=adopted)
+        news, self.state.news = self.state.news, News()
+        return applied, replace(result, news=news)
 
     async def _scale(self, workload: Manifest | None, result: WriteResult) -> WriteResult:
         """Write the replicas of the workload as it was read; return it with the earlier result."""

@@ -44,6 +44,20 @@ class ChildrenCheck:
         return children is self.children and self.at_s <= now_s < self.next_s
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What an apply made of the Deployment."""
+
+    adopted: bool = False
+    """It was an orphan of an earlier service of the name."""
+    changed: str = ""
+    """Where its pod template changed, which is a rollout; empty if it did not."""
+
+    def and_also(self, *, adopted: bool, changed: str) -> News:
+        """Add those of a later apply."""
+        return News(adopted=self.adopted or adopted, changed=changed or self.changed)
+
+
 @dataclass(slots=True, kw_only=True)
 class ActState:
     """Written by the act step only."""
@@ -55,8 +69,8 @@ class ActState:
     unjudged: Manifest | None = None
     """The Deployment of a new spec that was not accepted yet: status says so only until a tick is
     reported, also one in which the dry run was not answered."""
-    adopted: bool = False
-    """Whether an orphaned Deployment was taken back, which no result says yet."""
+    news: News = field(default_factory=News)
+    """What no result says yet: a tick that changes the spec of the Deployment has none."""
     overwrites: OverwriteBackoff[bool] = field(default_factory=OverwriteBackoff)
     """Other writers of the Deployment: whether it stands as it was applied."""
     checked: ChildrenCheck | None = None

@@ -205,8 +205,7 @@ def _able_to_scale(tick: TickResult) -> _Condition:
         )
         return _TRUE, StatusReason.WORKLOAD_PAUSED, f"{message} resume"
     if tick.gathered.observation.rolling:
-        message = "a rollout is replacing pods; none is removed until it ends"
-        return _TRUE, StatusReason.ROLLING_OUT, message
+        return _TRUE, StatusReason.ROLLING_OUT, replica_messages.rollout(tick)
     return _TRUE, StatusReason.NOTHING_TO_SCALE, limit_conditions.nothing_to_scale(tick)
 
 

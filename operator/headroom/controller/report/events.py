@@ -106,6 +106,12 @@ def of_adoption(replicas: int) -> Event:
     return Event(reason=StatusReason.ADOPTED, note=note, action="Adopt", always=True)
 
 
+def of_rollout(changed: str) -> Event:
+    """Return the event of a change of the pod template."""
+    note = f"the pod template changed in {changed}: its replicas are replaced, see spec.rollout"
+    return Event(reason=StatusReason.ROLLING_OUT, note=note, action="Apply", always=True)
+
+
 def of_conditions(before: Conditions, after: Conditions) -> Iterator[Event]:
     """Yield an event per condition that changed its status; a new reason alone is no event."""
     old = {condition.type: condition.status for condition in before}

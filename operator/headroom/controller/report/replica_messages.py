@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroom.api.reasons import StatusReason
-from headroom.controller.report.condition_result import TickResult
+from headroom.controller.report.condition_result import TickResult, join
 from headroom.resources.names import WARM_GATE
 from headroom.scaling.values.observation import PodState
 
@@ -67,3 +67,12 @@ def replica_failure(tick: TickResult) -> str:
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
             return str(condition.get("message", condition.get("reason", "")))
     return ""
+
+
+def rollout(tick: TickResult) -> str:
+    """Say how far a rollout is, and what a broken one waits for."""
+    status = (tick.gathered.deployment or {}).get("status") or {}
+    updated, replicas = status.get("updatedReplicas", 0), status.get("replicas", 0)
+    far = f": {updated} of {replicas} have the latest template" if replicas else ""
+    waits = "see CapacityAvailable" if tick.decision.counts.broken else ""
+    return join(f"a rollout is replacing pods{far}; none is removed until it ends", waits)

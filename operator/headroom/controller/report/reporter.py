@@ -200,8 +200,10 @@ def _news(
     written, found = tick.written, list[Event]()
     if written.created:
         found.append(events.of_creation(written.replicas))
-    if written.adopted:
+    if written.news.adopted:
         found.append(events.of_adoption(written.replicas))
+    if written.news.changed:
+        found.append(events.of_rollout(written.news.changed))
     if written.evicted:
         found.append(events.of_replacement(written.evicted, tick.decision))
     if written.scaled:
