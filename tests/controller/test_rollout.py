@@ -9,7 +9,6 @@ import pytest
 from controller_world import World, play
 from headroom.controller.act.template_change import described
 
-
 SERVER = "spec.containers[server]"
 
 
