@@ -76,7 +76,38 @@ KUBELET_SILENT["spec"] = {"nodeName": "gpu-7"}
 GATE_CLOSED = pod(conditions=(CONTAINERS_READY,), container=running(5))
 GATE_CLOSED["status"]["conditions"][0] |= {"reason": "ReadinessGatesNotReady"}
 
+SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": ago(312)}
+SIDECAR = {"name": "proxy", "started": True, **running(300)}
+FETCHING = {"name": "init", "restartCount": 0, **running(250)}
+
 CASES: dict[str, tuple[Manifest, PodState, str]] = {
+    "volume that cannot be mounted": (
+        pod(conditions=(SCHEDULED,), container=waiting("ContainerCreating")),
+        PodState.WARMING,
+        "container server has not started for 312 s (ContainerCreating)",
+    ),
+    "slow init container": (
+        pod(
+            conditions=(SCHEDULED,),
+            container=waiting("PodInitializing"),
+            initContainerStatuses=[SIDECAR, FETCHING],
+        ),
+        PodState.WARMING,
+        "init container init runs for 250 s",
+    ),
+    "usual start": (
+        pod(
+            conditions=(SCHEDULED | {"lastTransitionTime": ago(50)},),
+            container=waiting("ContainerCreating"),
+        ),
+        PodState.WARMING,
+        "",
+    ),
+    "server that runs and warms up": (
+        pod(conditions=(SCHEDULED,), container=running(280), initContainerStatuses=[SIDECAR]),
+        PodState.WARMING,
+        "",
+    ),
     "ready": (pod(ready="True", container=running(50)), PodState.READY, ""),
     "not looked at by the scheduler yet": (
         {

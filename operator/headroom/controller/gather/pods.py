@@ -21,6 +21,7 @@ from enum import StrEnum
 from typing import Any
 
 from headroom.api.timestamps import epoch_s
+from headroom.controller.gather import slow_start
 from headroom.controller.gather.model_download import ModelDownload, download_of
 from headroom.controller.warmup import gate
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
@@ -162,7 +163,9 @@ def _classify(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> tuple[PodS
         or _restarting_container(status, now_s, warmup_timeout_s)
         or _overdue(raw, now_s, warmup_timeout_s)
     )
-    return (PodState.BROKEN, broken) if broken else (PodState.WARMING, "")
+    if broken:
+        return PodState.BROKEN, broken
+    return PodState.WARMING, slow_start.waits_for(raw, now_s)
 
 
 def _stuck_container(status: _RawPod) -> str:

@@ -142,7 +142,12 @@ def _ready(tick: TickResult) -> _Condition:
         return (
             _FALSE,
             StatusReason.WARMING_UP,
-            join(wanted, replica_messages.fetching(tick), replica_messages.gate(tick)),
+            join(
+                wanted,
+                replica_messages.fetching(tick),
+                replica_messages.starting(tick),
+                replica_messages.gate(tick),
+            ),
         )
     if failure := replica_messages.replica_failure(tick):
         return _FALSE, StatusReason.POD_CREATION_FORBIDDEN, f"{wanted}; {failure}"

@@ -13,7 +13,7 @@ _DIAGNOSE = "run kubectl headroom doctor"
 _STEPS: Mapping[StatusReason, str] = {
     StatusReason.EVALUATION_FAILED: "if it persists, see the operator's log",
     StatusReason.INVALID_SPEC: "correct the spec and apply it again",
-    StatusReason.WARMING_UP: "wait; if it persists, see the pod's log",
+    StatusReason.WARMING_UP: "wait; if it persists, see kubectl describe pod, and its log",
     StatusReason.NO_READY_REPLICAS: "no pod is starting: kubectl describe the workload",
     StatusReason.REPLICAS_BROKEN: "see kubectl describe pod; if a container ended, logs --previous",
     StatusReason.MODEL_UNAVAILABLE: "fix spec.model, or see kubectl logs POD --container model",

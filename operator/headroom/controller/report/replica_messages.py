@@ -45,6 +45,15 @@ def cold(tick: TickResult) -> str:
     )
 
 
+def starting(tick: TickResult) -> str:
+    """Return what the first pod whose containers start slowly waits for, unless it is its model."""
+    for one in tick.gathered.pods:
+        slow = one.pod.state is PodState.WARMING and one.waits_for is None and one.pod.detail
+        if slow and not (one.fetch is not None and one.fetch.running):
+            return f"{one.name}: {one.pod.detail}"
+    return ""
+
+
 def fetching(tick: TickResult) -> str:
     """Return how many replicas download their model, and since when the first of them does."""
     now_s = tick.decision.time_s

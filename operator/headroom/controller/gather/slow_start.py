@@ -1,0 +1,51 @@
+"""What a pod that has a node waits for, once that takes longer than usual. Pure.
+
+A pod whose volume is missing, whose image is pulled or whose init container runs has no log of a
+server that would say so, and no state of its containers that calls for anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headroom.api.timestamps import epoch_s
+
+USUAL_S = 60.0
+"""Most pods have mounted their volumes by then."""
+_AFTER_OTHERS = "PodInitializing"
+
+
+def waits_for(pod: Mapping[str, Any], now_s: float) -> str:
+    """Return what the first container that does not run yet waits for; empty while it is usual."""
+    status = pod.get("status") or {}
+    since_s = _scheduled_s(status)
+    if since_s is None or now_s - since_s < USUAL_S:
+        return ""
+    for container in status.get("initContainerStatuses") or ():
+        state = container.get("state") or {}
+        if begun := (state.get("running") or {}).get("startedAt"):
+            if container.get("started"):
+                continue  # a sidecar
+            return f"init container {container['name']} runs for {now_s - epoch_s(begun):.0f} s"
+        if found := _waiting(container, "init container", now_s - since_s):
+            return found
+    for container in status.get("containerStatuses") or ():
+        if found := _waiting(container, "container", now_s - since_s):
+            return found
+    return ""
+
+
+def _waiting(container: Mapping[str, Any], kind: str, for_s: float) -> str:
+    reason = ((container.get("state") or {}).get("waiting") or {}).get("reason")
+    if not reason or reason == _AFTER_OTHERS:
+        return ""
+    return f"{kind} {container['name']} has not started for {for_s:.0f} s ({reason})"
+
+
+def _scheduled_s(status: Mapping[str, Any]) -> float | None:
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "PodScheduled" and condition["status"] == "True":
+            moment = condition.get("lastTransitionTime")
+            return epoch_s(moment) if moment else None
+    return None
