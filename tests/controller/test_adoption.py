@@ -1,4 +1,4 @@
-"""Children that `kubectl delete --cascade=orphan` left behind, and the next service of the name."""
+"""Children that `kubectl delete --cascade=orphan` kept, and the next service of the name."""
 
 from __future__ import annotations
 

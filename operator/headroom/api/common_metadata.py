@@ -1,7 +1,7 @@
 """`spec.commonMetadata`: labels and annotations of every object that belongs to the service.
 
 They are a field, and not those of the InferenceService itself: its labels would tell GitOps tools
-that the children are theirs to delete, and each label that somebody adds would replace all pods.
+that the children are theirs to delete, and each label that is added would replace all pods.
 """
 
 from __future__ import annotations

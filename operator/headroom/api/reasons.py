@@ -248,8 +248,7 @@ class StatusReason(StrEnum):
     CREATED = "Created"
     """Event: the Deployment was created."""
     ADOPTED = "Adopted"
-    """Event: a Deployment that an earlier InferenceService of the name left behind was taken back.
-    """
+    """Event: an orphaned Deployment of an earlier InferenceService of the name was taken back."""
     SCALED_UP = "ScaledUp"
     """Event: replicas were added."""
     SCALED_DOWN = "ScaledDown"

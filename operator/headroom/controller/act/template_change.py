@@ -10,7 +10,7 @@ from typing import Any
 
 MOST_NAMED = 3
 _KEYS = ("name", "mountPath", "containerPort")
-"""By the first of these that all entries of a list have, they are told apart."""
+"""By the first of these that all entries of a list have, they are matched."""
 
 
 def described(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

@@ -85,7 +85,7 @@ def of_deletion(finalizers: Iterable[str]) -> list[ConditionResult]:
     """Return the condition of an object that is being deleted and waits for others."""
     waits = ", ".join(sorted(finalizers)[:4])
     said = "it is being deleted; its replicas are kept, and nothing is scaled or repaired"
-    step = waits and f"the deletion waits for whoever removes the finalizers {waits}"
+    step = waits and f"the deletion waits until others remove the finalizers {waits}"
     return [
         condition_result(
             ConditionType.SCALING_ACTIVE, _FALSE, StatusReason.DELETING, join(said, step)
