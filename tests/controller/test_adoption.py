@@ -53,6 +53,23 @@ def test_orphaned_children_are_taken_back_with_their_replicas() -> None:
     play(story)
 
 
+def test_orphan_that_was_not_handed_over_yet_is_taken_back() -> None:
+    """The controller of PodDisruptionBudgets writes between creation and handover."""
+
+    async def story(world: World) -> None:
+        await orphaned(world)
+        created = {"f:spec": {"f:maxUnavailable": {}, "f:selector": {}}}
+        by_us = {"manager": "headroom-scaler", "operation": "Update", "fieldsV1": created}
+        budget = found(world, "PodDisruptionBudget")
+        world.cluster.update(budget, lambda one: one["metadata"].update(managedFields=[by_us]))
+        world.create()
+        await world.run_for(60.0)
+        assert world.condition("Ready") == ("True", "Serving")
+        assert len(owners(world, "PodDisruptionBudget")) == 1
+
+    play(story)
+
+
 def test_adoption_with_another_spec_is_a_rollout_and_said_once() -> None:
     async def story(world: World) -> None:
         uids = await orphaned(world)

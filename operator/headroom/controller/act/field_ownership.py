@@ -25,8 +25,13 @@ def is_controlled_by(manifest: Mapping[str, Any], uid: str) -> bool:
 
 
 def is_applied_by_us(manifest: Mapping[str, Any]) -> bool:
-    """Whether an operator applied the object, this one or an earlier one."""
-    return any(_applies(entry) for entry in manifest["metadata"].get("managedFields") or ())
+    """Whether an operator created or applied the object, this one or an earlier one.
+
+    What it created is handed over at a later tick where another client wrote in between, as the
+    controller of PodDisruptionBudgets does at once.
+    """
+    entries = manifest["metadata"].get("managedFields") or ()
+    return any(_applies(entry) or _is_unsplit(entry) for entry in entries)
 
 
 def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
