@@ -374,6 +374,13 @@ def test_unread_kinds_are_noted_without_further_findings() -> None:
     assert is_well(found)
 
 
+@pytest.mark.parametrize("devices", ["1k", "2e3", "1Ki"])
+def test_devices_that_a_node_counts_in_thousands_are_read(devices: str) -> None:
+    """The API server writes 1000 as 1k, which is the number of a plugin that shares devices."""
+    node = {"metadata": {"name": "gpu-1"}, "status": {"allocatable": {"nvidia.com/gpu": devices}}}
+    assert examined(replace(HEALTHY, nodes=(node,))) == examined(HEALTHY)
+
+
 def test_min_replicas_beyond_the_cluster_are_a_note() -> None:
     facts = serving(spec__scaling={"minReplicas": 9})
     (found,) = [one for one in examined(facts) if one.severity is Severity.NOTE]

@@ -201,4 +201,4 @@ def _controller(scaler: Manifest) -> str:
 def _allocatable(node: Manifest, name: str) -> int:
     if node.get("spec", {}).get("unschedulable"):
         return 0
-    return int((node.get("status", {}).get("allocatable") or {}).get(name, 0))
+    return accelerators.devices((node.get("status", {}).get("allocatable") or {}).get(name, 0))
