@@ -67,3 +67,16 @@ def test_rollout_says_how_far_it_is() -> None:
         assert "2 of 3 have the latest template" in world.message("AbleToScale")
 
     play(story)
+
+
+def test_rollout_that_does_not_go_on_says_where_the_cause_is() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"minReplicas": 3})
+        await world.run_for(60.0)
+        world.pods.rolling.add("resnet")
+        world.pods.refused = "exceeded quota"
+        await world.run_for(40.0)
+        assert "see CapacityAvailable" in world.message("AbleToScale")
+        assert "exceeded quota" in world.message("CapacityAvailable")
+
+    play(story)

@@ -79,9 +79,11 @@ def replica_failure(tick: TickResult) -> str:
 
 
 def rollout(tick: TickResult) -> str:
-    """Say how far a rollout is, and what a broken one waits for."""
+    """Say how far a rollout is, and what one waits for that does not go on."""
     status = (tick.gathered.deployment or {}).get("status") or {}
     updated, replicas = status.get("updatedReplicas", 0), status.get("replicas", 0)
     far = f": {updated} of {replicas} have the latest template" if replicas else ""
-    waits = "see CapacityAvailable" if tick.decision.counts.broken else ""
+    counts = tick.decision.counts
+    stuck = counts.broken or counts.unschedulable or replica_failure(tick)
+    waits = "its new pods cannot start, see CapacityAvailable" if stuck else ""
     return join(f"a rollout is replacing pods{far}; none is removed until it ends", waits)
