@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demo.recording import Look, Run, decisions
+from demo.views import DecisionView
 
 SHOWN_DECISIONS = 4
 UNKNOWN = "?"
@@ -43,7 +44,7 @@ def view(rows: Sequence[Row], look: Look, run: Run, title: str) -> RenderableTyp
     lines += [
         Text(
             f"at {run.since_start_s(move.time_s):3.0f} s  {move.current} → {move.replicas}  "
-            f"{move.reason}: {move.message}",
+            + moved_text(move),
             style=DIM,
             overflow="ellipsis",
             no_wrap=True,
@@ -84,6 +85,12 @@ def reason_text(look: Look) -> str:
     """Why it is that many."""
     decision = look.service.decision
     return f"{decision.reason}: {decision.message}" if decision else "no decision yet"
+
+
+def moved_text(move: DecisionView) -> str:
+    """Why it changed, next to the numbers; a rule that decided is named once."""
+    said = move.because
+    return said if said.startswith(f"{move.reason} ") else f"{move.reason}: {said}"
 
 
 def style(value: float | None, bound: float | None) -> str:

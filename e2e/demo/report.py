@@ -121,7 +121,7 @@ def _decisions(run: Run) -> Table:
             f"{at_s:.0f} s" if at_s >= 0 else "before",
             f"{change.before} → {change.after}",
             decision.reason if decision else "none",
-            decision.message if decision else "no decision was seen",
+            decision.because if decision else "no decision was seen",
         )
     return table
 

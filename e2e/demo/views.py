@@ -52,6 +52,11 @@ class DecisionView:
         return self.direction in ("Up", "Down")
 
     @property
+    def because(self) -> str:
+        """Return why, without the numbers of replicas that the message begins with."""
+        return self.message.partition("; ")[2] or self.message
+
+    @property
     def projected(self) -> Counterfactual | None:
         """Return the model's forecast for the desired replicas."""
         return next((c for c in self.counterfactuals if c.replicas == self.replicas), None)

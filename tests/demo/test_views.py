@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from demo import views
+from demo.layout import moved_text
 from demo.recording import Look
 
 
@@ -102,3 +103,18 @@ def test_restarts_are_summed_over_containers() -> None:
     statuses = [{"restartCount": 1}, {"restartCount": 2}]
     assert views.restarts({"status": {"containerStatuses": statuses}}) == 3
     assert views.restarts({}) == 0
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("1 -> 2 replicas; Burst needs 2 (9.75/s)", "Burst needs 2 (9.75/s)"),
+        ("2 -> 3 replicas; LatencyModel needs 5", "Burst: LatencyModel needs 5"),
+        ("one replica is slow", "Burst: one replica is slow"),
+    ],
+)
+def test_change_of_replicas_names_numbers_and_rule_once(message: str, text: str) -> None:
+    move = views.DecisionView(
+        replicas=2, current=1, direction="Up", reason="Burst", message=message, time_s=0.0
+    )
+    assert moved_text(move) == text
