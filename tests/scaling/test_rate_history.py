@@ -24,6 +24,15 @@ def error_rps(rate_rps: float, window_s: float) -> float:
     return 2.0 * math.sqrt(rate_rps / window_s)
 
 
+@pytest.mark.parametrize(("window_s", "mean_rps"), [(10.0, 6.0), (20.0, 5.0), (3600.0, 3.0)])
+def test_mean_rate_of_the_last_seconds(window_s: float, mean_rps: float) -> None:
+    assert history(0.0, 2.0, 4.0, 6.0).mean_rps(window_s) == pytest.approx(mean_rps)
+
+
+def test_mean_rate_without_any_is_none() -> None:
+    assert RateHistory().mean_rps(300.0) == 0.0
+
+
 def test_stable_rate_of_a_constant_load_becomes_more_precise() -> None:
     for steps, window_s in ((1, 30), (2, 60), (7, 60), (8, 120), (60, 480), (360, 480)):
         found = history(*[100.0] * steps).stable_rate(STEP_S * steps, 100.0)

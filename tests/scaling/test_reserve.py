@@ -9,13 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes_scaling import Service, policy
+from fakes_scaling import COST, Service, policy
 from headroom.scaling import State
+from headroom.scaling.forecast.forecast import Expected, Rates
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.promise.error_budget import ErrorBudget
-from headroom.scaling.promise.reserve import FADE_S, MOST, Reserve
+from headroom.scaling.promise.reserve import FADE_S, MOST, Reserve, Usual
+from headroom.scaling.rule_results import evaluate_rules
 from headroom.scaling.tuning import Component, Tuning
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision import Reason, ReplicaCounts
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.signals import Freshness, Signal, Signals
 
 ALLOWED = 0.05
 HOUR_S = 3600.0
@@ -54,6 +59,75 @@ def test_reserve_never_asks_for_fewer_and_is_bounded(
 ) -> None:
     replicas = Reserve(remaining=remaining).replicas(carrying, start_s, allowed)
     assert carrying <= replicas <= carrying + MOST * math.sqrt(carrying) + 0.5
+
+
+@pytest.mark.parametrize(
+    ("start_s", "spent", "carrying", "replicas"),
+    [
+        pytest.param(100.0, 0.0, 5, 5, id="half of the budget"),
+        pytest.param(100.0, 0.12, 5, 5, id="a little of it is spent"),
+        pytest.param(100.0, 0.14, 5, 6, id="a start spends more than half of what is left"),
+        pytest.param(100.0, 0.9, 5, 7, id="a tenth is left"),
+        pytest.param(100.0, 5.0, 5, 7, id="nothing is left"),
+        pytest.param(300.0, 0.0, 5, 6, id="a start spends the budget"),
+        pytest.param(300.0, 0.14, 5, 7, id="a start spends more than the budget"),
+        pytest.param(300.0, 0.9, 1, 1, id="the only replica is not doubled"),
+        pytest.param(300.0, 0.0, 2, 3, id="one of two"),
+        pytest.param(30.0, 0.0, 20, 20, id="a sixth of the budget"),
+    ],
+)
+def test_reserve_of_a_generating_service_grows_as_its_budget_is_spent(
+    start_s: float, spent: float, carrying: int, replicas: int
+) -> None:
+    usual = Usual(rate_rps=0.0, spent=spent)
+    assert Reserve().replicas(carrying, start_s, ALLOWED, usual) == replicas
+
+
+@pytest.mark.parametrize(
+    ("hour_rps", "ended", "spent"),
+    [
+        pytest.param(0.0, 10_000.0, 0.2, id="no rate is known: of what has ended"),
+        pytest.param(1.0, 500.0, 100.0 / 180.0, id="of an hour at its mean rate"),
+        pytest.param(1.0, 7200.0, 100.0 / 360.0, id="of what has ended, if that is more"),
+    ],
+)
+def test_budget_is_that_of_an_hour(hour_rps: float, ended: float, spent: float) -> None:
+    usual = Usual.of(3.0, hour_rps, ErrorBudget(late=100.0, ended=ended), ALLOWED)
+    assert usual.rate_rps == 3.0
+    assert usual.spent == pytest.approx(spent)
+
+
+def test_nothing_is_spent_where_nothing_has_arrived() -> None:
+    assert Usual.of(0.0, 0.0, ErrorBudget(), ALLOWED) == Usual(rate_rps=0.0, spent=0.0)
+
+
+def reserved(rate_rps: float, usual: Usual | None, start_s: float = 300.0) -> int:
+    """The replicas that the reserve requests at this rate."""
+    rates = Rates(for_ceiling_rps=rate_rps, for_latency_rps=rate_rps)
+    results = evaluate_rules(
+        policy(),
+        Expected(later=rates, most=rates, burst_rps=None),
+        Signals(arrival_rps=Signal(freshness=Freshness.FRESH, value=rate_rps)),
+        TailLatency(cost=COST, percentile=0.95, routing=Routing.LEAST_IN_FLIGHT),
+        ReplicaCounts(ready=5),
+        1.5,
+        (),
+        reserve=Reserve(),
+        usual=usual,
+        start_s=start_s,
+    )
+    found = [one.replicas for one in results.recommendations if one.rule is Reason.RESERVE]
+    return found[0] if found else 0
+
+
+def test_peak_by_chance_uses_the_reserve_and_adds_none() -> None:
+    usual = Usual(rate_rps=22.0, spent=0.0)
+    assert reserved(22.0, usual) == reserved(26.0, usual) == 4
+    assert reserved(26.0, Usual(rate_rps=26.0, spent=0.0)) == 5
+
+
+def test_reserve_falls_with_the_rate() -> None:
+    assert reserved(12.0, Usual(rate_rps=40.0, spent=0.0)) == 3
 
 
 def after(late_share: float, seconds: float, *, before: Reserve) -> Reserve:

@@ -132,6 +132,7 @@ def _recommend(
         hidden=hidden,
         margin=NO_MARGIN if hindered else state.margin,
         reserve=NO_RESERVE if hindered else state.reserve,
+        usual=generating.usual(model.policy, state, model.generation),
         start_s=state.cold_starts.assumed_s,
         understated=state.contradictions.understated,
         parallel_requests=None if claim is None else claim.max_batch * claim.slots,

@@ -31,6 +31,7 @@ from headroom.scaling.generation.promises import (
     worst_ratio,
 )
 from headroom.scaling.promise.error_budget import Outcomes
+from headroom.scaling.promise.reserve import USUAL_S, Usual
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.state import State
 from headroom.scaling.tuning import HOUR_S
@@ -151,6 +152,15 @@ def beyond_chance(
         return expected
     window_s = min(policy.burst_windows_s, default=policy.tick_s)
     return replace(expected, burst_rps=surge.surely_rps(expected.burst_rps, window_s))
+
+
+def usual(policy: Policy, state: State, generating: Generating | None) -> Usual | None:
+    """Return what the reserve of a generating service follows from; None of any other."""
+    if generating is None or generating.fleet is None:
+        return None
+    allowed = 1.0 - policy.latency_percentile
+    rates = state.forecast.analogs.history
+    return Usual.of(rates.mean_rps(USUAL_S), rates.mean_rps(HOUR_S), state.budget, allowed)
 
 
 def _judged(

@@ -14,7 +14,7 @@ from headroom.scaling.demand.hidden_demand import GROWTH
 from headroom.scaling.forecast.forecast import Rates
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.promise.margin import Margin
-from headroom.scaling.promise.reserve import Reserve
+from headroom.scaling.promise.reserve import Reserve, Usual
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.tuning import HOUR_S
 from headroom.scaling.values.decision import Reason, Recommendation, ReplicaCounts, format_seconds
@@ -195,18 +195,21 @@ def for_error_budget(margin: Margin, carrying: int) -> Recommendation | None:
 
 
 def for_reserve(
-    policy: Policy, reserve: Reserve, carrying: int, start_s: float
+    policy: Policy, reserve: Reserve, carrying: int, start_s: float, usual: Usual | None = None
 ) -> Recommendation | None:
     """N_reserve: the replicas for arrivals and spare ones for a surge; None without any."""
     allowed = 1.0 - policy.latency_percentile
-    replicas = reserve.replicas(carrying, start_s, allowed)
+    replicas = reserve.replicas(carrying, start_s, allowed, usual)
     if replicas <= carrying:
         return None
+    budget = f"an hour's error budget lasts {HOUR_S * allowed:.3g}s"
+    if usual is not None:
+        budget += f", {usual.left(allowed):.3g}s are left"
     return Recommendation(
         rule=Reason.RESERVE,
         replicas=replicas,
         detail=f"{carrying} for the arrivals and {replicas - carrying} in reserve: "
-        f"a start takes {start_s:.3g}s, an hour's error budget lasts {HOUR_S * allowed:.3g}s",
+        f"a start takes {start_s:.3g}s, {budget}",
     )
 
 

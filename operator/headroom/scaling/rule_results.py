@@ -9,7 +9,7 @@ from headroom.scaling import recommenders
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.limits.limits import DesiredReplicas
 from headroom.scaling.promise.margin import NO_MARGIN, Margin
-from headroom.scaling.promise.reserve import NO_RESERVE, Reserve
+from headroom.scaling.promise.reserve import NO_RESERVE, Reserve, Usual
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.tuning import Component
 from headroom.scaling.values.decision import Recommendation, ReplicaCounts
@@ -53,6 +53,7 @@ def evaluate_rules(
     hidden: Recommendation | None = None,
     margin: Margin = NO_MARGIN,
     reserve: Reserve = NO_RESERVE,
+    usual: Usual | None = None,
     start_s: float = 0.0,
     understated: float = 1.0,
     parallel_requests: int | None = None,
@@ -61,14 +62,17 @@ def evaluate_rules(
 
     `understated` times the counted requests may arrive: a removal must leave enough for them.
     A replica executes `parallel_requests` at once, as its server says; None if unknown. It usually
-    starts within `start_s`.
+    starts within `start_s`. `usual` is None unless the service generates.
     """
     tuning, rate_rps = policy.tuning, signals.arrival_rps.value
     rules: dict[Component, Recommendation | None] = {}
-    removal = sufficient = carries = 0
+    removal = sufficient = carries = usually = 0
     if tail is not None and expected is not None and rate_rps is not None:
         rules = _by_arrivals(policy, expected, rate_rps, tail, target_s)
         carries = _carries(policy, rate_rps, tail, target_s)
+        usually = carries
+        if usual is not None and usual.rate_rps < rate_rps:
+            usually = _carries(policy, usual.rate_rps, tail, target_s)
         sufficient = max(carries, _burst(policy, expected, tail, target_s))
         if tuning.has(Component.REMOVAL_MARGIN):
             removal = recommenders.for_removal(
@@ -79,7 +83,9 @@ def evaluate_rules(
         rules[Component.MARGIN] = recommenders.for_error_budget(margin, carries)
     reachable = tail is None or tail.idle_s <= policy.latency_target_s
     if tuning.has(Component.RESERVE) and reachable:
-        rules[Component.RESERVE] = recommenders.for_reserve(policy, reserve, carries, start_s)
+        rules[Component.RESERVE] = recommenders.for_reserve(
+            policy, reserve, usually, start_s, usual
+        )
     with_margin = max(
         by_arrivals, _most([rules.get(Component.MARGIN), rules.get(Component.RESERVE)])
     )

@@ -134,6 +134,13 @@ class RateHistory:
             window_s *= 2
         return best
 
+    def mean_rps(self, window_s: float) -> float:
+        """Return the mean of the measured rates of the last so many seconds; 0 without any."""
+        if not len(self):
+            return 0.0
+        first = int(self.times_s.searchsorted(self.times_s[-1] - window_s, side="right"))
+        return float(self.measured_rps[first:].mean())
+
     def rate_after(self, time_s: float, after_s: float) -> float | None:
         """Return the rate measured this long after; None unless both instants were observed."""
         index = int(self.times_s.searchsorted(time_s + after_s))

@@ -10,6 +10,14 @@ root of the service, and it is rounded: the only replica of a service is not dou
 Worked, with 5 % of an hour as the budget (180 s): a start of 300 s keeps one spare replica from 3
 to 18, a start of 100 s from 19 on, a start of 30 s none below 200. It fades over hours in time,
 which show that the load has no such surges, and returns when an hour breaks its budget.
+
+A generating service, whose replicas are few and start slowly, counts what is left of the budget,
+
+    beta = min(0.7, 0.35 start / left)
+
+and adds the reserve to what carries its usual rate: a peak by chance is what the reserve is for,
+and asks for no further replica. Worked: five replicas with a start of 100 s keep a spare one once
+13 % of the budget are spent; with 300 s they keep one, and two from there on.
 """
 
 from __future__ import annotations
@@ -24,7 +32,37 @@ PER_BUDGET = 0.21
 """beta where a start takes as long as the error budget of an hour lasts."""
 MOST = 0.35
 """The largest beta."""
+PER_LEFT = 0.35
+MOST_OF_GENERATING = 0.7
+"""The same for a generating service."""
+LEAST = 2
+"""Replicas of a generating service that are worth a spare one."""
+LEAST_LEFT = 0.05
+"""Of the budget: an hour that has spent more is as bad."""
+USUAL_S = 300.0
+"""Time of the usual rate."""
 FADE_S = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """A generating service over the last minutes, and over the hour."""
+
+    rate_rps: float
+    """Mean arrivals of `USUAL_S`."""
+    spent: float
+    """Share of the hour's error budget that is spent, at least 0."""
+
+    @classmethod
+    def of(cls, rate_rps: float, hour_rps: float, budget: ErrorBudget, allowed: float) -> Usual:
+        """Return it from the mean rates of `USUAL_S` and of the hour, whose budget it is."""
+        hour_requests = max(budget.ended, HOUR_S * hour_rps)
+        spent = budget.late / (allowed * hour_requests) if hour_requests > 0.0 else 0.0
+        return cls(rate_rps=rate_rps, spent=spent)
+
+    def left(self, allowed: float) -> float:
+        """Return the seconds of an hour in which everything may still be late."""
+        return allowed * HOUR_S * max(LEAST_LEFT, 1.0 - self.spent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +78,20 @@ class Reserve:
         faded = math.exp(-budget.unspent(allowed) * elapsed_s / FADE_S)
         return Reserve(remaining=self.remaining * faded)
 
-    def replicas(self, carrying: int, start_s: float, allowed: float) -> int:
+    def replicas(
+        self, carrying: int, start_s: float, allowed: float, usual: Usual | None = None
+    ) -> int:
         """Return the replicas with the reserve, where `carrying` carry the counted arrivals.
 
-        `start_s` is a usual start, or how long the first one has taken so far.
+        `start_s` is a usual start, or how long the first one has taken so far; `usual` is None
+        unless the service generates.
         """
-        beta = min(MOST, PER_BUDGET * start_s / (allowed * HOUR_S))
+        if usual is not None and carrying < LEAST:
+            return carrying
+        if usual is None:
+            beta = min(MOST, PER_BUDGET * start_s / (allowed * HOUR_S))
+        else:
+            beta = min(MOST_OF_GENERATING, PER_LEFT * start_s / usual.left(allowed))
         spare = self.remaining * beta * math.sqrt(carrying)
         return carrying + math.floor(spare + 0.5)
 
