@@ -58,7 +58,7 @@ def test_orphan_that_was_not_handed_over_yet_is_taken_back() -> None:
 
     async def story(world: World) -> None:
         await orphaned(world)
-        created = {"f:spec": {"f:maxUnavailable": {}, "f:selector": {}}}
+        created: dict[str, Any] = {"f:spec": {"f:maxUnavailable": {}, "f:selector": {}}}
         by_us = {"manager": "headroom-scaler", "operation": "Update", "fieldsV1": created}
         budget = found(world, "PodDisruptionBudget")
         world.cluster.update(budget, lambda one: one["metadata"].update(managedFields=[by_us]))
