@@ -14,9 +14,9 @@ from headroom_server.torch_generation.config_fields import check_supported, numb
 ROPE_KINDS = ("default", "dynamic", "linear", "llama3", "yarn")
 ATTENTION_KINDS = ("full_attention", "sliding_attention")
 USUAL_WINDOW = 4096
-"""Of transformers' configurations of Mistral and Qwen, where the field is absent."""
+"""Window that transformers takes for Mistral and Qwen where the field is absent."""
 USUAL_FULL_LAYERS = 28
-"""Of Qwen's: so many layers come before those with a window."""
+"""Layers of Qwen that come before those with a window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

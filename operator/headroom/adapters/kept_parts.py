@@ -27,10 +27,10 @@ _WARM_GATE = "headroom.dev/warm"
 _MOST_CONTAINERS = 32
 _MOST_CONDITIONS = 32
 _MOST_PORTS = 64
-"""Of all containers of a pod."""
+"""Ports of all containers of a pod."""
 _MOST_ENDPOINTS = 8
 _LONG_TEXT = 256
-"""Of a label, an annotation or an owner's name."""
+"""Longest label, annotation or name of an owner."""
 _LONG_MESSAGE = 1024
 _TEXTS = 8192
 """Characters of a pod's messages, and again of its commands and arguments."""

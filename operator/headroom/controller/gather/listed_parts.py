@@ -16,7 +16,7 @@ from headroom.resources.names import SERVICE_LABEL
 MOST_STRANGE = 256
 """Objects of a LIST that belong to none of its services."""
 MOST_PODS = 500
-"""Of one service; more are read by its own ticks alone."""
+"""Pods of one service; more are read by its own ticks alone."""
 
 Name = tuple[str, str]
 """Namespace and name of a service."""

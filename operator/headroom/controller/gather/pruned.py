@@ -12,7 +12,7 @@ from typing import Any
 from headroom.controller.ports import Manifest
 
 MOST_VALUES = 8192
-"""Of each part of an object (metadata, spec, status), in its order; the rest is left out."""
+"""Values kept of each part of an object (metadata, spec, status), in its order."""
 
 
 def pruned(manifest: Manifest) -> Manifest:

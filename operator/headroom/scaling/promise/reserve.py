@@ -38,7 +38,7 @@ MOST_OF_GENERATING = 0.7
 LEAST = 2
 """Replicas of a generating service that are worth a spare one."""
 LEAST_LEFT = 0.05
-"""Of the budget: an hour that has spent more is as bad."""
+"""Share of the budget that counts as left at least: an hour that has spent more is as bad."""
 USUAL_S = 300.0
 """Time of the usual rate."""
 FADE_S = 24 * 3600.0
