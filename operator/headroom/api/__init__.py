@@ -2,7 +2,7 @@
 
 - spec: spec, service_level, objectives, token_objectives, scaling, schedules, target_ref, warmup,
   telemetry_source
-- server: runtime, pod_template, model, custom_metrics
+- server: runtime, pod_template, common_metadata, rollout, model, custom_metrics
 - routes: routing, routing_rules, traffic, client_tokens, class_promises
 - status: status, status_types, status_rendering, class_status, demand_status, generation_status,
   conditions, reasons
