@@ -78,7 +78,15 @@ GATE_CLOSED["status"]["conditions"][0] |= {"reason": "ReadinessGatesNotReady"}
 
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": ago(312)}
 SIDECAR = {"name": "proxy", "started": True, **running(300)}
-FETCHING = {"name": "init", "restartCount": 0, **running(250)}
+FETCHING = {"name": "init", "restartCount": 0, "started": True, **running(250)}
+SLOW_INIT = pod(
+    conditions=(SCHEDULED,),
+    container=waiting("PodInitializing"),
+    initContainerStatuses=[SIDECAR, FETCHING],
+)
+WITH_SIDECAR = pod(conditions=(SCHEDULED,), container=running(280), initContainerStatuses=[SIDECAR])
+for _with_proxy in (SLOW_INIT, WITH_SIDECAR):
+    _with_proxy["spec"] = {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}]}
 
 CASES: dict[str, tuple[Manifest, PodState, str]] = {
     "volume that cannot be mounted": (
@@ -87,11 +95,7 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
         "container server has not started for 312 s (ContainerCreating)",
     ),
     "slow init container": (
-        pod(
-            conditions=(SCHEDULED,),
-            container=waiting("PodInitializing"),
-            initContainerStatuses=[SIDECAR, FETCHING],
-        ),
+        SLOW_INIT,
         PodState.WARMING,
         "init container init runs for 250 s",
     ),
@@ -104,7 +108,7 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
         "",
     ),
     "server that runs and warms up": (
-        pod(conditions=(SCHEDULED,), container=running(280), initContainerStatuses=[SIDECAR]),
+        WITH_SIDECAR,
         PodState.WARMING,
         "",
     ),

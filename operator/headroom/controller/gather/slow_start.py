@@ -22,11 +22,12 @@ def waits_for(pod: Mapping[str, Any], now_s: float) -> str:
     since_s = _scheduled_s(status)
     if since_s is None or now_s - since_s < USUAL_S:
         return ""
+    sidecars = _sidecars(pod)
     for container in status.get("initContainerStatuses") or ():
         state = container.get("state") or {}
         if begun := (state.get("running") or {}).get("startedAt"):
-            if container.get("started"):
-                continue  # a sidecar
+            if container["name"] in sidecars:
+                continue
             return f"init container {container['name']} runs for {now_s - epoch_s(begun):.0f} s"
         if found := _waiting(container, "init container", now_s - since_s):
             return found
@@ -34,6 +35,12 @@ def waits_for(pod: Mapping[str, Any], now_s: float) -> str:
         if found := _waiting(container, "container", now_s - since_s):
             return found
     return ""
+
+
+def _sidecars(pod: Mapping[str, Any]) -> set[str]:
+    """Name the init containers that go on running; `started` is true for the others, too."""
+    containers = (pod.get("spec") or {}).get("initContainers") or ()
+    return {one["name"] for one in containers if one.get("restartPolicy") == "Always"}
 
 
 def _waiting(container: Mapping[str, Any], kind: str, for_s: float) -> str:

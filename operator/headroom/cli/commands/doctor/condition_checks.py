@@ -50,7 +50,7 @@ REMEDIES: dict[StatusReason, str] = {
     _R.PENDING: "wait for the first evaluation; if it takes minutes, read the operator's log",
     _R.EVALUATION_FAILED: "read the operator's log for this service",
     _R.INVALID_SPEC: "kubectl edit {name} --namespace {namespace}",
-    _R.WARMING_UP: "wait; if it takes long: kubectl logs {pods}",
+    _R.WARMING_UP: "wait; if it takes long: kubectl describe pods {pods}, then kubectl logs",
     _R.NO_READY_REPLICAS: "kubectl describe pods {pods}",
     _R.REPLICAS_BROKEN: "kubectl describe pods {pods}",
     _R.MODEL_UNAVAILABLE: "correct spec.model, or kubectl logs {pods} --container model",
