@@ -65,15 +65,16 @@ def test_reserve_never_asks_for_fewer_and_is_bounded(
     ("start_s", "spent", "carrying", "replicas"),
     [
         pytest.param(100.0, 0.0, 5, 5, id="half of the budget"),
-        pytest.param(100.0, 0.12, 5, 5, id="a little of it is spent"),
-        pytest.param(100.0, 0.14, 5, 6, id="a start spends more than half of what is left"),
-        pytest.param(100.0, 0.9, 5, 7, id="a tenth is left"),
+        pytest.param(100.0, 0.13, 5, 5, id="a little of it is spent"),
+        pytest.param(100.0, 0.15, 5, 6, id="a start spends more than half of what is left"),
+        pytest.param(100.0, 0.51, 5, 7, id="half is left"),
         pytest.param(100.0, 5.0, 5, 7, id="nothing is left"),
         pytest.param(300.0, 0.0, 5, 6, id="a start spends the budget"),
-        pytest.param(300.0, 0.14, 5, 7, id="a start spends more than the budget"),
+        pytest.param(300.0, 0.15, 5, 7, id="a start spends more than the budget"),
         pytest.param(300.0, 0.9, 1, 1, id="the only replica is not doubled"),
         pytest.param(300.0, 0.0, 2, 3, id="one of two"),
         pytest.param(30.0, 0.0, 20, 20, id="a sixth of the budget"),
+        pytest.param(30.0, 0.5, 20, 21, id="a third of what is left"),
     ],
 )
 def test_reserve_of_a_generating_service_grows_as_its_budget_is_spent(

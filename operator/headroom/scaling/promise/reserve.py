@@ -11,13 +11,14 @@ Worked, with 5 % of an hour as the budget (180 s): a start of 300 s keeps one sp
 to 18, a start of 100 s from 19 on, a start of 30 s none below 200. It fades over hours in time,
 which show that the load has no such surges, and returns when an hour breaks its budget.
 
-A generating service, whose replicas are few and start slowly, counts what is left of the budget,
+A generating service, whose replicas are few and start slowly, counts the share that is left of the
+budget, in the square: an unspent budget pays for one surge, half of it for hardly any,
 
-    beta = min(0.7, 0.35 start / left)
+    beta = min(1, 0.3 start / (budget left^2))
 
 and adds the reserve to what carries its usual rate: a peak by chance is what the reserve is for,
-and asks for no further replica. Worked: five replicas with a start of 100 s keep a spare one once
-13 % of the budget are spent; with 300 s they keep one, and two from there on.
+and asks for no further replica. Worked: five replicas with a start of 100 s keep one spare replica
+once 14 % of the budget are spent and two from half on; with 300 s one, and two from 14 % on.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ PER_BUDGET = 0.21
 """beta where a start takes as long as the error budget of an hour lasts."""
 MOST = 0.35
 """The largest beta."""
-PER_LEFT = 0.35
-MOST_OF_GENERATING = 0.7
+PER_LEFT = 0.3
+MOST_OF_GENERATING = 1.0
 """The same for a generating service."""
 LEAST = 2
 """Replicas of a generating service that are worth a spare one."""
@@ -62,7 +63,12 @@ class Usual:
 
     def left(self, allowed: float) -> float:
         """Return the seconds of an hour in which everything may still be late."""
-        return allowed * HOUR_S * max(LEAST_LEFT, 1.0 - self.spent)
+        return allowed * HOUR_S * self.share_left
+
+    @property
+    def share_left(self) -> float:
+        """Return what is left of the budget, above 0 to 1."""
+        return max(LEAST_LEFT, 1.0 - self.spent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +97,8 @@ class Reserve:
         if usual is None:
             beta = min(MOST, PER_BUDGET * start_s / (allowed * HOUR_S))
         else:
-            beta = min(MOST_OF_GENERATING, PER_LEFT * start_s / usual.left(allowed))
+            left_s = usual.left(allowed) * usual.share_left
+            beta = min(MOST_OF_GENERATING, PER_LEFT * start_s / left_s)
         spare = self.remaining * beta * math.sqrt(carrying)
         return carrying + math.floor(spare + 0.5)
 
