@@ -153,11 +153,12 @@ def _refused(error: ClusterError) -> Callable[[World], None]:
     return follow
 
 
-def _orphaned(world: World) -> None:
-    """The Deployment of `low` has no owner: the service was deleted without it, and is back."""
+def _owned_by_another(world: World) -> None:
+    """The Deployment of `low` belongs to another controller."""
     deployment = world.cluster.find("Deployment", "low")
     assert deployment is not None
-    world.cluster.update(deployment, lambda one: one["metadata"].update(ownerReferences=[]))
+    other = {"apiVersion": "v1", "kind": "Other", "name": "other", "uid": "1", "controller": True}
+    world.cluster.update(deployment, lambda one: one["metadata"].update(ownerReferences=[other]))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def _orphaned(world: World) -> None:
         pytest.param(_autoscaled, id="HPA"),
         pytest.param(_refused(Rejected("denied")), id="422"),
         pytest.param(_refused(Unavailable("webhook is down")), id="500"),
-        pytest.param(_orphaned, id="not ours"),
+        pytest.param(_owned_by_another, id="not ours"),
     ],
 )
 def test_service_whose_replicas_cannot_be_written_yields_nothing(
