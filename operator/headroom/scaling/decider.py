@@ -33,6 +33,7 @@ from headroom.scaling.explanation import explain
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
 from headroom.scaling.limits.limits import LimitInput
+from headroom.scaling.pace import at_pace
 from headroom.scaling.promise.margin import NO_MARGIN
 from headroom.scaling.promise.reserve import NO_RESERVE
 from headroom.scaling.rule_results import RuleResults, evaluate_rules
@@ -53,7 +54,9 @@ from headroom.scaling.windows.signals import read_signals
 
 def decide(policy: Policy, state: State, observation: Observation) -> tuple[Decision, State]:
     """Return how many replicas the service should have now, and the state for the next tick."""
-    state, observation = learning.leave_out_repeated(*_begun(state, observation))
+    state, observation = _begun(state, observation)
+    policy = at_pace(policy, state.cost)
+    state, observation = learning.leave_out_repeated(state, observation)
     now_s = observation.now_s
     state, counts = learning.learn(
         policy, learning.restart_hold_on_manual_scale_up(state, observation), observation

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroom.scaling.demand.hidden_demand import (
+    LEVEL_S,
     concurrency_within,
     is_hidden,
     replicas_for_in_flight,
@@ -78,9 +79,10 @@ def estimate_demand(
         state, exact = _bounded(policy, state, exact, load, rate_rps, counts, now_s)
     if exact.at_most_rps is not None or not policy.tuning.has(Component.HIDDEN_DEMAND):
         return state, exact
-    history = state.in_flight.add(now_s, load.in_flight, policy.tick_s)
+    level_s = policy.pace * LEVEL_S
+    history = state.in_flight.add(now_s, load.in_flight, policy.tick_s, level_s)
     state = replace(state, in_flight=history)
-    if not is_hidden(load, history, now_s):
+    if not is_hidden(load, history, now_s, level_s):
         return state, exact
     return state, _hidden(policy, exact, load, cost, rate_rps)
 
@@ -106,8 +108,8 @@ def _with_obstacles(
     over = signals.latency_s.value is not None and (
         signals.latency_s.value > policy.latency_target_s
     )
-    settled_s = now_s - state.ready_since_s
-    arrived_s = max(load.window_s, min(settled_s, policy.stable_window_s))
+    settled_s = (now_s - state.ready_since_s) / policy.pace
+    arrived_s = max(load.window_s, min(policy.pace * settled_s, policy.stable_window_s))
     arrived = busy = _NONE
     if over:
         arrived = state.windows.arrivals_by_replica(ready, arrived_s)
@@ -189,7 +191,7 @@ def _bounded(
     named = min(1.0, total.retried / total.arrivals) if total.arrivals > 0 else 0.0
     if named > 0.0:
         return state, _without_retries(exact, rate_rps, named)
-    shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
+    shortest_s = policy.shortest_window_s
     (arrived,) = state.windows.arrivals([shortest_s])
     retries = state.retries.observe(
         now_s,
@@ -289,12 +291,12 @@ def learn_from_outcomes(
     helps = reachable and state.obstacles.obstacle is None
     steady = (
         since_s is not None
-        and now_s - max(since_s, state.ready_since_s) >= STEADY_S
+        and now_s - max(since_s, state.ready_since_s) >= policy.pace * STEADY_S
         and reachable
         and counts.warming == 0
         and results.desired.replicas <= counts.ready
     )
-    budget = state.budget.observe(outcomes, elapsed_s, steady=steady)
+    budget = state.budget.observe(outcomes, elapsed_s, steady=steady, pace=policy.pace)
     may_rise = steady and helps and counts.ready < policy.max_replicas
     margin, budget = state.margin.observe(
         budget,

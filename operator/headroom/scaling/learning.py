@@ -22,7 +22,7 @@ from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Freshness, Signals
 from headroom.scaling.windows.contradictions import Contradictions
-from headroom.scaling.windows.histogram import percentile
+from headroom.scaling.windows.histogram import nearest, percentile
 from headroom.scaling.windows.leaps import crowded, overlong
 from headroom.scaling.windows.signals import backlogs, shared_queue
 from headroom.scaling.windows.sliding_windows import Windows
@@ -78,7 +78,7 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     if observation.unlisted_ready:
         counts = replace(counts, ready=counts.ready + observation.unlisted_ready)
     waiting = shared_queue(windows, observation)
-    shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
+    shortest_s = policy.shortest_window_s
     moved = counts.ready != state.ready
     connections = state.connections
     settled = not moved and observation.now_s - state.ready_since_s >= 2 * EVERY_S
@@ -124,7 +124,7 @@ def _observed(
 
 def standing_queue(policy: Policy, state: State, now_s: float) -> int | None:
     """Return the minimum queue over the shortest window; None until that window is covered."""
-    window_s = min(policy.burst_windows_s, default=policy.tick_s)
+    window_s = policy.shortest_window_s
     if state.windows.watched_s(now_s, window_s) < window_s:
         return None
     return state.waiting_low.value
@@ -136,7 +136,7 @@ def with_drain_time(policy: Policy, state: State) -> Policy:
     So a shortage ends within two cold starts: the first brings the replicas, in the second they
     work off what has waited.
     """
-    start_s = max(LEAST_DRAIN_S, state.cold_starts.at_least_s)
+    start_s = max(LEAST_DRAIN_S * policy.pace, state.cold_starts.at_least_s)
     if start_s >= policy.tuning.drain_s:
         return policy
     return replace(policy, tuning=replace(policy.tuning, drain_s=start_s))
@@ -156,7 +156,7 @@ def backlogs_of(
         ready,
         full_rps=tail.cost.full_batch_rps,
         target_s=policy.latency_target_s,
-        window_s=2 * min(policy.burst_windows_s, default=policy.tick_s),
+        window_s=2 * policy.shortest_window_s,
     )
 
 
@@ -219,9 +219,10 @@ def correct(
         patience_s = policy.stable_window_s * (_QUEUED_WINDOWS if shared > bound else 1)
         backlogs = waiting > bound >= shared
         if now_s - since_s >= patience_s and not backlogs and state.last_s is not None:
+            modelled_s = tail.latency_s(rate.value, counts.ready)
             correction = correction.observe(
-                measured_s,
-                tail.latency_s(rate.value, counts.ready),
+                nearest(windows.bounds_s, measured_s, modelled_s),
+                modelled_s,
                 requests=rate.value * policy.stable_window_s,
                 elapsed_s=now_s - state.last_s,
                 constant_s=policy.tuning.correction_s,

@@ -130,7 +130,7 @@ def _demand(
     rate_rps *= state.contradictions.understated
     replicas = rate_rps / (policy.utilization_ceiling * tail.cost.full_batch_rps)
     carried = tail.capacity_rps(target_s, 1) / rate_rps
-    total = state.windows.total(2 * min(policy.burst_windows_s, default=policy.tick_s))
+    total = state.windows.total(2 * policy.shortest_window_s)
     answered = total.ended - total.missed
     hidden = total.arrivals <= HIDDEN * answered + math.sqrt(total.arrivals)
     if hidden:

@@ -23,7 +23,8 @@ from headroom.scaling.values.observation import CostModel
 LEAST_GROWTH, GROWTH = 1.5, 3.0
 """Replicas to request over the ready ones: up to nine times as many after two cold starts."""
 LEVEL_S = 4.0
-"""Requests in flight count as level if they have not changed beyond chance for so long."""
+"""Requests in flight count as level if they have not changed beyond chance for so long, or a
+request."""
 _ALIKE = 1.1
 """Arrivals equal answers up to this factor, and up to chance."""
 
@@ -34,25 +35,29 @@ class InFlightHistory:
 
     points: tuple[tuple[float, int], ...] = ()
 
-    def add(self, now_s: float, in_flight: int, tick_s: float) -> InFlightHistory:
-        """Return the history with this tick added, as long as `LEVEL_S` needs."""
-        kept = [point for point in self.points if now_s - point[0] <= LEVEL_S + tick_s / 2]
+    def add(
+        self, now_s: float, in_flight: int, tick_s: float, level_s: float = LEVEL_S
+    ) -> InFlightHistory:
+        """Return the history with this tick added, as long as `level_s` needs."""
+        kept = [point for point in self.points if now_s - point[0] <= level_s + tick_s / 2]
         return InFlightHistory(points=(*kept, (now_s, in_flight)))
 
-    def level(self, now_s: float, arrival_rps: float) -> bool:
+    def level(self, now_s: float, arrival_rps: float, level_s: float = LEVEL_S) -> bool:
         """Whether the requests in flight changed less than an open stream's do by chance.
 
         The difference of Poisson arrivals and answers in t seconds has a variance of up to 2 rate
         t; a value within its square root is level. Worked: 160/s, 4 s: within 36 requests.
         """
-        if not self.points or now_s - self.points[0][0] < LEVEL_S / 2:
+        if not self.points or now_s - self.points[0][0] < level_s / 2:
             return False
         began_s, before = self.points[0]
         chance = math.sqrt(2.0 * arrival_rps * (now_s - began_s))
         return abs(self.points[-1][1] - before) <= chance
 
 
-def is_hidden(load: Throughput, history: InFlightHistory, now_s: float) -> bool:
+def is_hidden(
+    load: Throughput, history: InFlightHistory, now_s: float, level_s: float = LEVEL_S
+) -> bool:
     """Whether the counted arrivals are a lower bound of the demand.
 
     More answers than arrivals are of a queue from before, or of replicas that are gone. Where
@@ -62,7 +67,7 @@ def is_hidden(load: Throughput, history: InFlightHistory, now_s: float) -> bool:
         return False
     kept_up = load.arrived - load.missed <= _ALIKE * load.answered + load.noise
     waited_for = load.answered <= _ALIKE * load.arrived + load.noise
-    return kept_up and waited_for and history.level(now_s, load.arrival_rps)
+    return kept_up and waited_for and history.level(now_s, load.arrival_rps, level_s)
 
 
 def concurrency_within(cost: CostModel, target_s: float) -> float:

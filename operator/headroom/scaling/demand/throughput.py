@@ -11,12 +11,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroom.scaling.serving_model import ReplicaCost
+from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.windows.sliding_windows import Windows
 
 FULL = 0.9
-"""Replicas that answer this share of their throughput with full batches are saturated."""
+"""Share of the throughput with full batches, at least: replicas that answer it are saturated."""
+
+
+def full_share(policy: Policy, cost: ReplicaCost, window_s: float) -> float:
+    """Return the share of the throughput with full batches from which replicas are saturated.
+
+    Half of what the ceiling leaves: a service that is meant to work at 0.95 does so often. Where
+    batches take longer than the window, or a replica less than one request in it, only a queue
+    tells: infinity.
+    """
+    if isinstance(cost, CostModel) and cost.batch_s(cost.max_batch) > window_s:
+        return math.inf
+    return max(FULL, (1.0 + policy.utilization_ceiling) / 2.0)
+
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +49,8 @@ class Throughput:
     standing_queue: float
     queue_bound: float
     """Bound on the queue of all ready replicas together."""
+    full: float = FULL
+    """Replicas that answer this share of their throughput with full batches are saturated."""
 
     @property
     def arrival_rps(self) -> float:
@@ -49,7 +65,7 @@ class Throughput:
     @property
     def busy(self) -> bool:
         """Whether the ready replicas answer nearly all that they can at the present cost."""
-        return self.answered >= FULL * self.full_rps * self.ready * self.window_s
+        return self.answered >= self.full * self.full_rps * self.ready * self.window_s
 
     @property
     def busy_replicas(self) -> float:
@@ -72,7 +88,7 @@ def measure_throughput(
     policy: Policy, windows: Windows, signals: Signals, cost: ReplicaCost, ready: int, now_s: float
 ) -> Throughput | None:
     """Return the throughput of twice the shortest burst window; None until it is covered."""
-    window_s = 2 * min(policy.burst_windows_s, default=policy.tick_s)
+    window_s = 2 * policy.shortest_window_s
     in_flight, queue = signals.in_flight, signals.standing_queue
     if windows.watched_s(now_s, window_s) < window_s or not in_flight.fresh:
         return None
@@ -91,6 +107,7 @@ def measure_throughput(
         full_rps=cost.full_batch_rps,
         standing_queue=standing,
         queue_bound=bound,
+        full=full_share(policy, cost, window_s) if policy.pace == 1.0 else math.inf,
     )
 
 

@@ -86,9 +86,11 @@ class AnalogForecast:
     most: FutureRatios | None = None
     """The largest rate from then until a cold start and a minute later."""
 
-    def observe(self, now_s: float, rate_rps: float, cold_start_s: float) -> AnalogForecast:
-        """Return the forecast with this rate added, if the last one is a step old."""
-        history = self.history.add(now_s, rate_rps)
+    def observe(
+        self, now_s: float, rate_rps: float, cold_start_s: float, window_s: float = WINDOW_S
+    ) -> AnalogForecast:
+        """Return the forecast with this rate of a window added, if the last one is a step old."""
+        history = self.history.add(now_s, rate_rps, window_s)
         if history is self.history:
             return self
         rates_rps = history.stable_rps
@@ -117,7 +119,7 @@ class AnalogForecast:
     def highest_rps(self) -> float:
         """The highest stable rate of the hour, and as much more as still counts as alike."""
         highest_rps = float(self.history.stable_rps.max(initial=0.0))
-        return highest_rps + max(WIDTH * highest_rps, error_of(highest_rps, WINDOW_S))
+        return highest_rps + max(WIDTH * highest_rps, error_of(highest_rps, self.history.window_s))
 
 
 def ratio_of(after_rps: float, before_rps: float) -> float:

@@ -35,7 +35,10 @@ def burst_rate_rps(policy: Policy, windows: Windows, now_s: float) -> float | No
     rates = []
     for window_s, arrived in zip(short_s, short, strict=True):
         expected = (watched - arrived) * window_s / (watched_s - window_s)
-        if arrived - expected > policy.tuning.burst_deviations * math.sqrt(max(1.0, expected)):
+        variance = max(1.0, expected)
+        if policy.pace > 1.0:  # of so few requests the time before does not tell the rate well
+            variance *= watched_s / (watched_s - window_s)
+        if arrived - expected > policy.tuning.burst_deviations * math.sqrt(variance):
             rates.append(arrived / window_s)
     return max(rates, default=None)
 

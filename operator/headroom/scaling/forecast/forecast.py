@@ -70,13 +70,14 @@ class Forecast:
         self, policy: Policy, now_s: float, rate_rps: float, burst_rps: float | None, start_s: float
     ) -> Forecast:
         """Return the forecast with this tick's fresh rates added."""
-        analogs, bursts = self.analogs.observe(now_s, rate_rps, start_s), self.bursts
+        window_s, bursts = policy.stable_window_s, self.bursts
+        analogs = self.analogs.observe(now_s, rate_rps, start_s, window_s)
         if burst_rps is not None and not burst_rps > rate_rps > 0:
             burst_rps = None
         if burst_rps is not None:
             burst = Burst(time_s=now_s, rate_rps=rate_rps, burst_rps=burst_rps)
-            bursts = bursts.observe(burst, min(policy.burst_windows_s, default=policy.tick_s))
-        peaks = self.peaks.observe(now_s, rate_rps, burst_rps, policy.stable_window_s)
+            bursts = bursts.observe(burst, policy.shortest_window_s)
+        peaks = self.peaks.observe(now_s, rate_rps, burst_rps, window_s)
         if (analogs, bursts, peaks) == (self.analogs, self.bursts, self.peaks):
             return self
         trend = self.trend

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.tuning import HOUR_S
 
 Vector = NDArray[np.float32]
@@ -25,6 +26,8 @@ WINDOW_S = 30.0
 """Window of the measured rate: after this time it contains nothing of an earlier load."""
 LONGEST_WINDOW_S = 480.0
 """Longest window of the stable rate; windows double from `WINDOW_S`."""
+MOST_S = 1800.0
+"""Longest window where requests take so long that windows begin longer."""
 DEVIATIONS = 2.0
 """Deviations of a Poisson count, in both directions: how far two windows may differ by chance."""
 LONGEST_GAP_S = 300.0
@@ -54,6 +57,8 @@ class RateHistory:
     times_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     measured_rps: Vector = field(default_factory=no_rates)
     stable_rps: Vector = field(default_factory=no_rates)
+    window_s: float = WINDOW_S
+    """Of the measured rates."""
     gap_s: tuple[float, float] = (-math.inf, -math.inf)
     """The last instant before the last gap, and the first after it: what bridges it is no evidence.
     """
@@ -62,20 +67,22 @@ class RateHistory:
         """Number of instants."""
         return len(self.times_s)
 
-    def add(self, now_s: float, rate_rps: float) -> RateHistory:
-        """Return the history with this rate, if the last one is a step old; else itself."""
+    def add(self, now_s: float, rate_rps: float, window_s: float = WINDOW_S) -> RateHistory:
+        """Return the history with this rate of a window, if the last one is a step old; else itself."""
         kept = self
         if len(self):
             if now_s - self.times_s[-1] < STEP_S:
                 return self
             gap_s = now_s - float(self.times_s[-1])
             kept = self._bridged(now_s, rate_rps) if gap_s <= LONGEST_GAP_S else RateHistory()
+        kept = replace(kept, window_s=window_s)
         stable = kept.stable_rate(now_s, rate_rps)
         first = int(kept.times_s.searchsorted(now_s - HOUR_S))
         return RateHistory(
             times_s=np.append(kept.times_s[first:], now_s),
             measured_rps=np.append(kept.measured_rps[first:], np.float32(rate_rps)),
             stable_rps=np.append(kept.stable_rps[first:], np.float32(stable.rate_rps)),
+            window_s=window_s,
             gap_s=kept.gap_s,
         )
 
@@ -93,7 +100,8 @@ class RateHistory:
             ),
             measured_rps=np.append(self.measured_rps, rates),
             stable_rps=np.append(self.stable_rps, rates),
-            gap_s=(last_s, now_s) if now_s - last_s > WINDOW_S else self.gap_s,
+            window_s=self.window_s,
+            gap_s=(last_s, now_s) if now_s - last_s > self.window_s else self.gap_s,
         )
 
     @classmethod
@@ -111,14 +119,14 @@ class RateHistory:
 
     def stable_rate(self, now_s: float, rate_rps: float) -> StableRate:
         """Return the stable rate now that `rate_rps` is measured."""
-        error_rps = error_of(rate_rps, WINDOW_S)
+        error_rps = error_of(rate_rps, self.window_s)
         best = StableRate(rate_rps=rate_rps, error_rps=error_rps)
-        if not len(self) or now_s - self.times_s[-1] > WINDOW_S:
+        if not len(self) or now_s - self.times_s[-1] > self.window_s:
             return best
         low_rps, high_rps = rate_rps - error_rps, rate_rps + error_rps
-        window_s = 2 * WINDOW_S
-        while window_s <= LONGEST_WINDOW_S:
-            oldest_s = now_s - window_s + WINDOW_S
+        window_s, longest_s = 2 * self.window_s, LONGEST_WINDOW_S * self.window_s / WINDOW_S
+        while window_s <= min(longest_s, max(LONGEST_WINDOW_S, MOST_S)):
+            oldest_s = now_s - window_s + self.window_s
             if max(self.times_s[0], self.gap_s[1]) > oldest_s + STEP_S:
                 break
             rates = self.measured_rps[self.times_s.searchsorted(oldest_s - 1) :]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.flags import Flags
-from headroom.scaling.forecast.rate_history import WINDOW_S, RateHistory
+from headroom.scaling.forecast.rate_history import RateHistory
 
 Counts = NDArray[np.float64]
 
@@ -76,18 +76,19 @@ def rising(history: RateHistory) -> Trend | None:
     counts, seen = _window_counts(history)
     if len(counts) < SPANS[0] or not counts[-SPANS[0] :].all():
         return None
-    ages_s = WINDOW_S * np.arange(1.0 - len(counts), 1.0)
+    window_s = history.window_s
+    ages_s = window_s * np.arange(1.0 - len(counts), 1.0)
     low, high, score = -math.inf, math.inf, DEVIATIONS
     fit, windows, usual_per_s = None, 0, math.inf
     for span in SPANS:
         if span > len(counts) or not counts[-span:].all():
             break
-        usual_per_s = _usual_error_per_s(counts, span, usual_per_s / 2)
+        usual_per_s = _usual_error_per_s(counts, span, usual_per_s / 2, window_s)
         known = seen[-span:]
         number = np.count_nonzero(known)
         if number < SPANS[0]:
             continue
-        longer = _fit(ages_s[-span:][known], counts[-span:][known])
+        longer = _fit(ages_s[-span:][known], counts[-span:][known], window_s)
         scatter = math.sqrt(max(1.0, longer.misfit / (number - 2)))
         error_per_s = max(scatter * longer.error_per_s, usual_per_s)
         growth_per_s, error = longer.growth_per_s, AGREEING * error_per_s
@@ -99,11 +100,11 @@ def rising(history: RateHistory) -> Trend | None:
     if fit is None or _misfit_of_a_step(counts[-windows:][seen[-windows:]]) <= fit.misfit:
         return None
     return Trend(
-        time_s=float(history.times_s[-1]) - WINDOW_S / 2,
+        time_s=float(history.times_s[-1]) - window_s / 2,
         rate_rps=fit.rate_rps,
         growth_per_s=fit.growth_per_s * (1 - (DEVIATIONS / score) ** 2),
         exponential=fit.exponential,
-        seen_s=windows * WINDOW_S,
+        seen_s=windows * window_s,
     )
 
 
@@ -115,14 +116,17 @@ def _window_counts(history: RateHistory) -> tuple[Counts, Flags]:
     times_s = history.times_s
     if not len(times_s):
         return np.empty(0), np.empty(0, dtype=bool)
-    windows = int((times_s[-1] - times_s[0]) / WINDOW_S) + 1
-    ends_s = times_s[-1] - WINDOW_S * np.arange(windows - 1, -1, -1)
-    counts: Counts = np.interp(ends_s, times_s, history.measured_rps) * WINDOW_S
+    window_s = history.window_s
+    windows = int((times_s[-1] - times_s[0]) / window_s) + 1
+    ends_s = times_s[-1] - window_s * np.arange(windows - 1, -1, -1)
+    counts: Counts = np.interp(ends_s, times_s, history.measured_rps) * window_s
     gap_begun_s, gap_ended_s = history.gap_s
     return counts, (ends_s <= gap_begun_s) | (ends_s >= gap_ended_s)
 
 
-def _usual_error_per_s(counts: Counts, span: int, otherwise: float) -> float:
+def _usual_error_per_s(
+    counts: Counts, span: int, otherwise: float, window_s: float
+) -> float:
     """Return the standard error of the growth over a span, as the last hour shows it.
 
     Consecutive spans of a steady rise grow alike: their difference is the error of both. The median
@@ -132,20 +136,20 @@ def _usual_error_per_s(counts: Counts, span: int, otherwise: float) -> float:
     counts = counts[:-span]
     if len(counts) < 2 * span:
         return otherwise
-    centred = WINDOW_S * (np.arange(span) - (span - 1) / 2)
+    centred = window_s * (np.arange(span) - (span - 1) / 2)
     kernel = centred / np.dot(centred, centred)
     growth = np.convolve(np.log(np.maximum(counts, 0.5)), kernel[::-1], mode="valid")
     differences = np.abs(growth[span:] - growth[:-span])
     return float(np.median(differences)) / (MEDIAN * math.sqrt(2.0))
 
 
-def _fit(ages_s: Counts, counts: Counts) -> _Fit:
+def _fit(ages_s: Counts, counts: Counts, window_s: float) -> _Fit:
     """Return the better of the two curves."""
-    fits = [_exponential(ages_s, counts), _linear(ages_s, counts)]
+    fits = [_exponential(ages_s, counts, window_s), _linear(ages_s, counts, window_s)]
     return min(fits, key=lambda fit: fit.misfit)
 
 
-def _exponential(ages_s: Counts, counts: Counts) -> _Fit:
+def _exponential(ages_s: Counts, counts: Counts, window_s: float) -> _Fit:
     """Fit log counts, each with the weight of its count: Var(log n) = 1 / n."""
     middle_s = float(np.average(ages_s, weights=counts))
     centred, logarithms = ages_s - middle_s, np.log(counts)
@@ -155,14 +159,14 @@ def _exponential(ages_s: Counts, counts: Counts) -> _Fit:
     fitted = np.exp(level + growth * centred)
     return _Fit(
         growth_per_s=growth,
-        rate_rps=float(fitted[-1]) / WINDOW_S,
+        rate_rps=float(fitted[-1]) / window_s,
         error_per_s=1 / math.sqrt(spread),
         misfit=float((((counts - fitted) ** 2) / fitted).sum()),
         exponential=True,
     )
 
 
-def _linear(ages_s: Counts, counts: Counts) -> _Fit:
+def _linear(ages_s: Counts, counts: Counts, window_s: float) -> _Fit:
     centred, mean = ages_s - ages_s.mean(), float(counts.mean())
     spread = float(np.dot(centred, centred))
     slope = float(np.dot(centred, counts)) / spread
@@ -174,7 +178,7 @@ def _linear(ages_s: Counts, counts: Counts) -> _Fit:
         )
     return _Fit(
         growth_per_s=slope / last,
-        rate_rps=last / WINDOW_S,
+        rate_rps=last / window_s,
         error_per_s=math.sqrt(mean / spread) / last,
         misfit=float((((counts - fitted) ** 2) / fitted).sum()),
         exponential=False,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from headroom.scaling.frozen import replace
 from headroom.scaling.tuning import HOUR_S
 from headroom.scaling.windows.counter_series import LATENCY, MISSED
-from headroom.scaling.windows.histogram import answered_within, attainment
+from headroom.scaling.windows.histogram import at_least_late
 from headroom.scaling.windows.sliding_windows import REJECTED, Windows
 
 _FADES_BELOW = 0.8
@@ -37,9 +37,8 @@ class Outcomes:
         if not len(windows.bounds_s) or not len(added):
             return cls(ended=0.0, late=0.0)
         latency, missed = added[LATENCY:], float(added[MISSED])
-        share = attainment(windows.bounds_s, latency, missed, target_s)
         ended = max(0.0, float(latency[-1]) + missed)
-        late = 0.0 if share is None else (1.0 - share) * ended
+        late = float(at_least_late(windows.bounds_s, latency, target_s)) + missed
         late = min(ended, max(0.0, late))  # whatever a page says
         errors = min(missed, failing * ended)
         return cls(ended=ended - errors, late=max(0.0, late - errors))
@@ -57,7 +56,8 @@ def one_alone_is_late(windows: Windows, target_s: float, window_s: float, allowe
         return False
     counted = windows.series.newest - windows.before(window_s)
     ended = counted[:, -1] + counted[:, MISSED]
-    late = (ended - answered_within(bounds_s, counted[:, LATENCY:], target_s)).clip(0.0, ended)
+    late = at_least_late(bounds_s, counted[:, LATENCY:], target_s) + counted[:, MISSED]
+    late = late.clip(0.0, ended)
     worst = int(late.argmax())
     if worst == columns.get(REJECTED) or late[worst] <= _MANY_OF_ONE * ended[worst]:
         return False
@@ -82,13 +82,15 @@ class ErrorBudget:
     """(age, outcomes) of ticks that seem steady, newest last: the first misses of a jump come
     before the counted rate shows it."""
 
-    def observe(self, outcomes: Outcomes, elapsed_s: float, *, steady: bool) -> ErrorBudget:
-        """Return the budget with the outcomes of a tick added."""
+    def observe(
+        self, outcomes: Outcomes, elapsed_s: float, *, steady: bool, pace: float = 1.0
+    ) -> ErrorBudget:
+        """Return the budget with the outcomes of a tick added; windows are `pace` times as long."""
         fade = math.exp(-elapsed_s / HOUR_S)
-        within = math.exp(-elapsed_s / EVIDENCE_S)
+        within = math.exp(-elapsed_s / (pace * EVIDENCE_S))
         aged = [(age_s + elapsed_s, old) for age_s, old in self.pending] if steady else []
-        proven = [old for age_s, old in aged if age_s > CONFIRMED_S]
-        young = tuple(entry for entry in aged if entry[0] <= CONFIRMED_S)
+        proven = [old for age_s, old in aged if age_s > pace * CONFIRMED_S]
+        young = tuple(entry for entry in aged if entry[0] <= pace * CONFIRMED_S)
         return ErrorBudget(
             ended=fade * self.ended + outcomes.ended,
             late=fade * self.late + outcomes.late,

@@ -59,6 +59,8 @@ class Policy:
     scale_down_rate: RateLimit | None = None
     stable_window_s: float = 30.0
     burst_windows_s: tuple[float, ...] = (4.0, 8.0, 12.0)
+    pace: float = 1.0
+    """How many times as long as usual the windows are, because a replica serves few requests."""
     tick_s: float = 2.0
     stale_after_s: float = 10.0
     absent_after_s: float = 120.0
@@ -80,6 +82,17 @@ class Policy:
     """What an iteration costs as far as it is known beforehand; what is measured outweighs it."""
     tuning: Tuning = field(default_factory=Tuning)
     """Constants of the decision; users do not set them."""
+
+    @property
+    def shortest_window_s(self) -> float:
+        """The shortest burst window."""
+        return min(self.burst_windows_s, default=self.tick_s)
+
+    @property
+    def known_after_s(self) -> float:
+        """How long to watch before a rate is known: the longest usual burst window, or a request."""
+        longest_s = max(self.burst_windows_s, default=self.tick_s) / self.pace
+        return max(longest_s, self.shortest_window_s)
 
     @property
     def rebalances(self) -> bool:

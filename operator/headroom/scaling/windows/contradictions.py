@@ -60,7 +60,7 @@ class Contradictions:
     ) -> tuple[Contradictions, Windows]:
         """Return them after this tick, and the windows with the samples that may be used."""
         ready = observation.ready
-        after = windows.absorb(observation)
+        after = windows.absorb(observation, policy.stable_window_s)
         if len(ready) < 2 or cost is None:
             return self._faded(observation.now_s), after
         leaping: dict[str, str] = {}
@@ -71,7 +71,7 @@ class Contradictions:
             leaping = leaps(observation.samples, windows, cost, fell, self.found.keys())
             fell |= dict.fromkeys(fallen(observation.samples, windows), observation.now_s)
         if leaping:
-            after = self._without(observation, windows, leaping)
+            after = self._without(policy, observation, windows, leaping)
         return self._with(policy, observation, ready, after, leaping, fell, connections), after
 
     def _faded(self, now_s: float) -> Contradictions:
@@ -81,7 +81,11 @@ class Contradictions:
         return Contradictions(found=found, even=self.even)
 
     def _without(
-        self, observation: Observation, windows: Windows, leaping: Mapping[str, str]
+        self,
+        policy: Policy,
+        observation: Observation,
+        windows: Windows,
+        leaping: Mapping[str, str],
     ) -> Windows:
         """Take in the samples of the others; start again what has been held out for long."""
         again = [
@@ -90,7 +94,8 @@ class Contradictions:
             if one.pod in leaping and self._is_old(one.pod, windows, observation.now_s)
         ]
         samples = tuple(one for one in observation.samples if one.pod not in leaping)
-        return windows.rebased(again).absorb(replace(observation, samples=samples))
+        heard = replace(observation, samples=samples)
+        return windows.rebased(again).absorb(heard, policy.stable_window_s)
 
     def _is_old(self, uid: str, windows: Windows, now_s: float) -> bool:
         """Whether every sample has been held out for so long.

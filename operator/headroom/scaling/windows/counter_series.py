@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from headroom.scaling.flags import all_set, any_set
 from headroom.scaling.frozen import replace
 
-HORIZON_S = 75.0
-"""How much history is kept: two stable windows of 30 s and some ticks."""
+HORIZON_S, STABLE_WINDOWS = 75.0, 2.5
+"""How much history is kept, at least: two stable windows of 30 s and some ticks."""
+FINEST = 40
+"""Points of a longer history, in which older ones are further apart."""
 
 Vector = NDArray[np.float64]
 ARRIVALS, MISSED, BATCHES, BATCH_ITEMS, BATCH_SECONDS, RETRIED, LATENCY = 0, 1, 2, 3, 4, 5, 6
@@ -104,7 +106,13 @@ class CounterSeries:
             added=self.added[chosen],
         )
 
-    def append(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> CounterSeries:
+    def append(
+        self,
+        pods: Sequence[str],
+        times_s: Vector,
+        counters: Vector,
+        horizon_s: float = HORIZON_S,
+    ) -> CounterSeries:
         """Append a scrape newer than the last to each of these pods, [pods, counters].
 
         Arrivals that fell were reset to zero by a restart of the process, with all other counters.
@@ -128,13 +136,33 @@ class CounterSeries:
         newest = self.newest + added
         if scraped_columns is not None:
             times_s = _replace(self.times_s[-1], scraped_columns, times_s)
-        times_s = self._append_rows(self.times_s, times_s, scraped_columns)
-        first = _first_needed(times_s)
+        moves = len(self.points) > 1 and horizon_s > HORIZON_S
+        if moves:
+            since_s = times_s - self.times_s[-2]
+            moves = not any_set(
+                (since_s if scraped_columns is None else since_s[scraped_columns])
+                >= horizon_s / FINEST
+            )
+        if moves:  # the last point: older ones are near enough
+            kept = replace(
+                self,
+                times_s=_with_last(self.times_s, times_s),
+                arrivals=_with_last(self.arrivals, newest[:, ARRIVALS]),
+                points=(*self.points[:-1], newest),
+            )
+        else:
+            kept = replace(
+                self,
+                times_s=self._append_rows(self.times_s, times_s, scraped_columns),
+                arrivals=self._append_rows(self.arrivals, newest[:, ARRIVALS], scraped_columns),
+                points=self._append_points(newest, scraped_columns),
+            )
+        first = _first_needed(kept.times_s, horizon_s)
         return CounterSeries(
             columns=self.columns,
-            times_s=times_s[first:],
-            arrivals=self._append_rows(self.arrivals, newest[:, ARRIVALS], scraped_columns)[first:],
-            points=self._append_points(newest, scraped_columns)[first:],
+            times_s=kept.times_s[first:],
+            arrivals=kept.arrivals[first:],
+            points=kept.points[first:],
             newest=newest,
             scraped=scraped,
             added=added,
@@ -247,6 +275,10 @@ class CounterSeries:
         return np.concatenate(chosen).reshape(len(chosen), -1)
 
 
+def _with_last(history: NDArray[_Kind], newest: NDArray[_Kind]) -> NDArray[_Kind]:
+    return np.concatenate((history[:-1], newest[np.newaxis]))
+
+
 def _widen(history: NDArray[_Kind], first: NDArray[_Kind]) -> NDArray[_Kind]:
     """Add columns that had these values from the beginning."""
     return np.concatenate((history, np.broadcast_to(first, (len(history), len(first)))), axis=1)
@@ -260,9 +292,9 @@ def _replace(
     return changed
 
 
-def _first_needed(times_s: Vector) -> int:
+def _first_needed(times_s: Vector, horizon_s: float) -> int:
     """Return the first row that the horizon of some pod still needs: its last point before it."""
-    needed_s, first = times_s[-1] - HORIZON_S, 0
+    needed_s, first = times_s[-1] - horizon_s, 0
     while first < len(times_s) - 1 and not any_set(
         times_s[first + 1] > np.maximum(times_s[first], needed_s)
     ):

@@ -71,6 +71,37 @@ def answered_within(bounds_s: Sequence[float], counts: Counts, target_s: float) 
     return within
 
 
+COARSE = 2.0
+"""Ratio of its bounds from which a bucket does not tell where in it a latency is."""
+
+
+def at_least_late(bounds_s: Sequence[float], counts: Counts, target_s: float) -> Counts:
+    """Return the answers that took longer than `target_s` for certain, as `answered_within` does.
+
+    Those in a coarse bucket, or above the last finite bound, may have been in time where the target
+    is there, too. Worked: of 10 answers 3 took longer than 62 s, the last bound. 3 are late for a
+    target of 50 s, and none for 135 s.
+    """
+    lower, upper, index = _bucket(bounds_s, bisect_left(bounds_s, target_s))
+    answered: Counts = counts.T[-1]
+    if upper < COARSE * lower:
+        return answered - answered_within(bounds_s, counts, target_s)
+    return answered - counts.T[index]
+
+
+def nearest(bounds_s: Sequence[float], measured_s: float, expected_s: float) -> float:
+    """Return the latency that a percentile may have been, and that is nearest to the expected one.
+
+    In a narrow bucket it is the measured one.
+    """
+    lower, upper, _ = _bucket(bounds_s, bisect_left(bounds_s, measured_s))
+    return measured_s if upper < COARSE * lower else min(max(lower, expected_s), upper)
+
+
+def _bucket(bounds_s: Sequence[float], index: int) -> tuple[float, float, int]:
+    return (bounds_s[index - 1] if index else 0.0), bounds_s[index], index
+
+
 def rebinned(latency: LatencyCounts, bounds_s: tuple[float, ...]) -> LatencyCounts:
     """Return the histogram on other bounds, interpolated as `percentile` does; the last is +Inf.
 

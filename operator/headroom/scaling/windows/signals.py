@@ -75,7 +75,7 @@ def read_signals(
         age_s = max(age_s, now_s)
     freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
-    least_s = max(policy.burst_windows_s, default=policy.tick_s)
+    least_s = policy.known_after_s
     if freshness is Freshness.FRESH and has_unobserved_time(
         windows, ready, watched_s, now_s, policy.stale_after_s, least_s
     ):

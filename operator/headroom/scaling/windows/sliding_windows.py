@@ -11,6 +11,7 @@ otherwise its first scrape is a baseline.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,11 +31,12 @@ from headroom.scaling.windows.counter_series import (
     LATENCY,
     MISSED,
     RETRIED,
+    STABLE_WINDOWS,
     CounterSeries,
     Place,
     Vector,
 )
-from headroom.scaling.windows.histogram import answered_within, rebinned
+from headroom.scaling.windows.histogram import at_least_late, rebinned
 
 
 class BatchStats(NamedTuple):
@@ -85,6 +87,10 @@ class Windows:
 
     since_s: float | None = None
     """Time of the first tick; None before it."""
+    horizon_s: float = HORIZON_S
+    """How much history is kept."""
+    kept_since_s: float = -math.inf
+    """What came before this is not kept: the horizon was shorter until then."""
     bounds_s: tuple[float, ...] = ()
     series: CounterSeries = field(default_factory=lambda: CounterSeries.empty(LATENCY))
     last: Mapping[str, PodSample] = field(default_factory=dict)
@@ -93,8 +99,12 @@ class Windows:
     """Where the present window of each pod ends, [pods]: now, or at the last scrape of a ready pod;
     never before the end of its series."""
 
-    def absorb(self, observation: Observation) -> Windows:
-        """Return the windows with this tick's samples; older or repeated samples change nothing."""
+    def absorb(self, observation: Observation, longest_s: float = 0.0) -> Windows:
+        """Return the windows with this tick's samples; older or repeated samples change nothing.
+
+        History is kept for windows of `longest_s`, and for the usual ones.
+        """
+        horizon_s = max(HORIZON_S, STABLE_WINDOWS * longest_s)
         now_s, pods = observation.now_s, {pod.uid: pod for pod in observation.pods}
         bounds_s = _grid(observation.samples, self.bounds_s)
         samples = (*_rejected(observation, bounds_s), *observation.samples)
@@ -105,14 +115,14 @@ class Windows:
         gone = {
             uid
             for uid, sample in last.items()
-            if uid not in pods and now_s - sample.time_s > HORIZON_S
+            if uid not in pods and now_s - sample.time_s > horizon_s
         }
         if gone:
             series = series.without(gone)
             last = {uid: sample for uid, sample in last.items() if uid not in gone}
         newer = _newer(samples, last, bounds_s)
         last |= newer
-        series = _append_samples(series, list(newer.values()), pods, self.since_s)
+        series = _append_samples(series, list(newer.values()), pods, self.since_s, horizon_s)
         ready = set(observation.ready_uids)
         held = [uid in ready for uid in series.columns]
         ends_s = series.times_s[-1]
@@ -120,6 +130,10 @@ class Windows:
             ends_s = np.where(held, ends_s, np.maximum(ends_s, now_s))
         return Windows(
             since_s=now_s if self.since_s is None else self.since_s,
+            horizon_s=horizon_s,
+            kept_since_s=max(self.kept_since_s, now_s - self.horizon_s)
+            if horizon_s > self.horizon_s
+            else self.kept_since_s,
             bounds_s=bounds_s,
             series=series,
             last=last,
@@ -137,8 +151,10 @@ class Windows:
         return replace(self, series=series, last={**self.last, **{one.pod: one for one in samples}})
 
     def watched_s(self, now_s: float, window_s: float) -> float:
-        """Seconds of the window since the first tick; 0 at the first tick."""
-        return 0.0 if self.since_s is None else min(window_s, max(0.0, now_s - self.since_s))
+        """Seconds of the window since the first tick that are kept; 0 at the first tick."""
+        if self.since_s is None:
+            return 0.0
+        return min(window_s, max(0.0, now_s - max(self.since_s, self.kept_since_s)))
 
     def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:
         """Sum over all pods the requests of the `window_s` seconds that ended `ago_s` ago."""
@@ -227,8 +243,8 @@ class Windows:
         known = [self.series.columns[uid] for uid in replicas if uid in self.series.columns]
         counted = (self.series.newest - self.before(window_s))[known]
         ended: Vector = counted[:, -1] + counted[:, MISSED]
-        within = answered_within(self.bounds_s, counted[:, LATENCY:], target_s)
-        return ended, (ended - within).clip(0.0, ended)
+        late = at_least_late(self.bounds_s, counted[:, LATENCY:], target_s) + counted[:, MISSED]
+        return ended, late.clip(0.0, ended)
 
     def sampled_throughout(
         self, window_s: float, now_s: float, patience_s: float
@@ -327,6 +343,7 @@ def _append_samples(
     samples: Sequence[PodSample],
     pods: Mapping[str, Pod],
     since_s: float | None,
+    horizon_s: float,
 ) -> CounterSeries:
     """Begin the series of new pods, at zero or at a baseline, and append to all others."""
     if not samples:
@@ -335,10 +352,10 @@ def _append_samples(
     counters = _counters(samples)
     uids = [sample.pod for sample in samples]
     if uids == list(series.columns):
-        return series.append(uids, times_s, counters)
+        return series.append(uids, times_s, counters, horizon_s)
     new = [number for number, uid in enumerate(uids) if uid not in series.columns]
     if not new:
-        return series.append(uids, times_s, counters)
+        return series.append(uids, times_s, counters, horizon_s)
     zeros_s = [_zero_s(samples[number], pods.get(uids[number]), since_s) for number in new]
     baseline = np.array([zero_s is None for zero_s in zeros_s])
     series = series.add_pods(
@@ -347,7 +364,9 @@ def _append_samples(
         np.where(baseline[:, np.newaxis], counters[new], 0.0),
     )
     counted = np.delete(np.arange(len(uids)), np.array(new)[baseline])
-    return series.append([uids[number] for number in counted], times_s[counted], counters[counted])
+    return series.append(
+        [uids[number] for number in counted], times_s[counted], counters[counted], horizon_s
+    )
 
 
 def _zero_s(sample: PodSample, pod: Pod | None, since_s: float | None) -> float | None:
