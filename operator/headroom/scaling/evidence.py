@@ -14,7 +14,12 @@ from headroom.scaling.demand.hidden_demand import (
     is_hidden,
     replicas_for_in_flight,
 )
-from headroom.scaling.demand.throughput import FULL, Throughput, measure_throughput
+from headroom.scaling.demand.throughput import (
+    FULL,
+    Throughput,
+    measure_throughput,
+    works_near_full,
+)
 from headroom.scaling.demand.unused_replicas import unused
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet import GeneratingCost
@@ -84,7 +89,10 @@ def estimate_demand(
     state = replace(state, in_flight=history)
     if not is_hidden(load, history, now_s, level_s):
         return state, exact
-    return state, _hidden(policy, exact, load, cost, rate_rps)
+    concurrency = _concurrency(policy, cost)
+    if works_near_full(policy) and not load.busy and load.in_flight <= concurrency * load.ready:
+        return state, exact  # a queue stands as it may, and is answered in time
+    return state, _hidden(policy, exact, load, concurrency, rate_rps)
 
 
 def _judged_by_sequences(load: Throughput, cost: GeneratingCost) -> Throughput:
@@ -150,14 +158,18 @@ def _taken(state: State, ready: Sequence[str], window_s: float) -> tuple[Vector,
 _NONE: Vector = np.zeros(0)
 
 
-def _hidden(
-    policy: Policy, exact: DemandEstimate, load: Throughput, cost: ReplicaCost, rate_rps: float
-) -> DemandEstimate:
-    concurrency = 1.0
+def _concurrency(policy: Policy, cost: ReplicaCost) -> float:
+    """Return how many requests one replica answers in time if so many are always there."""
     if isinstance(cost, GeneratingCost):
-        concurrency = cost.concurrency
-    elif isinstance(cost, CostModel):
-        concurrency = concurrency_within(cost, policy.latency_target_s)
+        return cost.concurrency
+    if isinstance(cost, CostModel):
+        return concurrency_within(cost, policy.latency_target_s)
+    return 1.0
+
+
+def _hidden(
+    policy: Policy, exact: DemandEstimate, load: Throughput, concurrency: float, rate_rps: float
+) -> DemandEstimate:
     replicas = "replica" if load.ready == 1 else "replicas"
     detail = f"{load.in_flight} requests in flight at {load.ready} saturated {replicas}"
     demand = Demand(

@@ -18,19 +18,31 @@ from headroom.scaling.windows.sliding_windows import Windows
 
 FULL = 0.9
 """Share of the throughput with full batches, at least: replicas that answer it are saturated."""
+DEVIATIONS = 2.0
+"""Of the answers in a window, above a ceiling that leaves less than `FULL` does."""
 
 
-def full_share(policy: Policy, cost: ReplicaCost, window_s: float) -> float:
+def works_near_full(policy: Policy) -> bool:
+    """Whether the ceiling leaves so little that replicas are often full, and queues stand."""
+    return policy.utilization_ceiling > 2.0 * FULL - 1.0 + _ROUNDING
+
+
+_ROUNDING = 1e-9
+
+
+def full_share(policy: Policy, cost: ReplicaCost, ready: int, window_s: float) -> float:
     """Return the share of the throughput with full batches from which replicas are saturated.
 
-    Half of what the ceiling leaves: a service that is meant to work at 0.95 does so often. Where
-    batches take longer than the window, or a replica less than one request in it, only a queue
-    tells: infinity.
+    A service that is meant to work at 0.95 does so often: half of what the ceiling leaves, and more
+    than chance. Where batches take longer than the window only a queue tells: infinity.
     """
     if isinstance(cost, CostModel) and cost.batch_s(cost.max_batch) > window_s:
         return math.inf
-    return max(FULL, (1.0 + policy.utilization_ceiling) / 2.0)
-
+    ceiling = policy.utilization_ceiling
+    if not works_near_full(policy):
+        return FULL
+    most = cost.full_batch_rps * ready * window_s
+    return max((1.0 + ceiling) / 2.0, ceiling + DEVIATIONS * math.sqrt(ceiling / most))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +119,7 @@ def measure_throughput(
         full_rps=cost.full_batch_rps,
         standing_queue=standing,
         queue_bound=bound,
-        full=full_share(policy, cost, window_s) if policy.pace == 1.0 else math.inf,
+        full=full_share(policy, cost, ready, window_s) if policy.pace == 1.0 else math.inf,
     )
 
 

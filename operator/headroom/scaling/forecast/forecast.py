@@ -97,6 +97,8 @@ class Forecast:
         if past.later is not None:
             stable = past.history.stable_rate(now_s, rate_rps)
             weights = past.weights(stable.rate_rps, policy.stable_window_s)
+            if policy.pace > 1.0:  # more than the stable rate is noise of few requests
+                rate_rps = stable.rate_rps
             later = self._later(tuning, now_s + start_s + WINDOW_S, rate_rps, stable, weights)
             most = self._most(tuning, now_s + start_s + SLACK_S, rate_rps, stable, weights)
             burst_rps = self._rest_of_burst(tuning, now_s, rate_rps, burst_rps, start_s)

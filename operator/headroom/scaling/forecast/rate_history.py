@@ -68,7 +68,7 @@ class RateHistory:
         return len(self.times_s)
 
     def add(self, now_s: float, rate_rps: float, window_s: float = WINDOW_S) -> RateHistory:
-        """Return the history with this rate of a window, if the last one is a step old; else itself."""
+        """Return the history with the rate of a window, if the last one is a step old; else itself."""
         kept = self
         if len(self):
             if now_s - self.times_s[-1] < STEP_S:

@@ -124,9 +124,7 @@ def _window_counts(history: RateHistory) -> tuple[Counts, Flags]:
     return counts, (ends_s <= gap_begun_s) | (ends_s >= gap_ended_s)
 
 
-def _usual_error_per_s(
-    counts: Counts, span: int, otherwise: float, window_s: float
-) -> float:
+def _usual_error_per_s(counts: Counts, span: int, otherwise: float, window_s: float) -> float:
     """Return the standard error of the growth over a span, as the last hour shows it.
 
     Consecutive spans of a steady rise grow alike: their difference is the error of both. The median

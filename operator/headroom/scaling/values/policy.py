@@ -90,7 +90,7 @@ class Policy:
 
     @property
     def known_after_s(self) -> float:
-        """How long to watch before a rate is known: the longest usual burst window, or a request."""
+        """How long to watch before a rate is known: a usual longest burst window, or a request."""
         longest_s = max(self.burst_windows_s, default=self.tick_s) / self.pace
         return max(longest_s, self.shortest_window_s)
 
