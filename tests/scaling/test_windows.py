@@ -14,7 +14,13 @@ from fakes_scaling import ready_pod, sample, watch
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import Observation, Pod, PodSample, PodState
 from headroom.scaling.windows.counter_series import HORIZON_S
-from headroom.scaling.windows.histogram import attainment, percentile, rebinned
+from headroom.scaling.windows.histogram import (
+    at_least_late,
+    attainment,
+    nearest,
+    percentile,
+    rebinned,
+)
 from headroom.scaling.windows.sliding_windows import BatchStats, Windows
 
 
@@ -326,3 +332,36 @@ def test_percentile_with_few_or_no_requests() -> None:
     assert attainment((math.inf,), np.array((4.0,)), 0.0, 0.2) == 0.0
     assert percentile((), np.empty(0), 2.0, 0.5) == math.inf
     assert percentile((), np.empty(0), 0.0, 0.5) is None
+
+
+@pytest.mark.parametrize(
+    ("bounds_s", "counts", "target_s", "late"),
+    [
+        pytest.param((0.1, 0.2, 0.4, math.inf), (4, 6, 8, 10), 0.3, 3.0, id="narrow: interpolated"),
+        pytest.param((1.0, 2.5, math.inf), (6, 8, 10), 0.25, 4.0, id="coarse: those above it"),
+        pytest.param((1.0, 2.5, math.inf), (6, 8, 10), 2.0, 2.0, id="coarse, not the first"),
+        pytest.param((50.0, 62.0, math.inf), (6, 7, 10), 50.0, 4.0, id="at a bound"),
+        pytest.param((50.0, 62.0, math.inf), (6, 7, 10), 135.0, 0.0, id="above the last: none"),
+    ],
+)
+def test_only_answers_that_took_longer_for_certain_are_late(
+    bounds_s: tuple[float, ...], counts: tuple[float, ...], target_s: float, late: float
+) -> None:
+    found = at_least_late(bounds_s, np.array(counts, dtype=float), target_s)
+    assert float(found) == pytest.approx(late)
+
+
+@pytest.mark.parametrize(
+    ("measured_s", "expected_s", "nearest_s"),
+    [
+        pytest.param(1.2, 3.0, 1.2, id="narrow: as measured"),
+        pytest.param(0.95, 0.2, 0.2, id="coarse: as expected"),
+        pytest.param(0.95, 3.0, 1.0, id="coarse, and less than expected"),
+        pytest.param(math.inf, 70.0, 70.0, id="above the last, as expected"),
+        pytest.param(math.inf, 0.5, 2.0, id="above the last: at least that"),
+    ],
+)
+def test_measured_percentile_corrects_no_more_than_its_bucket_tells(
+    measured_s: float, expected_s: float, nearest_s: float
+) -> None:
+    assert nearest((1.0, 1.5, 2.0, math.inf), measured_s, expected_s) == pytest.approx(nearest_s)

@@ -31,6 +31,7 @@ from headroom.scaling import (
 from headroom.scaling.evidence import DemandEstimate
 from headroom.scaling.explanation import explain
 from headroom.scaling.forecast.forecast import Expected
+from headroom.scaling.forecast.rate_history import LONGEST_GAP_S
 from headroom.scaling.frozen import replace
 from headroom.scaling.limits.limits import LimitInput
 from headroom.scaling.pace import at_pace
@@ -50,6 +51,7 @@ from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.windows.signals import read_signals
+from headroom.scaling.windows.sliding_windows import Windows
 
 
 def decide(policy: Policy, state: State, observation: Observation) -> tuple[Decision, State]:
@@ -109,6 +111,9 @@ def _begun(state: State, observation: Observation) -> tuple[State, Observation]:
         return state.begun(observation.now_s), observation
     if observation.now_s < state.last_s:
         observation = replace(observation, now_s=state.last_s)
+    if observation.now_s - state.last_s > LONGEST_GAP_S:
+        # the process or the clock stood still or jumped: counters say nothing of the time between
+        state = replace(state, windows=Windows())
     return state, observation
 
 

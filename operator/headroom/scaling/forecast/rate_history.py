@@ -58,7 +58,7 @@ class RateHistory:
     measured_rps: Vector = field(default_factory=no_rates)
     stable_rps: Vector = field(default_factory=no_rates)
     window_s: float = WINDOW_S
-    """Of the measured rates."""
+    """Window of the measured rates."""
     gap_s: tuple[float, float] = (-math.inf, -math.inf)
     """The last instant before the last gap, and the first after it: what bridges it is no evidence.
     """
@@ -68,7 +68,7 @@ class RateHistory:
         return len(self.times_s)
 
     def add(self, now_s: float, rate_rps: float, window_s: float = WINDOW_S) -> RateHistory:
-        """Return the history with the rate of a window, if the last one is a step old; else itself."""
+        """Return the history with the rate of a window, if the last is a step old; else itself."""
         kept = self
         if len(self):
             if now_s - self.times_s[-1] < STEP_S:

@@ -21,7 +21,7 @@ from headroom.scaling.windows.counter_series import (
     CounterSeries,
     Vector,
 )
-from headroom.scaling.windows.histogram import attainment
+from headroom.scaling.windows.histogram import at_least_late
 
 ROUND_S = 20.0
 """Length of a round: at least ten times a tick of production."""
@@ -179,11 +179,11 @@ def _late(row: Vector, bounds_s: tuple[float, ...], target_s: float) -> tuple[fl
     """
     if not bounds_s:
         return float(row[BATCH_ITEMS]), float(row[BATCH_ITEMS])
-    within = attainment(bounds_s, row[LATENCY:], float(row[MISSED]), target_s)
-    if within is None:
-        return float(row[ARRIVALS]), float(row[ARRIVALS])
     ended = float(row[-1] + row[MISSED])
-    return ended, (1.0 - within) * ended
+    if ended <= 0.0:
+        return float(row[ARRIVALS]), float(row[ARRIVALS])
+    late = float(at_least_late(bounds_s, row[LATENCY:], target_s) + row[MISSED])
+    return ended, min(ended, max(0.0, late))
 
 
 def _bad(

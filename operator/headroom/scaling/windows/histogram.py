@@ -72,7 +72,7 @@ def answered_within(bounds_s: Sequence[float], counts: Counts, target_s: float) 
 
 
 COARSE = 2.0
-"""Ratio of its bounds from which a bucket does not tell where in it a latency is."""
+"""Ratio of its bounds above which a bucket does not tell where in it a latency is."""
 
 
 def at_least_late(bounds_s: Sequence[float], counts: Counts, target_s: float) -> Counts:
@@ -84,7 +84,7 @@ def at_least_late(bounds_s: Sequence[float], counts: Counts, target_s: float) ->
     """
     lower, upper, index = _bucket(bounds_s, bisect_left(bounds_s, target_s))
     answered: Counts = counts.T[-1]
-    if upper < COARSE * lower:
+    if upper <= COARSE * lower:
         return answered - answered_within(bounds_s, counts, target_s)
     return answered - counts.T[index]
 
@@ -95,7 +95,7 @@ def nearest(bounds_s: Sequence[float], measured_s: float, expected_s: float) -> 
     In a narrow bucket it is the measured one.
     """
     lower, upper, _ = _bucket(bounds_s, bisect_left(bounds_s, measured_s))
-    return measured_s if upper < COARSE * lower else min(max(lower, expected_s), upper)
+    return measured_s if upper <= COARSE * lower else min(max(lower, expected_s), upper)
 
 
 def _bucket(bounds_s: Sequence[float], index: int) -> tuple[float, float, int]:
