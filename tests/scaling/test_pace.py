@@ -17,7 +17,7 @@ from headroom.scaling.windows.sliding_windows import Windows
 from headroom.simulator.arrivals import PoissonArrivals, shapes
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.plant import ColdStart, Server, ServiceSpec
+from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario, Workload
 
@@ -94,7 +94,12 @@ def test_share_of_the_throughput_that_proves_saturation(
 
 def outcome(server: Server, policy: Policy, rate_rps: float, seconds: float) -> Outcome:
     spec = ServiceSpec(
-        name="images", policy=policy, server=server, cold_start=ColdStart.of(60.0), drain_s=200.0
+        name="images",
+        policy=policy,
+        server=server,
+        network=Network(routing=policy.routing),
+        cold_start=ColdStart.of(60.0),
+        drain_s=200.0,
     )
     profile = shapes.constant(duration_s=seconds, rps=rate_rps)
     workload = Workload(spec=spec, arrivals=PoissonArrivals(profile=profile, stream="images"))
