@@ -86,7 +86,8 @@ def at_least_late(bounds_s: Sequence[float], counts: Counts, target_s: float) ->
     answered: Counts = counts.T[-1]
     if upper <= COARSE * lower:
         return answered - answered_within(bounds_s, counts, target_s)
-    return answered - counts.T[index]
+    late: Counts = answered - counts.T[index]
+    return late
 
 
 def nearest(bounds_s: Sequence[float], measured_s: float, expected_s: float) -> float:
