@@ -19,7 +19,7 @@ from headroom.scaling.windows.sliding_windows import Windows
 FULL = 0.9
 """Share of the throughput with full batches, at least: replicas that answer it are saturated."""
 DEVIATIONS = 2.0
-"""Standard deviations of the answers in a window, above a ceiling that leaves less than `FULL` does."""
+"""Standard deviations of the answers in a window, where the ceiling leaves less than `FULL` does."""
 
 
 def works_near_full(policy: Policy) -> bool:
