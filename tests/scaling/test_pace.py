@@ -88,7 +88,7 @@ def test_window_that_was_not_kept_is_not_watched() -> None:
 def test_share_of_the_throughput_that_proves_saturation(
     cost: CostModel, ceiling: float, window_s: float, share: float
 ) -> None:
-    policy = replace(POLICY, utilization_ceiling=ceiling)
+    policy = at_pace(replace(POLICY, utilization_ceiling=ceiling), cost)
     assert full_share(policy, cost, 1, window_s) == pytest.approx(share, abs=0.01)
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroom.scaling.serving_model import ReplicaCost
-from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.windows.sliding_windows import Windows
@@ -34,9 +33,9 @@ def full_share(policy: Policy, cost: ReplicaCost, ready: int, window_s: float) -
     """Return the share of the throughput with full batches from which replicas are saturated.
 
     A service that is meant to work at 0.95 does so often: half of what the ceiling leaves, and more
-    than chance. Where batches take longer than the window only a queue tells: infinity.
+    than chance. Where windows are stretched to a request, few end, and only a queue tells: infinity.
     """
-    if isinstance(cost, CostModel) and cost.batch_s(cost.max_batch) > window_s:
+    if policy.pace > 1.0:
         return math.inf
     ceiling = policy.utilization_ceiling
     if not works_near_full(policy):
@@ -119,7 +118,7 @@ def measure_throughput(
         full_rps=cost.full_batch_rps,
         standing_queue=standing,
         queue_bound=bound,
-        full=full_share(policy, cost, ready, window_s) if policy.pace == 1.0 else math.inf,
+        full=full_share(policy, cost, ready, window_s),
     )
 
 
