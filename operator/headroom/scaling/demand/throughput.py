@@ -33,7 +33,7 @@ def full_share(policy: Policy, cost: ReplicaCost, ready: int, window_s: float) -
     """Return the share of the throughput with full batches from which replicas are saturated.
 
     A service that is meant to work at 0.95 does so often: half of what the ceiling leaves, and more
-    than chance. Where windows are stretched to a request, few end, and only a queue tells: infinity.
+    than chance. Where windows are stretched to a request few end, so only a queue tells: infinity.
     """
     if policy.pace > 1.0:
         return math.inf
