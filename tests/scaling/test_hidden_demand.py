@@ -41,7 +41,9 @@ def load(**changes: float) -> Throughput:
         "standing_queue": 42.0,
         "queue_bound": 16.0,
     }
-    return Throughput(**(values | changes))  # type: ignore[arg-type]
+    values |= changes
+    most = values["full_rps"] * values["ready"] * values["window_s"]
+    return Throughput(**({"busy": values["answered"] >= 0.9 * most} | values))  # type: ignore[arg-type]
 
 
 def history(*in_flight: int) -> InFlightHistory:
@@ -238,10 +240,12 @@ def test_obstacle_is_forgotten_without_further_evidence() -> None:
         ),
         pytest.param({"answered": 2480.0, "full_rps": 400.0}, None, id="310/s of cheap requests"),
         pytest.param(
-            {"answered": 1296.0, "full_rps": 0.0}, None, id="all sequences that fit are running"
+            {"answered": 1296.0, "full_rps": math.nan, "busy": True},
+            None,
+            id="all sequences that fit are running",
         ),
         pytest.param(
-            {"answered": 1296.0, "full_rps": math.inf},
+            {"answered": 1296.0, "full_rps": math.nan, "busy": False},
             Obstacle.DOWNSTREAM_LIMIT,
             id="162/s, more sequences would fit",
         ),

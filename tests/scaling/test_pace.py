@@ -8,7 +8,7 @@ import pytest
 
 from fakes_scaling import COST, ready_pod, sample
 from headroom.scaling import State, decide
-from headroom.scaling.demand.throughput import FULL, full_share
+from headroom.scaling.demand.throughput import saturated_answers
 from headroom.scaling.frozen import replace
 from headroom.scaling.pace import at_pace
 from headroom.scaling.values.observation import CostModel, Observation
@@ -21,6 +21,8 @@ from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario, Workload
 
+MANY = CostModel(fixed_s=0.0, per_item_s=1e-4, max_batch=8)
+SLOW = CostModel(fixed_s=0.0, per_item_s=1.0, max_batch=1)
 IMAGE = CostModel(fixed_s=0.0, per_item_s=45.0, max_batch=1)
 POLICY = Policy(latency_target_s=135.0, max_replicas=60, routing=Routing.LEAST_IN_FLIGHT)
 
@@ -76,20 +78,25 @@ def test_window_that_was_not_kept_is_not_watched() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "ceiling", "window_s", "share"),
+    ("cost", "ready", "ceiling", "window_s", "share"),
     [
-        pytest.param(COST, 0.8, 8.0, FULL, id="usual"),
-        pytest.param(COST, 0.5, 8.0, FULL, id="low"),
-        pytest.param(replace(COST, fixed_s=0.0, per_item_s=1e-4), 0.95, 8.0, 0.975, id="near full"),
-        pytest.param(COST, 0.95, 8.0, 1.16, id="and few requests: only a queue tells"),
-        pytest.param(IMAGE, 0.8, 8.0, math.inf, id="none ends in the window"),
+        pytest.param(MANY, 24, 0.8, 8.0, 0.9, id="many requests"),
+        pytest.param(MANY, 24, 0.95, 8.0, 0.975, id="many requests, near full"),
+        pytest.param(SLOW, 1, 0.8, 8.0, 0.9, id="one replica: chance adds one more"),
+        pytest.param(SLOW, 24, 0.5, 8.0, 0.9, id="few requests, and a low ceiling"),
+        pytest.param(SLOW, 24, 0.8, 8.0, 0.96, id="few requests: chance would add twelve"),
+        pytest.param(SLOW, 10, 0.8, 8.0, math.inf, id="fewer: 80 of 80 may be chance"),
+        pytest.param(SLOW, 10, 0.8, 16.0, 0.95, id="and in a longer window"),
+        pytest.param(SLOW, 10, 0.95, 16.0, math.inf, id="near full: only a queue tells"),
+        pytest.param(IMAGE, 14, 0.8, 8.0, math.inf, id="none ends in the window"),
     ],
 )
-def test_share_of_the_throughput_that_proves_saturation(
-    cost: CostModel, ceiling: float, window_s: float, share: float
+def test_answers_prove_saturation_where_chance_does_not_explain_them(
+    cost: CostModel, ready: int, ceiling: float, window_s: float, share: float
 ) -> None:
     policy = at_pace(replace(POLICY, utilization_ceiling=ceiling), cost)
-    assert full_share(policy, cost, 1, window_s) == pytest.approx(share, abs=0.01)
+    least = saturated_answers(policy, cost, ready, window_s)
+    assert least / (ready * cost.full_batch_rps * window_s) == pytest.approx(share, abs=0.005)
 
 
 def outcome(server: Server, policy: Policy, rate_rps: float, seconds: float) -> Outcome:

@@ -101,7 +101,7 @@ def _judged_by_sequences(load: Throughput, cost: GeneratingCost) -> Throughput:
     Answers end too unevenly: of 40 expected in a window, 46 are no sign of a full replica.
     """
     full = load.in_flight >= FULL * cost.concurrency * load.ready
-    return replace(load, full_rps=0.0 if full else math.inf)
+    return replace(load, busy=full, full_rps=math.nan)
 
 
 def _with_obstacles(
