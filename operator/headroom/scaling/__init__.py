@@ -8,7 +8,7 @@ decide(policy, state, observation) -> (decision, state)
 - models: latency_model, serving_model, bisection, chance, routing_transition,
   accelerator_allocation
 - from tick to tick: state, last_hour, checkpoint_numbers
-- values: tuning, flags, frozen, latency_counts, replica_defect
+- values: tuning, pace, flags, frozen, latency_counts, replica_defect
 """
 
 from __future__ import annotations
