@@ -47,7 +47,7 @@ WRITES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 ]
 READS: list[tuple[str, tuple[Any, ...]]] = [
     ("get", ("v1", "Pod", "default", "p")),
-    ("list_all", ("v1", "Pod", "default", "a=b")),
+    ("list_all", ("v1", "Pod", "default", "a=b", dict)),
     ("get_scale", ("v1", "Pod", "default", "p")),
 ]
 

@@ -196,12 +196,13 @@ def hold_s(policy: Policy, state: LimitHistory) -> float:
     as long costs no more (ski rental: Karlin et al. 1988; for servers, Lu, Chen and Andrew 2013).
     A start that was never measured is not a short one: until then the configured time is tripled.
     Nor is one that is not over: what it was begun for stays, or it would never end. A rate that
-    is known only after a longer window says nothing sooner.
+    is known only after a stretched window says nothing sooner.
     """
     configured_s, starts = policy.scale_down_stabilization_s, state.cold_starts
     if starts.p90_s is None:
         configured_s *= UNMEASURED_START
-    return max(configured_s, policy.stable_window_s, starts.at_least_s, starts.underway_s)
+    known_s = policy.stable_window_s if policy.pace > 1.0 else 0.0
+    return max(configured_s, known_s, starts.at_least_s, starts.underway_s)
 
 
 def apply_allocation(limit_input: LimitInput, replicas: int) -> Limited:

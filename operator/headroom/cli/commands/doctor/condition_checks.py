@@ -68,6 +68,8 @@ REMEDIES: dict[StatusReason, str] = {
     "the InferenceService, or exclude the Deployment from it",
     _R.RECOMMEND_ONLY: "to write decisions, set spec.scaling.mode to Auto",
     _R.EXTERNALLY_SCALED: "to write decisions, set spec.scaling.mode to Auto",
+    _R.DELETING: "wait for the controller of the finalizer that the message names; without one: "
+    "kubectl edit {name} --namespace {namespace}, and remove the finalizer",
     _R.TARGET_ALREADY_MANAGED: "delete one of the two InferenceServices",
     _R.AUTOSCALER_CONFLICT: "delete the other autoscaler",
     _R.SCALING_DISABLED: "to enable scaling, scale the workload to at least 1 replica",
