@@ -11,14 +11,16 @@ Worked, with 5 % of an hour as the budget (180 s): a start of 300 s keeps one sp
 to 18, a start of 100 s from 19 on, a start of 30 s none below 200. It fades over hours in time,
 which show that the load has no such surges, and returns when an hour breaks its budget.
 
-A generating service, whose replicas are few and start slowly, counts the share that is left of the
-budget, in the square: an unspent budget pays for one surge, half of it for hardly any,
+A generating service, whose replicas are few, counts the share that is left of the budget, in the
+square, where a start is shorter than the budget: an unspent one pays for a surge, half of it for
+hardly any,
 
     beta = min(1, 0.3 start / (budget left^2))
 
-and adds the reserve to what carries its usual rate: a peak by chance is what the reserve is for,
-and asks for no further replica. Worked: five replicas with a start of 100 s keep one spare replica
-once 14 % of the budget are spent and two from half on; with 300 s one, and two from 14 % on.
+A longer start spends the budget at once: what is kept after it comes too late. The reserve is added
+to what carries the usual rate: a peak by chance is what the reserve is for, and asks for no further
+replica. Worked: five replicas with a start of 100 s keep one spare replica once 14 % of the budget
+are spent and two from half on; with 300 s always one.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ class Reserve:
         """
         if usual is not None and carrying < LEAST:
             return carrying
-        if usual is None:
+        if usual is None or start_s >= allowed * HOUR_S:
             beta = min(MOST, PER_BUDGET * start_s / (allowed * HOUR_S))
         else:
             left_s = usual.left(allowed) * usual.share_left
