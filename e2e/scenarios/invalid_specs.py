@@ -356,7 +356,8 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         path="spec.commonMetadata.labels",
         value={"team": "a team"},
         field="spec.commonMetadata.labels.team",
-        says=MATCH,
+        says="should match",
+        parser_says=MATCH,
     ),
     too_many("spec.commonMetadata.labels", 32, {f"l{i}": "x" for i in range(33)}),
     InvalidSpec(
