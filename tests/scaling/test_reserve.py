@@ -70,9 +70,9 @@ def test_reserve_never_asks_for_fewer_and_is_bounded(
         pytest.param(100.0, 0.51, 5, 7, id="half is left"),
         pytest.param(100.0, 5.0, 5, 7, id="nothing is left"),
         pytest.param(300.0, 0.0, 5, 6, id="a start spends the budget"),
-        pytest.param(300.0, 0.9, 5, 6, id="and the next one, whatever is left"),
+        pytest.param(300.0, 0.15, 5, 7, id="a start spends more than the budget"),
         pytest.param(300.0, 0.9, 1, 1, id="the only replica is not doubled"),
-        pytest.param(300.0, 0.0, 2, 2, id="two are not worth a spare one"),
+        pytest.param(300.0, 0.0, 2, 3, id="one of two"),
         pytest.param(30.0, 0.0, 20, 20, id="a sixth of the budget"),
         pytest.param(30.0, 0.5, 20, 21, id="a third of what is left"),
     ],
@@ -128,7 +128,7 @@ def test_peak_by_chance_uses_the_reserve_and_adds_none() -> None:
 
 
 def test_reserve_falls_with_the_rate() -> None:
-    assert reserved(22.0, Usual(rate_rps=40.0, spent=0.0)) == 4
+    assert reserved(12.0, Usual(rate_rps=40.0, spent=0.0)) == 3
 
 
 def after(late_share: float, seconds: float, *, before: Reserve) -> Reserve:

@@ -155,10 +155,15 @@ def beyond_chance(
 
 
 def usual(policy: Policy, state: State, generating: Generating | None) -> Usual | None:
-    """Return what the reserve of a generating service follows from; None of any other."""
-    if generating is None or generating.fleet is None:
-        return None
+    """Return what the reserve of a generating service follows from; None of any other.
+
+    Nor where a start takes longer than the error budget of an hour: what is kept after a surge that
+    spent all of it comes too late.
+    """
     allowed = 1.0 - policy.latency_percentile
+    long = state.cold_starts.assumed_s >= allowed * HOUR_S
+    if generating is None or generating.fleet is None or long:
+        return None
     rates = state.forecast.analogs.history
     return Usual.of(rates.mean_rps(USUAL_S), rates.mean_rps(HOUR_S), state.budget, allowed)
 

@@ -17,10 +17,10 @@ hardly any,
 
     beta = min(1, 0.3 start / (budget left^2))
 
-A longer start spends the budget at once: what is kept after it comes too late. The reserve is added
-to what carries the usual rate: a peak by chance is what the reserve is for, and asks for no further
-replica. Worked: five replicas with a start of 100 s keep one spare replica once 14 % of the budget
-are spent and two from half on; with 300 s always one.
+A longer start spends the budget at once: what is kept after it comes too late, and the reserve is
+that of other services. It is added to what carries the usual rate: a peak by chance is what the
+reserve is for, and asks for no further replica. Worked: five replicas with a start of 100 s keep
+one spare replica once 14 % of the budget are spent and two from half on.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ class Reserve:
         """Return the replicas with the reserve, where `carrying` carry the counted arrivals.
 
         `start_s` is a usual start, or how long the first one has taken so far; `usual` is None
-        unless the service generates.
+        unless the service generates, and starts are shorter than the budget.
         """
         if usual is not None and carrying < LEAST:
             return carrying
-        if usual is None or start_s >= allowed * HOUR_S:
+        if usual is None:
             beta = min(MOST, PER_BUDGET * start_s / (allowed * HOUR_S))
         else:
             left_s = usual.left(allowed) * usual.share_left
