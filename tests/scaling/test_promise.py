@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fakes_scaling import BOUNDS_S, Service, policy, sample
 from headroom.scaling import LatencyCounts, Observation, Pod, PodSample, PodState
-from headroom.scaling.evidence import with_risk
+from headroom.scaling.evidence.misses import with_risk
 from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes, one_alone_is_late
 from headroom.scaling.promise.margin import LARGEST, Margin
 from headroom.scaling.promise.risk import Risk

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom.scaling import (
-    evidence,
     generating,
     generation_explanation,
     learning,
@@ -28,7 +27,10 @@ from headroom.scaling import (
     replacing,
     tick_model,
 )
-from headroom.scaling.evidence import DemandEstimate
+from headroom.scaling.evidence.demand import estimate_demand
+from headroom.scaling.evidence.demand_estimate import DemandEstimate
+from headroom.scaling.evidence.misses import learn_from_outcomes, with_risk
+from headroom.scaling.evidence.notes import evidence_notes
 from headroom.scaling.explanation import explain
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.forecast.rate_history import LONGEST_GAP_S
@@ -71,10 +73,10 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     ready = [uid for uid in observation.ready_uids if uid not in left_out]
     state, model = tick_model.observe(policy, state, observation, signals, ready)
     policy = model.policy
-    state, demand = evidence.estimate_demand(
+    state, demand = estimate_demand(
         policy, state, model.judged, model.saturated_cost, serving, ready, now_s
     )
-    risked = learning.with_drain_time(evidence.with_risk(policy, state), state)
+    risked = learning.with_drain_time(with_risk(policy, state), state)
     state, expected = learning.forecast_arrivals(
         risked, state, demand.signals, now_s, demand.at_most_rps
     )
@@ -169,7 +171,7 @@ def _learn_from_results(
         state = learning.correct(
             policy, state, model.signals, model.batches, serving, results, now_s
         )
-    state = evidence.learn_from_outcomes(
+    state = learn_from_outcomes(
         policy,
         state,
         model.signals,
@@ -196,7 +198,7 @@ def _explain(
 ) -> Decision:
     """Return the decision with its reason and all that it follows from."""
     now_s = limit_input.now_s
-    notes = evidence.notes(state, demand, now_s)
+    notes = evidence_notes(state, demand, now_s)
     decision = explain(
         limit_input, state, results, replicas, applied, model.serving, model.target_s, notes
     )

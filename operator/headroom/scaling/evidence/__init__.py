@@ -1,0 +1,1 @@
+"""Takes in evidence that needs no model: hidden demand, obstacles, retries and missed targets."""

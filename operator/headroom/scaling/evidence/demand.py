@@ -1,0 +1,109 @@
+"""Estimates the demand behind the counted arrivals: exact, hidden, or less without retries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from headroom.scaling.demand.hidden_demand import (
+    LEVEL_S,
+    concurrency_within,
+    is_hidden,
+    replicas_for_in_flight,
+)
+from headroom.scaling.demand.throughput import FULL, Throughput, measure_throughput, works_near_full
+from headroom.scaling.evidence.demand_estimate import DemandEstimate
+from headroom.scaling.evidence.obstacles import with_obstacles
+from headroom.scaling.evidence.retries import without_further_tries
+from headroom.scaling.frozen import replace
+from headroom.scaling.generation.fleet import GeneratingCost
+from headroom.scaling.serving_model import ReplicaCost
+from headroom.scaling.state import State
+from headroom.scaling.tuning import Component
+from headroom.scaling.values.decision import (
+    Demand,
+    DemandKnown,
+    Reason,
+    Recommendation,
+    ReplicaCounts,
+)
+from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.policy import Policy, Routing
+from headroom.scaling.values.signals import Signals
+
+
+def estimate_demand(
+    policy: Policy,
+    state: State,
+    signals: Signals,
+    cost: ReplicaCost | None,
+    counts: ReplicaCounts,
+    ready: Sequence[str],
+    now_s: float,
+) -> tuple[State, DemandEstimate]:
+    """Return the demand behind the counted arrivals, and the state with this tick's evidence."""
+    rate_rps = signals.arrival_rps.value
+    bound = 0.0 if cost is None else float(cost.slots * cost.max_batch * counts.ready)
+    exact = DemandEstimate(demand=Demand(rate_rps=rate_rps), signals=signals, queue_bound=bound)
+    if cost is None or rate_rps is None or not signals.arrival_rps.fresh or not counts.ready:
+        return state, exact
+    load = measure_throughput(policy, state.windows, signals, cost, counts.ready, now_s)
+    if load is None:
+        return state, exact
+    if isinstance(cost, GeneratingCost):
+        load = _judged_by_sequences(load, cost)
+    if policy.tuning.has(Component.OBSTACLES):
+        state = with_obstacles(policy, state, signals, load, cost, ready, now_s)
+    if policy.tuning.has(Component.RETRIES):
+        state, exact = without_further_tries(policy, state, exact, load, rate_rps, counts, now_s)
+    if exact.at_most_rps is not None or not policy.tuning.has(Component.HIDDEN_DEMAND):
+        return state, exact
+    level_s = policy.pace * LEVEL_S
+    history = state.in_flight.add(now_s, load.in_flight, policy.tick_s, level_s)
+    state = replace(state, in_flight=history)
+    if not is_hidden(load, history, now_s, level_s):
+        return state, exact
+    concurrency = _concurrency(policy, cost)
+    if works_near_full(policy) and not load.busy and load.in_flight <= concurrency * load.ready:
+        return state, exact  # a queue stands as it may, and is answered in time
+    return state, _hidden(policy, exact, load, concurrency, rate_rps)
+
+
+def _judged_by_sequences(load: Throughput, cost: GeneratingCost) -> Throughput:
+    """Return the load of replicas that are saturated if their sequences are as many as they may be.
+
+    Answers end too unevenly: of 40 expected in a window, 46 are no sign of a full replica.
+    """
+    full = load.in_flight >= FULL * cost.concurrency * load.ready
+    return replace(load, busy=full, full_rps=math.nan)
+
+
+def _concurrency(policy: Policy, cost: ReplicaCost) -> float:
+    """Return how many requests one replica answers in time if so many are always there."""
+    if isinstance(cost, GeneratingCost):
+        return cost.concurrency
+    if isinstance(cost, CostModel):
+        return concurrency_within(cost, policy.latency_target_s)
+    return 1.0
+
+
+def _hidden(
+    policy: Policy, exact: DemandEstimate, load: Throughput, concurrency: float, rate_rps: float
+) -> DemandEstimate:
+    replicas = "replica" if load.ready == 1 else "replicas"
+    detail = f"{load.in_flight} requests in flight at {load.ready} saturated {replicas}"
+    demand = Demand(
+        known=DemandKnown.AT_LEAST,
+        rate_rps=rate_rps,
+        at_most_rps=max(rate_rps, load.in_flight / policy.latency_target_s),
+        detail=detail,
+    )
+    recommendation = Recommendation(
+        rule=Reason.HIDDEN_DEMAND,
+        replicas=replicas_for_in_flight(
+            load, concurrency, queue_in_front=policy.routing is Routing.CENTRAL
+        ),
+        detail=f"at least {rate_rps:.3g}/s, {detail}; "
+        f"{concurrency:.3g} per replica are answered in time",
+    )
+    return replace(exact, demand=demand, recommendation=recommendation)

@@ -1,0 +1,72 @@
+"""Observes obstacles: what keeps latency above its target and more replicas do not change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headroom.scaling.demand.throughput import Throughput
+from headroom.scaling.demand.unused_replicas import unused
+from headroom.scaling.frozen import replace
+from headroom.scaling.generation.fleet import GeneratingCost
+from headroom.scaling.serving_model import ReplicaCost
+from headroom.scaling.state import State
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.signals import Signals
+from headroom.scaling.windows.counter_series import Vector
+
+
+def with_obstacles(
+    policy: Policy,
+    state: State,
+    signals: Signals,
+    load: Throughput,
+    cost: ReplicaCost,
+    ready: Sequence[str],
+    now_s: float,
+) -> State:
+    """Return the state with what this tick says about an obstacle."""
+    over = signals.latency_s.value is not None and (
+        signals.latency_s.value > policy.latency_target_s
+    )
+    settled_s = (now_s - state.ready_since_s) / policy.pace
+    arrived_s = max(load.window_s, min(policy.pace * settled_s, policy.stable_window_s))
+    arrived = busy = _NONE
+    if over:
+        arrived = state.windows.arrivals_by_replica(ready, arrived_s)
+        _, busy = _taken(state, ready, arrived_s)
+    if isinstance(cost, GeneratingCost):
+        # Answers take long: those of added replicas end only after a mean answer (Little), and
+        # replicas that are evened out get no request until they have as few in flight as the new.
+        settled_s -= load.in_flight / max(load.arrival_rps, 1.0 / load.window_s)
+        if policy.routing.sees_load:
+            arrived = busy = np.full(load.ready, load.arrived / load.ready)
+    obstacles = state.obstacles.observe(
+        now_s, load, arrived, busy, arrived_s=arrived_s, settled_s=settled_s, over_target=over
+    )
+    if isinstance(cost, GeneratingCost) and over and settled_s >= UNUSED_S:
+        taken, busy = _taken(state, ready, UNUSED_S)
+        obstacles = obstacles.with_unused(now_s, unused(taken, busy), len(taken))
+    return state if obstacles is state.obstacles else replace(state, obstacles=obstacles)
+
+
+UNUSED_S = 60.0
+"""For so long a replica must have got hardly anything to count as unused."""
+
+
+def _taken(state: State, ready: Sequence[str], window_s: float) -> tuple[Vector, Vector]:
+    """Return what arrived at each replica or is in flight there, and what each had to do.
+
+    One with a queue is in use, and so was one that has answered a queue of before the window.
+    """
+    last = state.windows.last
+    known = [uid for uid in ready if uid in last]
+    inside = np.array([float(last[uid].waiting + last[uid].running) for uid in known])
+    arrived = state.windows.arrivals_by_replica(known, window_s)
+    ended = state.windows.answered(window_s)
+    done = np.maximum(arrived, [ended.get(uid, 0.0) for uid in known])
+    return arrived + inside, done + inside
+
+
+_NONE: Vector = np.zeros(0)
