@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.controller.report.error_budget import Day, ErrorBudget, held
-from headroom.scaling.windows.sliding_windows import WindowTotal
+from headroom.scaling.windows.window_totals import WindowTotal
 
 DAY = 1440
 BOUNDS_S = (0.1, 0.2, math.inf)

@@ -13,7 +13,7 @@ from headroom.scaling import CostModel, State
 from headroom.scaling.cost.claims import Claim
 from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.latency.correction import Correction
-from headroom.scaling.windows.sliding_windows import BatchStats
+from headroom.scaling.windows.window_totals import BatchStats
 
 TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
 """A batch of one takes 0.21 s, a full one 0.63 s."""

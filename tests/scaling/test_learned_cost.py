@@ -12,7 +12,7 @@ from headroom.scaling.cost.claims import Claim, claim_of
 from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
-from headroom.scaling.windows.sliding_windows import BatchStats
+from headroom.scaling.windows.window_totals import BatchStats
 
 TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
 """A batch of one takes 0.21 s."""

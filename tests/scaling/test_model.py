@@ -13,7 +13,7 @@ from headroom.scaling.cost.claims import Claim
 from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values.observation import CostModel
-from headroom.scaling.windows.sliding_windows import BatchStats
+from headroom.scaling.windows.window_totals import BatchStats
 
 
 def simulate(cost: CostModel, rate_rps: float, percentile: float, requests: int = 120_000) -> float:

@@ -17,7 +17,7 @@ from headroom.scaling.latency.mixed_fleet import MixedFleet
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.latency_model import tail_of
 from headroom.scaling.values.policy import Routing
-from headroom.scaling.windows.sliding_windows import BatchStats
+from headroom.scaling.windows.window_totals import BatchStats
 from reference_queue import percentile
 
 HEAVY = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=4)

@@ -21,7 +21,8 @@ from headroom.scaling.windows.histogram import (
     percentile,
     rebinned,
 )
-from headroom.scaling.windows.sliding_windows import BatchStats, Windows
+from headroom.scaling.windows.sliding_windows import Windows
+from headroom.scaling.windows.window_totals import BatchStats
 
 
 @pytest.mark.parametrize(

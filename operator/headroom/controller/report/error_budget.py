@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness
 from headroom.scaling.windows.histogram import percentile
-from headroom.scaling.windows.sliding_windows import Windows, WindowTotal
+from headroom.scaling.windows.sliding_windows import Windows
+from headroom.scaling.windows.window_totals import WindowTotal
 
 MINUTE_S = 60.0
 PERIOD_DAYS = 28

@@ -26,7 +26,7 @@ from headroom.scaling.cost.outliers import outlying, too_fast
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import CostModel
-from headroom.scaling.windows.sliding_windows import BatchStats
+from headroom.scaling.windows.window_totals import BatchStats
 
 PRIOR_BATCHES = 20.0
 DOUBT_BATCHES, DOUBT_SIZE = 0.1, 32.0

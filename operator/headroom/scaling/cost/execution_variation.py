@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import CostModel
-from headroom.scaling.windows.sliding_windows import BatchStats
+from headroom.scaling.windows.window_totals import BatchStats
 
 FIRST_INTERVALS = 10
 FEWEST_DIFFERENCES = 10.0

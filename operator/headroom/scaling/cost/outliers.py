@@ -8,7 +8,7 @@ from statistics import median_high, median_low
 
 from headroom.scaling.cost.change_detection import DEVIATIONS
 from headroom.scaling.values.observation import CostModel
-from headroom.scaling.windows.sliding_windows import BatchStats
+from headroom.scaling.windows.window_totals import BatchStats
 
 FAR, FAR_FOR_CERTAIN, FEWEST_FAR = 2.0, 1.5, 1.5
 """A replica that takes at least this many times as long as the others has changed, also after few

@@ -24,7 +24,7 @@ from headroom.scaling.cost.change_detection import KEPT, RATIO, Recent, detect_c
 from headroom.scaling.cost.line_fit import NOTHING, Sums, line
 from headroom.scaling.cost.outliers import EXTREME, FEWEST_FAR, is_far
 from headroom.scaling.values.observation import CostModel
-from headroom.scaling.windows.sliding_windows import BatchStats
+from headroom.scaling.windows.window_totals import BatchStats
 
 HALF_LIFE_S = 300.0
 RECENT_HALF_LIFE_S = 20.0

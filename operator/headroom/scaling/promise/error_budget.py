@@ -14,7 +14,8 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.tuning import HOUR_S
 from headroom.scaling.windows.counter_series import LATENCY, MISSED
 from headroom.scaling.windows.histogram import at_least_late
-from headroom.scaling.windows.sliding_windows import REJECTED, Windows
+from headroom.scaling.windows.sample_intake import REJECTED
+from headroom.scaling.windows.sliding_windows import Windows
 
 _FADES_BELOW = 0.8
 """Share of the budget: only an hour with fewer misses lets margin and reserve fade."""

@@ -12,17 +12,14 @@ otherwise its first scrape is a baseline.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from struct import Struct
-from typing import NamedTuple
 
 import numpy as np
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.values.observation import Observation, Pod, PodSample
+from headroom.scaling.values.observation import Observation, PodSample
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_SECONDS,
@@ -36,46 +33,17 @@ from headroom.scaling.windows.counter_series import (
     Place,
     Vector,
 )
-from headroom.scaling.windows.histogram import at_least_late, rebinned
-
-
-class BatchStats(NamedTuple):
-    """What one replica executed between two scrapes.
-
-    Means over the interval; the mean of an affine cost is the cost of the mean.
-    """
-
-    replica: str
-    batches: float
-    size: float
-    """Requests per batch, on average."""
-    mean_s: float
-    """Seconds per batch, on average."""
-
-
-class Flow(NamedTuple):
-    """Requests of all pods that arrived, were missed, and ended either way."""
-
-    arrivals: float
-    missed: float
-    ended: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowTotal:
-    """Requests of all pods within one window."""
-
-    arrivals: float
-    missed: float
-    retried: float = 0.0
-    """Arrivals that said that they were further tries."""
-    latency: Vector
-    """Cumulative per bound of the grid, [bounds]."""
-
-    @property
-    def ended(self) -> float:
-        """Requests that ended within the window, answered or missed."""
-        return (float(self.latency[-1]) if len(self.latency) else 0.0) + self.missed
+from headroom.scaling.windows.histogram import at_least_late
+from headroom.scaling.windows.sample_intake import (
+    REJECTED,
+    append_samples,
+    counters_of,
+    grid_of,
+    newer_samples,
+    on_grid,
+    rejected_sample,
+)
+from headroom.scaling.windows.window_totals import BatchStats, Flow, WindowTotal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,8 +74,8 @@ class Windows:
         """
         horizon_s = max(HORIZON_S, STABLE_WINDOWS * longest_s)
         now_s, pods = observation.now_s, {pod.uid: pod for pod in observation.pods}
-        bounds_s = _grid(observation.samples, self.bounds_s)
-        samples = (*_rejected(observation, bounds_s), *observation.samples)
+        bounds_s = grid_of(observation.samples, self.bounds_s)
+        samples = (*rejected_sample(observation, bounds_s), *observation.samples)
         series, last = self.series, dict(self.last)
         if bounds_s is not self.bounds_s:
             # Another grid cannot be subtracted from this one: start again (a server upgrade).
@@ -120,9 +88,9 @@ class Windows:
         if gone:
             series = series.without(gone)
             last = {uid: sample for uid, sample in last.items() if uid not in gone}
-        newer = _newer(samples, last, bounds_s)
+        newer = newer_samples(samples, last, bounds_s)
         last |= newer
-        series = _append_samples(series, list(newer.values()), pods, self.since_s, horizon_s)
+        series = append_samples(series, list(newer.values()), pods, self.since_s, horizon_s)
         ready = set(observation.ready_uids)
         held = [uid in ready for uid in series.columns]
         ends_s = series.times_s[-1]
@@ -142,12 +110,10 @@ class Windows:
 
     def rebased(self, samples: Sequence[PodSample]) -> Windows:
         """Return the windows as if these samples were the last of their pods; nothing is added."""
-        samples = [
-            _on_grid(one, self.bounds_s) for one in samples if one.pod in self.series.columns
-        ]
+        samples = [on_grid(one, self.bounds_s) for one in samples if one.pod in self.series.columns]
         if not samples:
             return self
-        series = self.series.rebased([one.pod for one in samples], _counters(samples))
+        series = self.series.rebased([one.pod for one in samples], counters_of(samples))
         return replace(self, series=series, last={**self.last, **{one.pod: one for one in samples}})
 
     def watched_s(self, now_s: float, window_s: float) -> float:
@@ -276,8 +242,6 @@ class Windows:
 _INTAKE, _ANSWERED = slice(0, MISSED + 1), slice(-2, None)
 """Columns: arrivals and misses; the last bounds. Of two each: one alone is summed in another order,
 which rounds differently."""
-REJECTED = "rejected at the gateways"
-"""The series of what no replica has counted: arrivals that missed."""
 
 
 def rejected_at_gateways(windows: Windows, window_s: float) -> tuple[float, float]:
@@ -288,107 +252,3 @@ def rejected_at_gateways(windows: Windows, window_s: float) -> tuple[float, floa
     before = windows.before(window_s)[column, MISSED] if window_s > 0.0 else 0.0
     inside = float(windows.series.newest[column, MISSED] - before) if window_s > 0.0 else 0.0
     return inside, float(windows.series.added[column, MISSED])
-
-
-def _rejected(observation: Observation, bounds_s: tuple[float, ...]) -> Iterator[PodSample]:
-    """Yield a point of the series; none in a tick without samples, which has no grid of its own."""
-    rejected = observation.rejected_at_gateway
-    if rejected is None or not observation.samples:
-        return
-    yield PodSample(
-        pod=REJECTED,
-        time_s=rejected.time_s,
-        arrivals=rejected.requests,
-        missed=rejected.requests,
-        waiting=0,
-        running=0,
-        latency=LatencyCounts(bounds_s=bounds_s, counts=(0.0,) * len(bounds_s)),
-    )
-
-
-def _grid(samples: Sequence[PodSample], known_s: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the histogram bounds of this tick: the known ones while any pod has them.
-
-    During a rollout some pods have those of another version; all are counted on one grid.
-    """
-    grids = [sample.latency.bounds_s for sample in samples if sample.latency.bounds_s]
-    if known_s and any(grid is known_s or grid == known_s for grid in grids):
-        return known_s
-    return grids[-1] if grids else known_s
-
-
-def _on_grid(sample: PodSample, bounds_s: tuple[float, ...]) -> PodSample:
-    """Return the sample with its histogram on this grid."""
-    latency = sample.latency
-    if latency.bounds_s is bounds_s or latency.bounds_s == bounds_s:
-        return sample
-    return replace(sample, latency=rebinned(latency, bounds_s))
-
-
-def _newer(
-    samples: Iterable[PodSample], last: Mapping[str, PodSample], bounds_s: tuple[float, ...]
-) -> dict[str, PodSample]:
-    """Return the newest sample of each pod that is newer than its last, on this grid."""
-    newer: dict[str, PodSample] = {}
-    for sample in samples:
-        pod = sample.pod
-        before = newer.get(pod) or last.get(pod)
-        if before is None or sample.time_s > before.time_s:
-            newer[pod] = _on_grid(sample, bounds_s)
-    return newer
-
-
-def _append_samples(
-    series: CounterSeries,
-    samples: Sequence[PodSample],
-    pods: Mapping[str, Pod],
-    since_s: float | None,
-    horizon_s: float,
-) -> CounterSeries:
-    """Begin the series of new pods, at zero or at a baseline, and append to all others."""
-    if not samples:
-        return series.append_empty()
-    times_s = np.array([sample.time_s for sample in samples])
-    counters = _counters(samples)
-    uids = [sample.pod for sample in samples]
-    if uids == list(series.columns):
-        return series.append(uids, times_s, counters, horizon_s)
-    new = [number for number, uid in enumerate(uids) if uid not in series.columns]
-    if not new:
-        return series.append(uids, times_s, counters, horizon_s)
-    zeros_s = [_zero_s(samples[number], pods.get(uids[number]), since_s) for number in new]
-    baseline = np.array([zero_s is None for zero_s in zeros_s])
-    series = series.add_pods(
-        [uids[number] for number in new],
-        np.where(baseline, times_s[new], [zero_s or 0.0 for zero_s in zeros_s]),
-        np.where(baseline[:, np.newaxis], counters[new], 0.0),
-    )
-    counted = np.delete(np.arange(len(uids)), np.array(new)[baseline])
-    return series.append(
-        [uids[number] for number in counted], times_s[counted], counters[counted], horizon_s
-    )
-
-
-def _zero_s(sample: PodSample, pod: Pod | None, since_s: float | None) -> float | None:
-    """Return when a new pod's counters were zero; None unless it started after the first tick."""
-    if pod is None or pod.ready_s is None or since_s is None or pod.created_s < since_s:
-        return None
-    return pod.ready_s if pod.ready_s < sample.time_s else None
-
-
-def _counters(samples: Sequence[PodSample]) -> Vector:
-    """Return the counters in the order of the series, [samples, counters].
-
-    Packed by `struct`, which takes half the time of an array made from tuples.
-    """
-    latency = Struct(f"{len(samples[0].latency.counts)}d").pack
-    parts: list[bytes] = []
-    for s in samples:
-        parts += (
-            _pack(s.arrivals, s.missed, s.batches, s.batch_items, s.batch_seconds, s.retried),
-            latency(*s.latency.counts),
-        )
-    return np.frombuffer(b"".join(parts)).reshape(len(samples), -1)
-
-
-_pack = Struct(f"{LATENCY}d").pack
