@@ -4,7 +4,8 @@ decide(policy, state, observation) -> (decision, state)
 
 - the steps: decider, learning, replacing, tick_model, evidence, rule_results, recommenders,
   rebalancing, limiting, explanation, post_rules
-- services that generate: generating, generation_explanation
+- services that generate: generating, generation_judgement, generation_rules,
+  generation_explanation
 - models: latency_model, serving_model, bisection, chance, routing_transition,
   accelerator_allocation
 - from tick to tick: state, last_hour, checkpoint_numbers

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from headroom.scaling import (
     generating,
     generation_explanation,
+    generation_rules,
     learning,
     limiting,
     rebalancing,
@@ -80,8 +81,8 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     state, expected = learning.forecast_arrivals(
         risked, state, demand.signals, now_s, demand.at_most_rps
     )
-    expected = generating.beyond_chance(policy, model.generation, expected)
-    hidden = generating.for_surge(
+    expected = generation_rules.beyond_chance(policy, model.generation, expected)
+    hidden = generation_rules.for_surge(
         policy,
         state,
         model.generation,
@@ -95,7 +96,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     results = rebalancing.with_surge(
         policy, state, replacing.with_surge(policy, state, rules, left_out)
     )
-    results = generating.until_seen(model.generation, state, results)
+    results = generation_rules.until_seen(model.generation, state, results)
     state = _learn_from_results(model, state, demand, serving, results, hidden, now_s)
     limit_input = limiting.limit_input(model, state, observation, counts, results)
     replicas, applied = limiting.limit(limit_input)
@@ -142,7 +143,7 @@ def _recommend(
         hidden=hidden,
         margin=NO_MARGIN if hindered else state.margin,
         reserve=NO_RESERVE if hindered else state.reserve,
-        usual=generating.usual(model.policy, state, model.generation),
+        usual=generation_rules.usual(model.policy, state, model.generation),
         start_s=state.cold_starts.assumed_s,
         understated=state.contradictions.understated,
         parallel_requests=None if claim is None else claim.max_batch * claim.slots,
