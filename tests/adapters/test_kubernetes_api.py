@@ -15,7 +15,8 @@ from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 
 from answering import Answering
-from headroom.adapters.kubernetes_api import MAX_ANSWER_BYTES, KubernetesApi
+from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.kubernetes_connection import MAX_ANSWER_BYTES
 from headroom.adapters.kubernetes_credentials import of_pod
 from headroom.errors import (
     AnswerTooLarge,

@@ -27,12 +27,7 @@ from headroom.adapters.redaction import redacted
 from headroom.errors import ScrapeFailed
 from headroom.fair_slots import FairSlots
 from headroom.telemetry.errors import TelemetryError
-from headroom.telemetry.prometheus_pages import (
-    NAMESPACE_LABEL,
-    POD_LABEL,
-    PageReader,
-    ScrapedPage,
-)
+from headroom.telemetry.prometheus_pages import NAMESPACE_LABEL, POD_LABEL, PageReader, ScrapedPage
 from headroom.telemetry.promql import equals, one_of, recent
 
 PAUSE = 3.0
