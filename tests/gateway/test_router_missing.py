@@ -12,7 +12,7 @@ import pytest
 from fakes_routing import NoActivators
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
-from headroom.controller.routing.router import LOOK_EVERY_S
+from headroom.controller.routing.routing_changes import LOOK_EVERY_S
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import NotFound
 from headroom.gateway import Snapshot

@@ -209,7 +209,7 @@ def test_name_of_an_existing_service_is_refused_and_that_service_is_not_changed(
 
 
 def _trouble(world: World, uid: str) -> str:
-    routed = world.router._routed.get(uid)
+    routed = world.router._table.routed.get(uid)
     return "" if routed is None else routed.last_error
 
 

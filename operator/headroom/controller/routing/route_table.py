@@ -1,0 +1,81 @@
+"""The routes of one term of leadership: each service's port, or why it has none."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headroom.api import InferenceService
+from headroom.controller.act.child_writer import ChildWriter
+from headroom.controller.ports import Manifest
+from headroom.controller.routing import port_numbers
+from headroom.controller.routing.handover import RETIRED_AFTER_S
+from headroom.controller.routing.route_writer import Routed
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class RouteTable:
+    """Ports by service. Computes only: nothing is read or written."""
+
+    routed: dict[str, Routed] = field(default_factory=dict)
+    """By UID, as the present leadership knows them."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why a service in Gateway mode has no port, by UID."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Why a service has no configuration, by its key."""
+
+    def restore(self, slices: Sequence[Manifest], services: Mapping[str, Manifest]) -> None:
+        """Start from the ports that an earlier operator recorded in these slices."""
+        self.routed = {
+            uid: Routed(
+                port=one.port,
+                writer=ChildWriter(),
+                addresses=one.addresses,
+                service_name=one.service_name,
+            )
+            for uid, one in port_numbers.read(slices, services).items()
+        }
+
+    def assign(self, known: Mapping[str, InferenceService], per_namespace: int) -> None:
+        """Assign every service in Gateway mode a port; release those of deleted services."""
+        for uid in [uid for uid in self.routed if uid not in known]:
+            del self.routed[uid]
+        taken = {routed.port for routed in self.routed.values()}
+        held = Counter(known[uid].namespace for uid in self.routed)
+        refused: dict[str, str] = {}
+        for uid, service in known.items():
+            if service.spec.routing.mode != "Gateway" or uid in self.routed:
+                continue
+            if held[service.namespace] >= per_namespace:
+                refused[uid] = (
+                    f"services of the namespace have all {per_namespace} ports of the gateways "
+                    "that one namespace may have (--gateway-ports-per-namespace)"
+                )
+                continue
+            port = port_numbers.choose(uid, taken)
+            if port is None:
+                refused[uid] = f"all {port_numbers.PORTS} ports of the gateways are taken"
+                continue
+            taken.add(port)
+            held[service.namespace] += 1
+            self.routed[uid] = Routed(port=port, writer=ChildWriter())
+        for uid in refused.keys() - self.refused.keys():
+            _log.error("%s/%s: %s", known[uid].namespace, known[uid].name, refused[uid])
+        self.refused = refused
+
+    def retire(self, known: Mapping[str, InferenceService], now_s: float) -> bool:
+        """Release ports whose slice has been empty for long enough; return whether any was."""
+        retired = [
+            uid
+            for uid, routed in self.routed.items()
+            if not (uid in known and known[uid].spec.routing.mode == "Gateway")
+            and not routed.addresses
+            and (routed.emptied_s is None or not 0 <= now_s - routed.emptied_s < RETIRED_AFTER_S)
+        ]
+        for uid in retired:
+            del self.routed[uid]
+        return bool(retired)

@@ -1,0 +1,164 @@
+"""Keeps routes up to date while this process decides: publishes, writes and probes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from headroom.api import InferenceService
+from headroom.controller.ports import Clock, Cluster
+from headroom.controller.routing import route_builder
+from headroom.controller.routing.gateway_probe import GatewayProber
+from headroom.controller.routing.parsed_services import ParsedServices
+from headroom.controller.routing.ports import Activators, Probe, Publisher
+from headroom.controller.routing.ready_pods import ReadyPod, ReadyPodIndex
+from headroom.controller.routing.route_table import RouteTable
+from headroom.controller.routing.route_writer import Routed, RouteWriter
+from headroom.controller.routing.routing_changes import RoutingChanges
+from headroom.controller.routing.target_pods import TargetPods
+from headroom.errors import ClusterError
+from headroom.gateway import Endpoint, snapshot
+
+_log = logging.getLogger(__name__)
+
+GATHERED_S = 0.02
+"""Changes within this time are published together."""
+ROUND_S = 0.5
+AT_ONCE = 8
+
+
+class RoutingLoop:
+    """Keeps the routes of a table up to date."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        services: ParsedServices,
+        table: RouteTable,
+        changes: RoutingChanges,
+        *,
+        book: ReadyPodIndex,
+        gates: ReadyPodIndex,
+        targets: TargetPods,
+        publisher: Publisher,
+        activators: Activators,
+        probe: Probe,
+        clock: Clock,
+        gateway_namespace: str,
+        ports_per_namespace: int,
+    ) -> None:
+        self._services = services
+        self._table = table
+        self._changes = changes
+        self._book = book
+        self._gates = gates
+        self._targets = targets
+        self._publisher = publisher
+        self._activators = activators
+        self._clock = clock
+        self._gateway_namespace = gateway_namespace
+        self._ports_per_namespace = ports_per_namespace
+        self._prober = GatewayProber(gates, gateway_namespace, probe)
+        self._writer = RouteWriter(cluster, targets, self._prober, clock)
+        self._missed = asyncio.Event()
+
+    async def publish_changes(self) -> None:
+        """Publish after each change, until cancelled."""
+        while True:
+            await self._changes.until_changed()
+            await asyncio.sleep(GATHERED_S)
+            if self._book.synced and self._gates.synced:
+                self._assign()
+                if self._targets.settled:
+                    self._publish()
+
+    async def sync(self) -> None:
+        """Write Services and slices that are out of date, until cancelled."""
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def one(service: InferenceService, routed: Routed) -> None:
+            async with gate:
+                try:
+                    await self._writer.converge(service, routed)
+                    routed.last_error = ""
+                except ClusterError as error:
+                    if str(error) != routed.last_error:
+                        routed.last_error = str(error)
+                        name = f"{service.namespace}/{service.name}"
+                        _log.warning("%s: its routing could not be written: %s", name, error)
+
+        while True:
+            if self._book.synced and self._gates.synced:
+                self._assign()
+                found = [
+                    (service, self._table.routed[service.uid])
+                    for service, _ in self._services
+                    if service.uid in self._table.routed
+                ]
+                await asyncio.gather(*(one(service, routed) for service, routed in found))
+                if self._table.retire(self._services.by_uid(), self._clock.now_s()):
+                    self._changes.changed()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ROUND_S):
+                    await self._missed.wait()
+            self._missed.clear()
+
+    async def probe(self) -> None:
+        """Notice gateways that accept no more connections, until cancelled."""
+        while True:
+            changed = await self._changes.until_look()
+            shut = await self._prober.look({routed.port for routed in self._table.routed.values()})
+            if shut or changed:
+                self._missed.set()
+
+    def _assign(self) -> None:
+        """Assign ports, and follow the pods of the targets that have one."""
+        known = self._services.by_uid()
+        self._table.assign(known, self._ports_per_namespace)
+        self._targets.follow(
+            service
+            for uid, service in known.items()
+            if uid in self._table.routed and service.spec.target_ref is not None
+        )
+
+    def _pods(self, service: InferenceService) -> tuple[ReadyPod, ...] | None:
+        """Return the ready replicas; None while those of a target are not known yet."""
+        if service.spec.target_ref is None:
+            return self._book.ready(service.namespace, service.name)
+        target = self._targets.of(service.uid)
+        return None if target is None else target.ready()
+
+    def _publish(self) -> None:
+        """Configure gateways and activators; without a ready replica requests go to activators."""
+        activators = self._activators
+        routes, hosts, bounds, busy, served = [], {}, {}, {}, []
+        known = [
+            (service, learned, pods)
+            for service, learned in self._services
+            if service.uid in self._table.routed and (pods := self._pods(service)) is not None
+        ]
+        keys = {f"{service.namespace}/{service.name}" for service, _, _ in known}
+        for service, learned, pods in known:
+            routed = self._table.routed[service.uid]
+            route = route_builder.route(service, routed.port, keys)
+            routes.append(route)
+            served.append(route_builder.served(service, routed.port, learned, pods))
+            if not pods:  # activators bound what they hold
+                listening = activators.accepting(routed.port)
+                hosts[route.key] = [Endpoint(address, routed.port) for address in listening]
+                continue
+            hosts[route.key] = route_builder.endpoints(service, pods)
+            most = route_builder.in_flight(service, learned, len(pods))
+            if most is not None:
+                bounds[route.key] = most + activators.held(route.key)
+            at_least = route_builder.busy(learned.cost, len(pods))
+            if at_least is not None:
+                busy[route.key] = at_least
+        activators.publish(served)
+        gateways = [pod.address for pod in self._gates.ready(self._gateway_namespace)]
+        found = snapshot(routes, hosts, bounds, gateways, busy)
+        for key in found.failed.keys() - self._table.failed.keys():
+            _log.error("%s cannot be routed through gateways: %s", key, found.failed[key])
+        self._table.failed = found.failed
+        self._publisher.publish(found)
