@@ -23,7 +23,8 @@ from headroom_server.lifecycle import STARTUP
 from headroom_server.repository import description
 from headroom_server.repository.description import Description
 from headroom_server.scheduling.cost_model import CostModel
-from headroom_server.settings import GROUPS, Group, title
+from headroom_server.settings import GROUPS, title
+from headroom_server.settings.fields import Group
 from headroom_server.settings_sources import flag, variable
 from headroom_server.telemetry.accounting import Ledger
 from headroom_server.telemetry.generation import GenerationLedger
