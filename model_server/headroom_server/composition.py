@@ -205,7 +205,7 @@ async def _run(
     prompt_device_thread()
     return_large_blocks(settings.engine)
     models.start()
-    from headroom_server.server import serve  # noqa: PLC0415
+    from headroom_server.server.batching_models import serve  # noqa: PLC0415
 
     quiet_garbage_collector()
     try:

@@ -115,12 +115,12 @@ async def _serve(
     """Serve and return the exit code. The model loads while the web framework is imported."""
     prompt_device_thread()
     generator.start()
-    from headroom_server.server import (  # noqa: PLC0415
+    from headroom_server.server.grpc_listener import (  # noqa: PLC0415
         GrpcAddressError,
-        http_options,
         listen_for_grpc,
-        run_server,
     )
+    from headroom_server.server.running import run_server  # noqa: PLC0415
+    from headroom_server.server.uvicorn_server import http_options  # noqa: PLC0415
 
     application = build_application(settings, generator, text)
     quiet_garbage_collector()

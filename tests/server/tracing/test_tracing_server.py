@@ -277,7 +277,8 @@ async def test_shutdown_exports_remaining_spans() -> None:
 
 def test_unused_libraries_are_not_imported() -> None:
     program = (
-        "import sys, json, headroom_server.server, headroom_server.composition as c\n"
+        "import sys, json, headroom_server.composition as c\n"
+        "import headroom_server.server.batching_models\n"
         "from headroom_server.settings import Settings\n"
         "from headroom_server.runtime.store import ModelSource\n"
         "c.build_runner(Settings(engine='emulated', cache_bytes=1024), ModelSource('m'))\n"

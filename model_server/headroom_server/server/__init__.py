@@ -1,0 +1,1 @@
+"""The serving process: HTTP and gRPC listeners, signals, the drain, the exit code."""

@@ -1,0 +1,81 @@
+"""uvicorn with our protocol for each connection, without its signal handlers."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from headroom_server.process import BACKLOG
+from headroom_server.settings import Settings
+from headroom_server.web.direct import FastPath
+from headroom_server.web.http_options import HttpOptions
+from headroom_server.web.http_protocol import BoundedProtocol
+from headroom_server.web.receiving import Shares
+from headroom_server.web.socket_reads import SocketReads
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+
+class Server(uvicorn.Server):
+    """uvicorn without its signal handlers."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Install no handlers."""
+        yield
+
+    def refuse_connections(self) -> None:
+        """Close the listener. Open connections are still served."""
+        for listener in self.servers:
+            listener.close()
+
+    def abort(self) -> int:
+        """Close all connections now and return their number."""
+        self.force_exit = True
+        connections = list(self.server_state.connections)
+        for connection in connections:
+            connection.transport.abort()
+        return len(connections)
+
+
+def http_options(
+    settings: Settings, receiving: Shares, direct: FastPath | None = None
+) -> HttpOptions:
+    """Return the options of all connections."""
+    return HttpOptions(
+        settings.connection_max_age_s,
+        settings.receive_timeout_s,
+        direct,
+        receiving=receiving,
+        connections=Shares(settings.max_connections),
+        sending=Shares(receiving.most),
+    )
+
+
+def uvicorn_config(
+    application: ASGIApp, options: HttpOptions, settings: Settings
+) -> uvicorn.Config:
+    """Return what uvicorn is configured with."""
+    return uvicorn.Config(
+        application,
+        http=partial(_connection, options),  # type: ignore[arg-type]  # it is only called
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        access_log=False,
+        log_level="error",  # its warnings are one line per bad request
+        server_header=False,
+        date_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=math.ceil(settings.connection_idle_s),
+    )
+
+
+def _connection(options: HttpOptions, **arguments: Any) -> SocketReads:
+    return SocketReads(BoundedProtocol(options, **arguments), options.reads)

@@ -1,0 +1,31 @@
+"""Options and shared bounds of all HTTP connections of a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headroom_server.web.direct import FastPath
+from headroom_server.web.known_heads import KnownHeads
+from headroom_server.web.read_turns import ReadTurns
+from headroom_server.web.receiving import Shares, receiving_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """Options that all connections of a server share."""
+
+    max_age_s: float
+    """Mean age at which a response closes its connection; each varies by up to a quarter."""
+    receive_timeout_s: float
+    """A request must be complete this long after its first byte."""
+    direct: FastPath | None = None
+    """Serves requests without ASGI where it can; None: every request goes through ASGI."""
+    known_heads: KnownHeads = field(default_factory=KnownHeads)
+    receiving: Shares = field(default_factory=lambda: Shares(receiving_bytes(0)))
+    """Bytes that are arriving."""
+    connections: Shares = field(default_factory=lambda: Shares(2048))
+    """Open connections."""
+    sending: Shares = field(default_factory=lambda: Shares(receiving_bytes(0)))
+    """Bytes of answers that their clients have not read yet."""
+    reads: ReadTurns = field(default_factory=ReadTurns)
+    """Reads of all sockets."""
