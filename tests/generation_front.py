@@ -31,7 +31,8 @@ from headroom_server.generation.values import (
     SequenceView,
 )
 from headroom_server.openai_api.application import UNREAD_BYTES, GenerationApplication
-from headroom_server.runtime.generator import Generator, GeneratorOptions
+from headroom_server.runtime.generation_requests import GeneratorOptions
+from headroom_server.runtime.generator import Generator
 from server_world import until
 
 LIMITS = GenerationLimits(

@@ -29,8 +29,9 @@ from headroom_server.repository.huggingface import generates
 from headroom_server.repository.tables import Emulated
 from headroom_server.runtime.caches import cache_of, has_class, input_cache_of, second_level_of
 from headroom_server.runtime.featuring import FeatureSource
+from headroom_server.runtime.model_queue import Limits
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.store import ModelSource, ModelStore
 from headroom_server.scheduling.request_options import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.settings import Settings

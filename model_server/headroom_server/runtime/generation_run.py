@@ -12,7 +12,7 @@ from headroom_server.telemetry.class_ledger import ClassLedger
 from headroom_server.tracing.current import TRACE, Generated
 
 if TYPE_CHECKING:
-    from headroom_server.runtime.generator import Generator
+    from headroom_server.runtime.generation_requests import GenerationRequests
 
 Deliver = Callable[[Delivery], object]
 """Gets what one iteration produced for one choice; the last has `finish`."""
@@ -107,7 +107,9 @@ class GenerationRun:
         "trace",
     )  # fmt: skip
 
-    def __init__(self, generator: Generator, arrived_s: float, options: RequestOptions) -> None:
+    def __init__(
+        self, generator: GenerationRequests, arrived_s: float, options: RequestOptions
+    ) -> None:
         self.generator = generator
         self.clock = generator.clock
         self.arrived_s = arrived_s

@@ -16,8 +16,15 @@ from typing import NamedTuple
 from headroom_server.connection import Connection
 from headroom_server.device.execution import ExecutedBatch, Outputs
 from headroom_server.engine import Work
-from headroom_server.errors import DisconnectedError, ExpiredError, FailedError, RequestError
-from headroom_server.runtime.pending import DoneCallback, PendingRequest, account
+from headroom_server.errors import DisconnectedError, ExpiredError, RequestError
+from headroom_server.runtime.pending import (
+    DoneCallback,
+    PendingRequest,
+    account,
+    checked,
+    expired,
+    resolve,
+)
 from headroom_server.scheduling.admission import Refusal, shed_error
 from headroom_server.scheduling.entries import QueueEntry, SealedBatch
 from headroom_server.scheduling.request_options import RequestOptions
@@ -102,7 +109,7 @@ class InFlight:
             arrived_s=arrived_s,
             options=options,
             connection=connection,
-            on_done=partial(_resolve, answer),
+            on_done=partial(resolve, answer),
             trace=TRACE.get(),
         )
         try:
@@ -179,7 +186,7 @@ class InFlight:
         """Answer the requests of a batch and those that expired, and learn from its duration."""
         sealed, outputs = done.sealed, done.outputs
         for entry in sealed.expired:
-            self._end(entry, _expired())
+            self._end(entry, expired())
         if done.seconds > 0.0:  # else nothing was executed
             whole = done.stages is not None and bool(sealed.batch)
             with self._lock:
@@ -188,7 +195,7 @@ class InFlight:
                 )
         left = [entry.payload.done for entry in sealed.batch]
         for entry, answer in zip(sealed.batch, outputs, strict=True):
-            self._end(entry, _checked(answer, self._signature))
+            self._end(entry, checked(answer, self._signature))
         if left:
             self._ledger.record_batch(account(done, left, self._signature))
 
@@ -258,7 +265,7 @@ class InFlight:
 
     def _expire(self, entry: QueueEntry[PendingRequest]) -> None:
         if self._withdraw(entry):
-            self._end(entry, _expired())
+            self._end(entry, expired())
 
     def _leave(self, entry: QueueEntry[PendingRequest]) -> None:
         self._end(entry, DisconnectedError())
@@ -266,24 +273,3 @@ class InFlight:
     def _withdraw(self, entry: QueueEntry[PendingRequest]) -> bool:
         with self._lock:
             return self._scheduler.withdraw(entry.key)
-
-
-def _expired() -> ExpiredError:
-    return ExpiredError("the deadline passed, or could no longer be met, while the request waited")
-
-
-def _checked(answer: Outputs | None, signature: Signature | None) -> Outputs | RequestError:
-    if answer is None:
-        return FailedError("the device failed on this request")
-    if signature and not signature.all_finite(answer):
-        return FailedError("an output contains NaN or infinity, which JSON cannot represent")
-    return answer
-
-
-def _resolve(answer: asyncio.Future[Outputs], result: Outputs | RequestError) -> None:
-    if answer.done():
-        return
-    if isinstance(result, RequestError):
-        answer.set_exception(result)
-    else:
-        answer.set_result(result)

@@ -11,6 +11,7 @@ from headroom_server.engine import Work
 from headroom_server.errors import (
     DisconnectedError,
     ExpiredError,
+    FailedError,
     QueueFullError,
     RefusedError,
     RequestError,
@@ -86,3 +87,27 @@ def account(
         padding=1.0 - real / (padded * (sealed.length or 1)),
         stages=done.stages,
     )
+
+
+def expired() -> ExpiredError:
+    """Return the error of a request whose deadline passes in the queue."""
+    return ExpiredError("the deadline passed, or could no longer be met, while the request waited")
+
+
+def checked(answer: Outputs | None, signature: Signature | None) -> Outputs | RequestError:
+    """Return the outputs of one request, or why they are none."""
+    if answer is None:
+        return FailedError("the device failed on this request")
+    if signature and not signature.all_finite(answer):
+        return FailedError("an output contains NaN or infinity, which JSON cannot represent")
+    return answer
+
+
+def resolve(answer: asyncio.Future[Outputs], result: Outputs | RequestError) -> None:
+    """Give a result to what waits for it, unless it was cancelled."""
+    if answer.done():
+        return
+    if isinstance(result, RequestError):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)

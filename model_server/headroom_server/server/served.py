@@ -20,7 +20,7 @@ class Served(Protocol):
     def impaired(self) -> bool:
         """Whether a device was lost."""
 
-    async def failed(self) -> None:
+    async def failed(self) -> object:
         """Wait until something cannot execute any more."""
 
     def drain(self) -> None:

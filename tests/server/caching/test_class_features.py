@@ -22,8 +22,9 @@ from headroom_server.composition import build_runner, check_applicable
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.runtime.featuring import FeatureSource
+from headroom_server.runtime.model_queue import Limits
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.store import ModelSource, ModelStore
 from headroom_server.settings import Settings
 from headroom_server.tensors import Signature, TensorSpec

@@ -17,8 +17,9 @@ from headroom_server.connection import Connection
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import DeviceLostError, LoadError, Staged, Work
 from headroom_server.lifecycle import Phase
+from headroom_server.runtime.model_queue import Limits
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.store import ModelSource
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.settings import Settings

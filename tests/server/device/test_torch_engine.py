@@ -19,8 +19,9 @@ from headroom_server.composition import build_engines
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder
+from headroom_server.runtime.model_queue import Limits
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.store import ModelSource
 from headroom_server.settings import Settings
 from headroom_server.tensors import Signature, TensorSpec

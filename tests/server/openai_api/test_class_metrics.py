@@ -12,7 +12,7 @@ from headroom.profiles.fillers import without_fillers
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.pod_samples import PodSamples
 from headroom_server.generation.scheduling.options import SchedulingOptions
-from headroom_server.runtime.generator import GeneratorOptions
+from headroom_server.runtime.generation_requests import GeneratorOptions
 from headroom_server.scheduling.request_options import SloClass
 
 CLASSES = {"chat": SloClass(priority=1), "batch": SloClass(batch=True)}

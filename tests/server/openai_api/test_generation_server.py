@@ -24,8 +24,8 @@ from headroom_server.generation.values import Alternative, SampledToken, TokenGr
 from headroom_server.openai_api.answers.collecting import CollectedAnswer
 from headroom_server.openai_api.answers.encoding import CompletionForm, Head, Part, Usage
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
+from headroom_server.runtime.generation_requests import GeneratorOptions
 from headroom_server.runtime.generation_run import GenerationRun
-from headroom_server.runtime.generator import GeneratorOptions
 from headroom_server.scheduling.request_options import SloClass
 from server_world import until
 

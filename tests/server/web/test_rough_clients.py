@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from headroom_server.web.http_protocol import MAX_HEAD_BYTES, MAX_HEADERS, MAX_PIPELINED
+from headroom_server.web.http_protocol import MAX_PIPELINED
+from headroom_server.web.http_refusals import MAX_HEAD_BYTES, MAX_HEADERS
 from server_process import Server, serving
 
 pytestmark = pytest.mark.clock

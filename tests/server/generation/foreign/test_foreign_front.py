@@ -19,7 +19,8 @@ from headroom_server.generation.loop.startup import WarmUpLimits
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.openai_api.application import GenerationApplication
-from headroom_server.runtime.generator import Generator, GeneratorOptions
+from headroom_server.runtime.generation_requests import GeneratorOptions
+from headroom_server.runtime.generator import Generator
 from headroom_server.telemetry.accounting import Outcome
 from headroom_server.vllm_engine.model import VllmModel
 from server_world import until
