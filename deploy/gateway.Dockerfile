@@ -10,8 +10,9 @@ RUN python3 -m pip install --no-cache-dir --no-deps --require-hashes --target /t
 FROM ${BASE}
 RUN echo 'headroom:x:65532:65532:headroom:/tmp:/usr/sbin/nologin' >> /etc/passwd
 COPY --from=build /opt/gateway/envoy /opt/gateway/envoy
-COPY deploy/gateway/envoy.json deploy/gateway/operator-token.json deploy/gateway/gateway-certificate.json deploy/gateway/operator-ca.json deploy/gateway/start.py deploy/gateway/drain.py deploy/gateway/standby.py /opt/gateway/
+COPY deploy/gateway/envoy.json deploy/gateway/operator-token.json deploy/gateway/gateway-certificate.json deploy/gateway/operator-ca.json deploy/gateway/start.py deploy/gateway/drain.py deploy/gateway/standby.py deploy/gateway/envoy_admin.py /opt/gateway/
 ENV PYTHONSAFEPATH=1 \
+    PYTHONPATH=/opt/gateway \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 USER 65532:65532

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,6 +59,11 @@ async def ok(request: web.Request) -> web.Response:
     """Answer every request with 200."""
     await request.read()
     return web.Response(text="ok")
+
+
+def image_environment() -> Mapping[str, str]:
+    """Return the environment of the gateway image's scripts, which import each other."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "deploy" / "gateway")}
 
 
 async def authenticate(token: str, _: str) -> bool:

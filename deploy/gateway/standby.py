@@ -15,7 +15,9 @@ import random
 import signal
 import socket
 from functools import partial
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
+
+from envoy_admin import ask
 
 GATEWAYS = "headroom.gateways"
 """Runtime key of Envoy with the addresses of the gateways, which the operator writes."""
@@ -63,9 +65,7 @@ class Standby:
             await asyncio.sleep(UPDATE_EVERY_S)
 
     def _ask(self) -> tuple[bytes, bytes]:
-        return _page(self._admin, "/listeners?format=json"), _page(
-            self._admin, "/runtime?format=json"
-        )
+        return ask(self._admin, "/listeners?format=json"), ask(self._admin, "/runtime?format=json")
 
     async def _listen(self, ports: set[int]) -> None:
         for port in self._servers.keys() - ports:
@@ -127,30 +127,6 @@ def gateways_of(runtime: bytes) -> list[str]:
     """Read the gateways' addresses from Envoy's runtime; raise ValueError or KeyError."""
     known = json.loads(runtime)["entries"].get(GATEWAYS, {})
     return str(known.get("final_value", "")).split()
-
-
-class AdminConnection(HTTPConnection):
-    """A connection to Envoy's admin interface, at an abstract socket of the pod."""
-
-    def __init__(self, name: str) -> None:
-        """Take the name as in Envoy's configuration: it begins with @."""
-        super().__init__("envoy", timeout=2)
-        self._name = name
-
-    def connect(self) -> None:
-        """Connect; raises OSError."""
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(f"\0{self._name[1:]}")
-
-
-def _page(admin: str, path: str) -> bytes:
-    connection = AdminConnection(admin) if admin[0] == "@" else HTTPConnection(admin, timeout=2)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().read()
-    finally:
-        connection.close()
 
 
 def _behind(port: int) -> socket.socket:

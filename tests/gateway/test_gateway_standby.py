@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 
-from fakes_gateway import Gateway, Replica, is_open, route, until
+from fakes_gateway import Gateway, Replica, image_environment, is_open, route, until
 from free_ports import free_port
 from headroom.gateway import snapshot
 
@@ -25,7 +25,9 @@ HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
 @contextlib.asynccontextmanager
 async def standing_by(admin_port: int) -> AsyncIterator[None]:
     words = ("--address", HERE, "--admin", f"127.0.0.1:{admin_port}")
-    process = await asyncio.create_subprocess_exec(sys.executable, str(STANDBY), *words)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(STANDBY), *words, env=image_environment()
+    )
     try:
         yield
     finally:

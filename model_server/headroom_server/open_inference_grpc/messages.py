@@ -15,6 +15,7 @@ from headroom_server.protocols.open_inference import (
     MAX_ID_CHARACTERS,
     Inference,
     json_values,
+    refuse_sequences,
     timeout_s,
 )
 from headroom_server.tensors import Numbers, TensorSpec
@@ -63,6 +64,7 @@ def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
             inputs[spec.name] = _contents(spec, tensor, count)
     if len(request.id) > MAX_ID_CHARACTERS:
         raise InvalidRequestError(f"id must be a string of at most {MAX_ID_CHARACTERS} characters")
+    refuse_sequences(_chosen(request.parameters, "sequence_id"))
     return Inference(
         Work(items, inputs, length),
         _wanted(contract, request, binary=bool(raw)),

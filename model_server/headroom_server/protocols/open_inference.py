@@ -60,6 +60,7 @@ def parse(contract: Contract, body: bytes, head_bytes: int | None = None) -> Inf
     elif len(request) == 1:
         return Inference(work, contract.all_outputs[False], None, None)
     parameters = _options(request, "parameters")
+    refuse_sequences(parameters.get("sequence_id"))
     return Inference(
         work,
         _wanted(contract, request.get("outputs"), parameters),
@@ -244,3 +245,18 @@ def timeout_s(microseconds: object) -> float | None:
             f"{microseconds!s:.40}"
         )
     return microseconds / 1e6
+
+
+def refuse_sequences(sequence_id: object) -> None:
+    """Refuse a request of a sequence: it would be answered as if none had come before it.
+
+    0 and "" are Triton's values for no sequence.
+
+    Raises:
+        InvalidRequestError: it belongs to one.
+    """
+    if sequence_id:
+        raise InvalidRequestError(
+            "parameters.sequence_id must be absent or 0: models keep no state between requests; "
+            f"got {sequence_id!s:.40}"
+        )

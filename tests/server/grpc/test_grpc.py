@@ -258,6 +258,12 @@ BAD = [
         "parameters.timeout must be microseconds",
         id="timeout",
     ),
+    pytest.param(
+        raw((1, 2), parameters={"sequence_id": pb.InferParameter(int64_param=42)}),
+        Code.INVALID_ARGUMENT,
+        "parameters.sequence_id must be absent or 0",
+        id="sequence",
+    ),
     pytest.param(raw((1, 2), id="i" * 2000), Code.INVALID_ARGUMENT, "id must be a string", id="id"),
     pytest.param(
         raw((1, 2), raw_input_contents=[bytes(5000)]),

@@ -102,6 +102,7 @@ def test_json_length_beyond_the_body_is_refused(head_bytes: int) -> None:
     [
         ({}, False),
         ({"outputs": []}, False),
+        ({"parameters": {"sequence_id": 0, "sequence_start": False}}, False),
         ({"parameters": {"binary_data_output": True}}, True),
         ({"outputs": [{"name": "sum"}]}, False),
         ({"outputs": [{"name": "sum", "parameters": {"binary_data": True}}]}, True),
@@ -133,6 +134,8 @@ def test_output_is_binary_if_requested(fields: dict[str, Any], binary: bool) -> 
     ("fields", "words"),
     [
         ({"outputs": {}}, "outputs must be a list of objects; got an object"),
+        ({"parameters": {"sequence_id": 42}}, "sequence_id must be absent or 0: .*; got 42"),
+        ({"parameters": {"sequence_id": "chat"}}, "sequence_id must be absent or 0: .*; got chat"),
         ({"outputs": [3]}, "outputs.0 must be a JSON object; got an integer"),
         ({"outputs": [{"name": 3}]}, "outputs.0.name must be a string"),
         ({"outputs": [{"name": "sum"}] * 2}, "one is named twice"),
