@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from chart.helm import Helm
 from cluster import Cluster, ClusterError, ControlPlane, ExternalCluster, Node, NotPossibleError
 from cluster.images import shipped
 from cluster.images.builds import BASE_IMAGE
@@ -86,6 +87,12 @@ def own_node(request: pytest.FixtureRequest) -> Iterator[Node | ExternalCluster]
 def helm_program() -> Path:
     """Helm itself."""
     return binaries.helm(_with_chart_tools())
+
+
+@pytest.fixture(scope="module")
+def helm(helm_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Helm without a cluster, which renders."""
+    return Helm(helm_program, tmp_path_factory.mktemp("helm"))
 
 
 @pytest.fixture(scope="session")

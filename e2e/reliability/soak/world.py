@@ -1,7 +1,6 @@
 """Two operators on one API server in memory, on virtual time, under faults.
 
-The fakes are those of the tests. What an operator process is made of is the production's:
-controller, election, metrics of its own, the console's memory.
+The fakes are those of the tests; `operator_process` is made of the production's parts.
 """
 
 from __future__ import annotations
@@ -12,116 +11,26 @@ import gc
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from bench.processes import Process
 from cluster_world import FakeClock, FakeCluster, Manifest
 from controller_world import spec
 from headroom.api.timestamps import epoch_s
-from headroom.console.read_model import ReadModel
-from headroom.controller.controller import Controller
-from headroom.controller.leadership import Candidate, Election
 from headroom.errors import ClusterError, Conflict, Unavailable
-from headroom.ops.operator_metrics import OperatorMetrics
 from pods_world import Pods
 from reliability.soak import chaos
 from reliability.soak.books import Books, Count
 from reliability.soak.chaos import Episode, Trouble
+from reliability.soak.operator_process import MAX_REPLICAS, Operator
 
 EVENTS_LAST_S = 3600.0
 """As the API server keeps them."""
 FOLLOW_EVERY_S = 0.5
 BACK_AFTER_S = 5.0
 """The kubelet restarts a killed process after this time."""
-MAX_REPLICAS = 6
 _READS = ("get", "get_scale", "list_all", "list_at")
 _HANG_S = 10.0
-
-
-class Connection:
-    """One process' way to the API: its requests are counted, and meet what goes on."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.cut = False
-
-    def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-        """Return the API's method of that name."""
-
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            world = self._world
-            world.books.calls[verb] = world.books.calls.get(verb, 0) + 1
-            await world.meet(verb, cut=self.cut)
-            return await getattr(world.cluster, verb)(*args, **kwargs)
-
-        return call
-
-
-class Operator:
-    """A process that stands for the lease."""
-
-    def __init__(self, world: World, name: str) -> None:
-        self.api = Connection(world)
-        self.instruments = OperatorMetrics()
-        self.election: Election
-        self.controller = Controller(
-            cluster=self.api,
-            scraper=world.pods,
-            clock=world.clock,
-            recorder=_Noting(self.instruments, world),
-            instance=name,
-            chance=random.Random(name),
-            listener=ReadModel(lambda: ()),
-        )
-        self.election = Election(
-            leases=self.api,
-            clocks=world.clock,
-            namespace="headroom-system",
-            name="headroom-operator",
-            candidate=Candidate(identity=name),
-            observer=self.instruments,
-        )
-        self._tasks = [
-            asyncio.create_task(self.controller.follow()),
-            asyncio.create_task(self.election.run(self.controller.lead)),
-        ]
-
-    @property
-    def leads(self) -> bool:
-        """Return whether this process decides."""
-        return self.controller.scheduler is not None
-
-    async def die(self) -> None:
-        """End as by SIGKILL: nothing is said to anybody."""
-        self.api.cut = True
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-class _Noting:
-    """Passes figures on, and looks at them."""
-
-    def __init__(self, instruments: OperatorMetrics, world: World) -> None:
-        self._instruments, self._world = instruments, world
-
-    def __getattr__(self, name: str) -> Any:
-        """Pass on what is not looked at."""
-        return getattr(self._instruments, name)
-
-    def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
-        """Count how ticks end."""
-        self._world.books.ticks += 1
-        self._world.outcomes[outcome] += 1
-        self._instruments.ticked(seconds, lag_s, outcome)
-
-    def decided(self, service: Any, decision: Any) -> None:
-        """Note when, and look at the bounds."""
-        self._world.decided_s[service.name] = asyncio.get_running_loop().time()
-        if not 1 <= decision.replicas <= MAX_REPLICAS:
-            self._world.books.wrongs.append(f"{service.name}: {decision.replicas} replicas decided")
-        self._instruments.decided(service, decision)
 
 
 class World:

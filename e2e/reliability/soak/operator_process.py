@@ -1,0 +1,106 @@
+"""One operator process of the soak: the production's controller and election, in memory.
+
+Its requests are counted, and its figures looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from headroom.console.read_model import ReadModel
+from headroom.controller.controller import Controller
+from headroom.controller.leadership import Candidate, Election
+from headroom.ops.operator_metrics import OperatorMetrics
+
+if TYPE_CHECKING:
+    from reliability.soak.world import World
+
+MAX_REPLICAS = 6
+
+
+class Connection:
+    """One process' way to the API: its requests are counted, and meet what goes on."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.cut = False
+
+    def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """Return the API's method of that name."""
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            world = self._world
+            world.books.calls[verb] = world.books.calls.get(verb, 0) + 1
+            await world.meet(verb, cut=self.cut)
+            return await getattr(world.cluster, verb)(*args, **kwargs)
+
+        return call
+
+
+class Operator:
+    """A process that stands for the lease."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.api = Connection(world)
+        self.instruments = OperatorMetrics()
+        self.election: Election
+        self.controller = Controller(
+            cluster=self.api,
+            scraper=world.pods,
+            clock=world.clock,
+            recorder=_Noting(self.instruments, world),
+            instance=name,
+            chance=random.Random(name),
+            listener=ReadModel(lambda: ()),
+        )
+        self.election = Election(
+            leases=self.api,
+            clocks=world.clock,
+            namespace="headroom-system",
+            name="headroom-operator",
+            candidate=Candidate(identity=name),
+            observer=self.instruments,
+        )
+        self._tasks = [
+            asyncio.create_task(self.controller.follow()),
+            asyncio.create_task(self.election.run(self.controller.lead)),
+        ]
+
+    @property
+    def leads(self) -> bool:
+        """Return whether this process decides."""
+        return self.controller.scheduler is not None
+
+    async def die(self) -> None:
+        """End as by SIGKILL: nothing is said to anybody."""
+        self.api.cut = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class _Noting:
+    """Passes figures on, and looks at them."""
+
+    def __init__(self, instruments: OperatorMetrics, world: World) -> None:
+        self._instruments, self._world = instruments, world
+
+    def __getattr__(self, name: str) -> Any:
+        """Pass on what is not looked at."""
+        return getattr(self._instruments, name)
+
+    def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
+        """Count how ticks end."""
+        self._world.books.ticks += 1
+        self._world.outcomes[outcome] += 1
+        self._instruments.ticked(seconds, lag_s, outcome)
+
+    def decided(self, service: Any, decision: Any) -> None:
+        """Note when, and look at the bounds."""
+        self._world.decided_s[service.name] = asyncio.get_running_loop().time()
+        if not 1 <= decision.replicas <= MAX_REPLICAS:
+            self._world.books.wrongs.append(f"{service.name}: {decision.replicas} replicas decided")
+        self._instruments.decided(service, decision)
