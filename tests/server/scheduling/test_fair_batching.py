@@ -74,6 +74,25 @@ def test_batch_is_built_around_the_first_request(
 
 
 @pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        pytest.param(
+            [one(0, 8, items=3), one(1, 1), one(2, 2)], [[0, 2], [1]], id="the longest fills first"
+        ),
+        pytest.param(
+            [one(0, 8, items=2), one(1, 2, items=3), one(2, 1)],
+            [[0], [1, 2]],
+            id="a shorter one does not overtake a wide one that does not fit",
+        ),
+    ],
+)
+def test_room_is_filled_with_the_longest_that_are_shorter(
+    entries: list[QueueEntry[str]], expected: list[list[int]]
+) -> None:
+    assert batches(queue(entries, COST)) == expected
+
+
+@pytest.mark.parametrize(
     ("entries", "close"),
     [
         pytest.param([one(0)], CloseReason.IDLE, id="nobody else"),

@@ -1,0 +1,104 @@
+"""Shares of tenants in a queue: counted in items, and kept when requests leave in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from headroom_server.scheduling.batch_selection import Prices
+from headroom_server.scheduling.batching import Batcher, QueueEntry
+from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.tenant_queue import KEPT_TENANTS
+
+MAX = 4
+# t(b) = 1 s + b * (0.1 s at length 1, 0.8 s at 8): short ones are not padded to 8
+COST = CostModel.from_warm_up(
+    (b, 1.0 + 0.1 * length * b, length) for length in (0, 1, 8) for b in range(1, MAX + 1)
+)
+
+
+def one(
+    key: int,
+    tenant: str,
+    *,
+    items: int = 1,
+    length: int = 0,
+    priority: int = 5,
+    came_s: float = 0.0,
+) -> QueueEntry[str]:
+    return QueueEntry(key, items, came_s, None, "", length, priority, tenant, 10)
+
+
+def queue(entries: Sequence[QueueEntry[str]]) -> Batcher[str]:
+    batcher: Batcher[str] = Batcher(MAX)
+    batcher.prices = Prices(MAX, COST)
+    for entry in entries:
+        batcher.add(entry)
+    return batcher
+
+
+def sealed(batcher: Batcher[str]) -> list[int]:
+    return [entry.key for entry in batcher.seal(0.0).batch]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "replaced"),
+    [
+        pytest.param(MAX + 1, None, id="exactly a batch less"),
+        pytest.param(MAX + 2, MAX + 1, id="more than a batch less"),
+    ],
+)
+def test_newcomer_replaces_the_last_if_its_tenant_had_more_than_a_batch_less(
+    waiting: int, replaced: int | None
+) -> None:
+    batcher = queue([one(key, "loud") for key in range(waiting)])
+    last = batcher.outranked(one(100, "quiet"))
+    assert (None if last is None else last.key) == replaced
+    assert batcher.outranked(one(100, "loud")) is None
+
+
+def test_share_of_an_urgent_tenant_counts_items_of_what_it_received() -> None:
+    """`wide` received one request of four items, `narrow` two of one item each."""
+    batcher = queue([one(0, "wide", items=4)])
+    sealed(batcher)
+    for key in (1, 2):
+        batcher.add(one(key, "narrow"))
+        sealed(batcher)
+    batcher.add(one(3, "wide", items=4))
+    batcher.add(one(4, "narrow", priority=4, items=4, came_s=50.0))
+    assert sealed(batcher) == [4]
+
+
+def test_withdrawn_wide_request_returns_its_items_to_its_tenant() -> None:
+    batcher = queue([one(0, "a"), one(1, "a", items=3), *(one(key, "b") for key in range(2, 6))])
+    batcher.withdraw(1)
+    batcher.add(one(6, "a"))
+    assert sealed(batcher) == [0, 2, 3, 6]
+
+
+def test_batch_of_another_length_gives_newcomers_no_credit() -> None:
+    """The request of length 8 is served after later ones, at a lower level than they had."""
+    batcher = queue(
+        [
+            one(0, "a", length=1, items=2),
+            one(1, "a", length=8),
+            one(2, "a", length=1, items=2),
+            one(3, "a", length=1),
+            one(4, "a", length=1),
+        ]
+    )
+    assert [sealed(batcher), sealed(batcher)] == [[0, 2], [1]]
+    for key in range(10, 14):
+        batcher.add(one(key, "b", length=1))
+    assert sealed(batcher) == [10, 11, 3, 12]
+
+
+def test_account_of_a_tenant_that_was_served_outlives_many_others() -> None:
+    batcher = queue([one(0, "waits", items=4), one(1, "waits", items=2)])
+    assert sealed(batcher) == [0]
+    for key in range(2, KEPT_TENANTS + 10):
+        batcher.add(one(key, f"tenant {key}", items=4))
+        assert sealed(batcher) == [key]
+    batcher.add(one(1000, "tenant 2", items=2))
+    assert sealed(batcher) == [1, 1000]
