@@ -89,19 +89,21 @@ def job(
         "spec": {
             "backoffLimit": 0,
             "activeDeadlineSeconds": int(seconds + ENDS_WITHIN_S),
-            "template": {
-                "spec": {
-                    "restartPolicy": "Never",
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "terminationGracePeriodSeconds": 5,
-                    "securityContext": {
-                        "runAsNonRoot": True,
-                        "runAsUser": UNPRIVILEGED,
-                        "seccompProfile": {"type": "RuntimeDefault"},
-                    },
-                    "containers": [container],
-                }
-            },
+            "template": {"spec": _pod(container)},
         },
+    }
+
+
+def _pod(container: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 5,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UNPRIVILEGED,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -163,6 +163,15 @@ async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT
     for name in (loaded, edited):
         await one.wait(f"{strike.name}: {name} serves", partial(one.serves, 1, name))
     await one.wait(f"{strike.name}: measured", lambda: _is_measured(one, loaded))
+    await _strike(one, strike, (loaded, edited, created), fault_s)
+    ended_s = time.monotonic()
+    due = {loaded: [1, 2], edited: [1, 2], created: [1]}
+    return await _outage(one, strike, due, ended_s)
+
+
+async def _strike(one: World, strike: Strike, names: tuple[str, str, str], fault_s: float) -> None:
+    """Play the fault; in its middle, ask for more load, an edit and a new service."""
+    loaded, edited, created = names
     one.proxy.strike(strike.rules)
     faults = one.shared.exporter.faults
     if strike.pods is not None:
@@ -177,8 +186,12 @@ async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT
     one.proxy.strike([])
     for name in (loaded, PROMETHEUS):
         faults.pop((one.namespace, name), None)
-    ended_s = time.monotonic()
-    due = {loaded: [1, 2], edited: [1, 2], created: [1]}
+
+
+async def _outage(
+    one: World, strike: Strike, due: Mapping[str, list[int]], ended_s: float
+) -> Outage:
+    """Wait for what was asked for, `due` by service; return how long that took after the fault."""
 
     async def is_done() -> bool:
         return all(_taken_s(one, name, wanted[-1]) is not None for name, wanted in due.items())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from cluster import Node, wait_until
 from cluster.addresses import NODE_ADDRESS
 
@@ -13,8 +16,28 @@ def register(node: Node, group: str, version: str, port: int) -> None:
     name = group.replace(".", "-")
     if not node.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found", "-o", "name"):
         node.create_namespace(NAMESPACE)
-    scope = {"name": name, "namespace": NAMESPACE}
     node.apply(
+        *_service(name, port),
+        *_permissions(name, group),
+        {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": f"{version}.{group}"},
+            "spec": {
+                "group": group,
+                "version": version,
+                "service": {"name": name, "namespace": NAMESPACE, "port": 443},
+                "insecureSkipTLSVerify": True,
+                "groupPriorityMinimum": 100,
+                "versionPriority": 100,
+            },
+        },
+    )
+
+
+def _service(name: str, port: int) -> Sequence[dict[str, Any]]:
+    scope = {"name": name, "namespace": NAMESPACE}
+    return (
         {
             "apiVersion": "v1",
             "kind": "Service",
@@ -29,6 +52,11 @@ def register(node: Node, group: str, version: str, port: int) -> None:
             "ports": [{"port": port}],
             "endpoints": [{"addresses": [NODE_ADDRESS], "conditions": {"ready": True}}],
         },
+    )
+
+
+def _permissions(name: str, group: str) -> Sequence[dict[str, Any]]:
+    return (
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
@@ -51,19 +79,6 @@ def register(node: Node, group: str, version: str, port: int) -> None:
                     "namespace": "kube-system",
                 }
             ],
-        },
-        {
-            "apiVersion": "apiregistration.k8s.io/v1",
-            "kind": "APIService",
-            "metadata": {"name": f"{version}.{group}"},
-            "spec": {
-                "group": group,
-                "version": version,
-                "service": {"name": name, "namespace": NAMESPACE, "port": 443},
-                "insecureSkipTLSVerify": True,
-                "groupPriorityMinimum": 100,
-                "versionPriority": 100,
-            },
         },
     )
 

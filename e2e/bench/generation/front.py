@@ -38,6 +38,11 @@ MOST_TOKEN_US = 25.0
 
 def measure() -> Sequence[Figure]:
     """Return the figures of this machine."""
+    return [*_figures(_measured_us()), *generation_loop.measure()]
+
+
+def _measured_us() -> dict[int, list[list[float]]]:
+    """Return CPU per request, by tokens of its answer: a row per round, a column per server."""
     bare_port, engine_port, port = free_port(), free_port(), free_port()
     settings = {
         "HEADROOM_ENGINE": "generation-emulated",
@@ -62,10 +67,13 @@ def measure() -> Sequence[Figure]:
         servers = (bare, engine, server)
         for each in servers:
             _cpu_us(each, 1, 1.0)
-        runs = {
+        return {
             tokens: [[_cpu_us(each, tokens, seconds) for each in servers] for _ in range(ROUNDS)]
             for tokens, seconds in ((1, SECONDS), (LONG_TOKENS, 2 * SECONDS))
         }
+
+
+def _figures(runs: dict[int, list[list[float]]]) -> Sequence[Figure]:
     usual = {
         tokens: [statistics.median(column) for column in zip(*rows, strict=True)]
         for tokens, rows in runs.items()
@@ -106,7 +114,6 @@ def measure() -> Sequence[Figure]:
             f"{_times(runs[1], 1):.2f}x; {_times(runs[1], 0):.2f}x",
         ),
         at_most("CPU of the front per further token", token_us[2], MOST_TOKEN_US, " us", 1),
-        *generation_loop.measure(),
     ]
 
 

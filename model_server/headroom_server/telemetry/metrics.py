@@ -119,6 +119,14 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
         if phase in snapshot.phase_s:
             seconds = snapshot.phase_s[phase]
             yield sample("startup_phase_seconds", f'{model},phase="{phase}"', seconds)
+    yield from _histograms(ledger, model)
+    yield head("engine_info", "gauge", "Engine and device that execute the batches.")
+    emulated = "true" if snapshot.emulated else "false"
+    labels = f'{model},engine="{snapshot.engine}",device="{snapshot.device}",emulated="{emulated}"'
+    yield sample("engine_info", labels, 1)
+
+
+def _histograms(ledger: Ledger, model: str) -> Iterator[str]:
     yield from histogram(
         "request_duration_seconds", "Time from request to response.", model, ledger.request_s
     )
@@ -136,10 +144,6 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     for stage, durations in ledger.stage_s.items():
         labels = f'{model},stage="{stage}"'
         yield from buckets("batch_stage_duration_seconds", labels, durations)
-    yield head("engine_info", "gauge", "Engine and device that execute the batches.")
-    emulated = "true" if snapshot.emulated else "false"
-    labels = f'{model},engine="{snapshot.engine}",device="{snapshot.device}",emulated="{emulated}"'
-    yield sample("engine_info", labels, 1)
 
 
 def _gauges(snapshot: Snapshot) -> Iterator[tuple[str, str, float]]:
