@@ -13,14 +13,11 @@ import asyncio
 import contextlib
 import json
 import os
-import random
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass
 from enum import StrEnum
-
-from pydantic import TypeAdapter
 
 from reliability.admin import Object, Refused
 from reliability.calls import Call
@@ -28,9 +25,7 @@ from reliability.crash_scenarios import Scenario
 from reliability.operators import candidate
 from reliability.testbed import NotReached, SharedCluster, World, world
 from reliability.verdicts import Ending, Memory, Verdict, judge
-from results import Results
 
-PART = "crashes"
 PATIENCE_S = 240.0
 """Many processes start at once; on a busy machine each may take a minute."""
 LEFT_OVER_S = 3.0
@@ -107,9 +102,6 @@ class Baseline:
 
     ending: Ending
     points: tuple[Point, ...]
-
-
-_BASELINES = TypeAdapter(Baseline)
 
 
 async def unharmed(on: SharedCluster, scenario: Scenario) -> Baseline:
@@ -223,63 +215,3 @@ async def remembered(one: World) -> Memory:
         cold_starts=tuple(kept.get("coldStarts", ())),
         batch_sizes=frozenset(row[0] for row in kept.get("cost", ())),
     )
-
-
-async def explore_all(
-    on: SharedCluster,
-    scenarios: Sequence[Scenario],
-    *,
-    side_by_side: int,
-    sides: Collection[Side] = tuple(Side),
-    results: Results | None = None,
-) -> AsyncIterator[Verdict]:
-    """Explore every point of the scenarios, several at a time, as they end; those kept at once.
-
-    Their order is drawn, so that a run that is interrupted has seen something of every scenario.
-    """
-    room = asyncio.Semaphore(side_by_side)
-
-    async def baseline_of(scenario: Scenario) -> Baseline | NotReached | Refused:
-        key = f"{scenario.name} unharmed"
-        row = results.get(PART, key) if results else None
-        if row is not None:
-            return _BASELINES.validate_python(row)
-        try:
-            async with room:
-                baseline = await unharmed(on, scenario)
-        except (NotReached, Refused) as error:
-            return error
-        if results is not None:
-            results.put(PART, key, _BASELINES.dump_python(baseline, mode="json"))
-        return baseline
-
-    async def verdict_on(scenario: Scenario, baseline: Baseline, point: Point) -> Verdict:
-        row = results.get(PART, str(point)) if results else None
-        if row is not None:
-            return Verdict(**{**row, "wrongs": tuple(row["wrongs"])})
-        async with room:
-            verdict = await explore(on, scenario, baseline, point)
-        if results is not None:
-            results.put(PART, str(point), asdict(verdict))
-        return verdict
-
-    baselines = await asyncio.gather(*map(baseline_of, scenarios))
-    chosen: list[tuple[Scenario, Baseline, Point]] = []
-    for scenario, baseline in zip(scenarios, baselines, strict=True):
-        if isinstance(baseline, NotReached | Refused):
-            yield Verdict(point=scenario.name, struck=False, wrongs=(f"unharmed: {baseline}",))
-            continue
-        chosen += [
-            (scenario, baseline, point)
-            for point in baseline.points
-            if point.side in sides and scenario.explores(point.words)
-        ]
-    random.Random(len(chosen)).shuffle(chosen)
-    runs = [asyncio.create_task(verdict_on(*one)) for one in chosen]
-    try:
-        for run in asyncio.as_completed(runs):
-            yield await run
-    finally:
-        for task in runs:
-            task.cancel()
-        await asyncio.gather(*runs, return_exceptions=True)

@@ -17,8 +17,9 @@ from typing import Self
 
 from bench.figures import Figure, at_least, at_most, shown
 from reliability import leaders, outages, telemetry
+from reliability.crash_runs import explore_all
 from reliability.crash_scenarios import SCENARIOS
-from reliability.crashes import Side, explore_all
+from reliability.crashes import Side
 from reliability.lies import Lie
 from reliability.sequences import Fault
 from reliability.testbed import SharedCluster

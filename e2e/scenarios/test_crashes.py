@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from cluster import ControlPlane
+from reliability.crash_runs import explore_all
 from reliability.crash_scenarios import SHORT
-from reliability.crashes import Side, explore_all
+from reliability.crashes import Side
 from reliability.testbed import shared_cluster
 
 pytestmark = pytest.mark.clock
