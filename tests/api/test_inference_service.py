@@ -164,6 +164,14 @@ def test_parse_reports_all_problems_with_values() -> None:
     ]
 
 
+def test_an_invalid_profile_is_the_only_problem_though_the_port_follows_from_it() -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        service(spec__runtime={"image": "registry.example/server:1", "profile": "Triton"})
+    assert [(p.field, p.got) for p in refused.value.problems] == [
+        ("spec.runtime.profile", '"Triton"')
+    ]
+
+
 EVENINGS = {
     "name": "evenings",
     "timeZone": "Europe/Berlin",

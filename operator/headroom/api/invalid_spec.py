@@ -54,6 +54,8 @@ def problems_of(error: ValidationError, root: str) -> tuple[Problem, ...]:
     """Translate pydantic's errors below `root` into paths and rules of the resource."""
     found: list[Problem] = []
     for detail in error.errors(include_url=False):
+        if detail["type"] == "default_factory_not_called":
+            continue  # a default that follows from another field, which has its own problem
         path = _path(root, detail["loc"])
         if detail["type"] == "rules":
             value = detail["input"]
