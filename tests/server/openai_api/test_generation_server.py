@@ -13,6 +13,7 @@ from generation_front import LIMITS, ScriptedExecutor, answers, content, events,
 from headroom_server.engine import DeviceLostError, OutOfMemoryError
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.text.chat import PlainChat
+from headroom_server.generation.text.chat_template import ChatTemplate
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import (
     ByteDetokenizer,
@@ -190,6 +191,31 @@ async def test_tool_call_is_parsed(style: ToolStyle, said: bytes, stream: bool) 
         calls = choice["message"]["tool_calls"]
     assert choice["finish_reason"] == "tool_calls"
     assert [one["function"] for one in calls] == [{"name": "f", "arguments": '{"a":1}'}]
+
+
+NINE_LETTERS = (
+    "{% for one in messages %}{% for call in one.tool_calls or [] %}"
+    "{% if call.id|length != 9 %}{{ raise_exception('ids must have length 9') }}{% endif %}"
+    "{% endfor %}{{ one.content }}{% endfor %}{# tools #}"
+)
+"""The rule of Mistral's own templates."""
+
+
+async def test_call_goes_back_into_a_template_that_wants_ids_of_nine_letters() -> None:
+    said = b'{"name":"f","arguments":{"a":1}}'
+    chat = ChatTemplate(NINE_LETTERS, {})
+    text = ModelText(tokenizer=ByteTokenizer(), chat=chat, tool_style=ToolStyle.JSON)
+    async with front(ScriptedExecutor(answers(said)), text=text) as world:
+        asked = {"role": "user", "content": "a"}
+        first = await world.post("/v1/chat/completions", messages=[asked], tools=TOOLS)
+        called = first.json()["choices"][0]["message"]
+        (call,) = called["tool_calls"]
+        result = {"role": "tool", "content": "2", "tool_call_id": call["id"]}
+        second = await world.post(
+            "/v1/chat/completions", messages=[asked, called, result], tools=TOOLS
+        )
+    assert call["id"].isalnum()
+    assert second.status_code == 200, second.text
 
 
 @pytest.mark.parametrize(

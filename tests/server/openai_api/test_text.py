@@ -302,6 +302,29 @@ def test_template_is_found_where_models_keep_it(
 
 
 @pytest.mark.parametrize(
+    "files",
+    [
+        {"tokenizer_config.json": '{"chat_template": [{"name": "default", "template": "plain"}, '
+         '{"name": "tool_use", "template": "<tool_call> {{ tools[0].name }}"}]}'},
+        {"chat_template.jinja": "plain",
+         "additional_chat_templates/tool_use.jinja": "<tool_call> {{ tools[0].name }}"},
+    ],
+)  # fmt: skip
+def test_chats_with_tools_have_a_template_of_their_own(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = load_chat_template(tmp_path)
+    assert found is not None
+    assert found.takes_tools
+    assert found.tool_style is ToolStyle.TAGGED
+    assert found.render([]) == "plain"
+    assert found.render([], tools=[{"name": "f"}]) == "<tool_call> f"
+
+
+@pytest.mark.parametrize(
     ("files", "message"),
     [
         ({}, "tokenizer.json is required"),

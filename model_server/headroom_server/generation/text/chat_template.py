@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError, nodes
+from jinja2 import Template, TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -39,30 +39,23 @@ class _GenerationBlock(Extension):
 
 
 class ChatTemplate:
-    """One model's template."""
+    """One model's template, and the one for chats with tools, if it is another."""
 
-    def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
-        """Compile a template.
+    def __init__(
+        self, source: str, special_tokens: Mapping[str, str], tool_source: str | None = None
+    ) -> None:
+        """Compile the templates.
 
         Raises:
-            LoadError: it is not valid.
+            LoadError: one is not valid.
         """
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True,
-            lstrip_blocks=True,
-            extensions=[loopcontrols, _GenerationBlock],
-        )
-        environment.filters["tojson"] = _tojson
-        environment.globals["raise_exception"] = _raise
-        environment.globals["strftime_now"] = _strftime_now
-        try:
-            self._template = environment.from_string(source)
-        except TemplateError as error:
-            raise LoadError(f"the chat template must be valid Jinja; got {error}") from error
+        with_tools = source if tool_source is None else tool_source
+        self._template = _compiled(source)
+        self._tool_template = self._template if tool_source is None else _compiled(tool_source)
         self._special_tokens = dict(special_tokens)
-        self.takes_tools = "tools" in source
+        self.takes_tools = "tools" in with_tools
         """Whether it can describe tools to the model."""
-        self.tool_style = style_of(source)
+        self.tool_style = style_of(with_tools)
 
     def render(
         self,
@@ -77,8 +70,9 @@ class ChatTemplate:
         Raises:
             InvalidRequestError: the template does not accept these messages.
         """
+        template = self._template if tools is None else self._tool_template
         try:
-            return self._template.render(
+            return template.render(
                 **(options or {}),
                 **self._special_tokens,
                 messages=messages,
@@ -94,6 +88,21 @@ class ChatTemplate:
             raise InvalidRequestError(
                 f"messages must fit the model's chat template; got {type(error).__name__}"
             ) from error
+
+
+def _compiled(source: str) -> Template:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=[loopcontrols, _GenerationBlock],
+    )
+    environment.filters["tojson"] = _tojson
+    environment.globals["raise_exception"] = _raise
+    environment.globals["strftime_now"] = _strftime_now
+    try:
+        return environment.from_string(source)
+    except TemplateError as error:
+        raise LoadError(f"the chat template must be valid Jinja; got {error}") from error
 
 
 def _raise(message: object) -> None:
@@ -123,32 +132,44 @@ def _tojson(
 def load_chat_template(folder: Path) -> ChatTemplate | None:
     """Return a folder's template; None if the model has none.
 
-    It is in chat_template.jinja, or in tokenizer_config.json: one, or several by name, of which
-    `default` is used.
+    It is in chat_template.jinja, or in tokenizer_config.json: one, or several by name. As in
+    transformers, `tool_use` is for chats with tools, and `default` for the others; beside
+    chat_template.jinja it is in additional_chat_templates.
 
     Raises:
         LoadError: it is not valid.
     """
     config = read_json(folder / "tokenizer_config.json")
-    source = _source(folder, config.get("chat_template"))
+    source, tool_source = _sources(folder, config.get("chat_template"))
     if source is None:
         return None
-    if len(source) > MAX_TEMPLATE_BYTES:
+    if max(len(source), len(tool_source or "")) > MAX_TEMPLATE_BYTES:
         raise LoadError(f"the chat template must have at most {MAX_TEMPLATE_BYTES} bytes; got more")
     special = {name: text for name in SPECIAL_TOKENS if (text := token_name(config.get(name)))}
-    return ChatTemplate(source, special)
+    return ChatTemplate(source, special, tool_source)
 
 
-def _source(folder: Path, configured: object) -> str | None:
-    try:
-        return (folder / "chat_template.jinja").read_text("utf-8")
-    except FileNotFoundError:
-        pass
-    except (OSError, UnicodeDecodeError) as error:
-        raise LoadError("chat_template.jinja must be readable text in UTF-8") from error
+def _sources(folder: Path, configured: object) -> tuple[str | None, str | None]:
+    """Return the usual template, and the one for chats with tools if it is another."""
+    in_file = _text(folder / "chat_template.jinja")
+    if in_file is not None:
+        return in_file, _text(folder / "additional_chat_templates" / "tool_use.jinja")
     if isinstance(configured, list):
         named = {
             one.get("name"): one.get("template") for one in configured if isinstance(one, dict)
         }
-        configured = named.get("default")
-    return configured if isinstance(configured, str) else None
+        return _string(named.get("default")), _string(named.get("tool_use"))
+    return _string(configured), None
+
+
+def _string(found: object) -> str | None:
+    return found if isinstance(found, str) else None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoadError(f"{path.name} must be readable text in UTF-8") from error

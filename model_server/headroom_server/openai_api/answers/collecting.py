@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import string
 from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import NamedTuple, Protocol
@@ -39,6 +40,7 @@ from headroom_server.openai_api.answers.unread import (
 from headroom_server.openai_api.bodies.parameters import ChatCall, CompletionCall, ToolUse
 from headroom_server.web.receiving import Receipt
 
+_ID_LETTERS = string.ascii_letters + string.digits
 UNWRITABLE = "the answer cannot be written; see the server's log"
 
 
@@ -152,15 +154,17 @@ class ChoiceParts:
             if finish is not None:
                 said, self._demanded = self._demanded.getvalue(), StringIO()
                 text, calls = _demanded_calls(said, tools.forced)
-        numbered = tuple(
-            (self._calls + at, f"call_{secrets.token_hex(12)}", call)
-            for at, call in enumerate(calls)
-        )
+        numbered = tuple((self._calls + at, _call_id(), call) for at, call in enumerate(calls))
         self._calls += len(calls)
         if finish == "stop" and self._calls:
             finish = "tool_calls"
         part = Part(text, tokens, finish, numbered)
         return part if text or numbered or finish is not None else None
+
+
+def _call_id() -> str:
+    """Return nine letters and digits: templates of Mistral refuse other ids in the next turn."""
+    return "".join(secrets.choice(_ID_LETTERS) for _ in range(9))
 
 
 def _demanded_calls(text: str, forced: str | None) -> tuple[str, list[Call]]:
