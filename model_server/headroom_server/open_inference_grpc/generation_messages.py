@@ -22,11 +22,12 @@ from headroom_server.open_inference_grpc.stream_writer import framed
 from headroom_server.openai_api.answers.encoding import Head, Part, Usage
 from headroom_server.openai_api.bodies.parameters import CompletionCall
 from headroom_server.openai_api.generate_extension import completion_of
+from headroom_server.protocols import descriptions
 from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS, timeout_s
 
 TEXT, SAMPLING, STREAM = "text_input", "sampling_parameters", "stream"
-INPUTS = {TEXT: "BYTES", SAMPLING: "BYTES", STREAM: "BOOL"}
-ANSWER = "text_output"
+INPUTS = descriptions.TEXT_INPUTS
+ANSWER = descriptions.TEXT_OUTPUT
 VERSION = "1"
 EMPTY_FINAL = "triton_enable_empty_final_response"
 FINAL = "triton_final_response"

@@ -51,6 +51,8 @@ from headroom_server.scheduling.request_options import (
 )
 from headroom_server.web.receiving import Shares
 
+EXTENSIONS = ("model_configuration",)
+
 
 class Text(NamedTuple):
     """A request that is parsed, and what its metadata say."""
@@ -105,20 +107,13 @@ class TextCalls:
 
     async def server_metadata(self, _: pb.ServerMetadataRequest, __: Any) -> Message:
         """Name, version, extensions."""
-        return pb.ServerMetadataResponse(**descriptions.server_metadata())
+        return pb.ServerMetadataResponse(**descriptions.server_metadata(EXTENSIONS))
 
     async def model_metadata(self, request: pb.ModelMetadataRequest, __: Any) -> Message:
         """The model's inputs and outputs."""
         self._check_model(request.name, request.version)
-        answer = pb.ModelMetadataResponse(
-            name=self._generator.model,
-            versions=[VERSION],
-            platform=f"headroom_{self._generator.engine.name}",
-        )
-        for name, kind in INPUTS.items():
-            answer.inputs.add(name=name, datatype=kind, shape=(1,))
-        answer.outputs.add(name=ANSWER, datatype="BYTES", shape=(1,))
-        return answer
+        name, engine = self._generator.model, self._generator.engine.name
+        return pb.ModelMetadataResponse(**descriptions.text_metadata(name, engine))
 
     async def model_config(self, request: pb.ModelConfigRequest, __: Any) -> Message:
         """The model's configuration in the form of Triton's clients: its answers have parts."""

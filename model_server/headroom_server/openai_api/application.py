@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from headroom_server.web.routes import Endpoint
 
 UNREAD_BYTES = 64 << 20
+EXTENSIONS = ("generate",)
 
 
 class GenerationApplication(FastAPI):
@@ -173,8 +174,12 @@ def _add_models(app: FastAPI, generator: Generator) -> None:
 
     async def server(_: Request) -> Response:
         """The server: name, version, protocol extensions."""
-        metadata = descriptions.server_metadata()
-        return _json(metadata | {"extensions": [*metadata["extensions"], "generate"]})
+        return _json(descriptions.server_metadata(EXTENSIONS))
+
+    async def metadata(request: Request) -> Response:
+        """The model's inputs and outputs, as over gRPC."""
+        check(request)
+        return _json(descriptions.text_metadata(generator.model, generator.engine.name))
 
     async def ready(request: Request) -> Response:
         """As /v2/health/ready, for this model."""
@@ -185,6 +190,7 @@ def _add_models(app: FastAPI, generator: Generator) -> None:
     _get(app, "/v1/models", models, "models")
     _get(app, "/v1/models/{model}", model, "models")
     _get(app, "/v2", server, "v2")
+    _get(app, "/v2/models/{model}", metadata, "v2")
     _get(app, "/v2/models/{model}/ready", ready, "v2")
 
 

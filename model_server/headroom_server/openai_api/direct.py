@@ -47,7 +47,7 @@ class DirectGeneration:
         self,
         service: GenerationService,
         closing: ClosePolicy,
-        error_answer: Callable[[Exception], Response],
+        error_answer: Callable[[Exception, str], Response],
     ) -> None:
         self._service = service
         self._closing = closing
@@ -129,7 +129,7 @@ class DirectGeneration:
             return
         if isinstance(error, InvalidRequestError) and not error.blamed:
             self._service.generator.ledger.reject(error.reason)
-        answer = self._error_answer(error)
+        answer = self._error_answer(error, exchange.head.path)
         release(error)
         head = head_of(answer.status_code, answer.raw_headers)
         respond(exchange, head, bytes(answer.body), self._closing.due(connection))

@@ -1,6 +1,7 @@
-"""PURE. Errors in OpenAI's form, with the name of the field.
+"""PURE. Errors in the form of a path's protocol.
 
-{"error": {"message": ..., "type": ..., "param": ..., "code": ...}}
+OpenAI's, with the name of the field: {"error": {"message": ..., "type": ..., "param": ...,
+"code": ...}}. The Open Inference Protocol's, whose clients expect a string: {"error": ...}.
 """
 
 from __future__ import annotations
@@ -47,8 +48,12 @@ class ErrorFields(NamedTuple):
     code: str | None
 
     def encoded(self) -> bytes:
-        """Return the error as JSON."""
+        """Return the error as JSON in OpenAI's form."""
         return orjson.dumps({"error": self._asdict()})
+
+    def open_inference(self) -> bytes:
+        """Return the error as JSON in the form of the Open Inference Protocol."""
+        return orjson.dumps({"error": self.message})
 
 
 def fields_of(error: RequestError) -> ErrorFields:

@@ -15,12 +15,13 @@ from typing import Any, Literal
 import orjson
 from pydantic import Field
 
+from headroom_server.errors import RequestError
 from headroom_server.openai_api.answers.encoding import Head, Part, ServerSentEvents, Usage
 from headroom_server.openai_api.bodies.field_errors import validated
 from headroom_server.openai_api.bodies.parameters import CompletionCall
 from headroom_server.openai_api.bodies.parsing import parse_completion
 from headroom_server.openai_api.bodies.schemas import Fields
-from headroom_server.openai_api.errors import InvalidFieldError
+from headroom_server.openai_api.errors import InvalidFieldError, fields_of
 
 OWN = frozenset({"model", "prompt", "stream", "stream_options", "n", "echo", "logprobs"})
 """Fields of completions that have no place in this form."""
@@ -71,6 +72,10 @@ class GenerateForm(ServerSentEvents):
 
     def __init__(self, head: Head) -> None:
         self._head = head
+
+    def failure(self, error: RequestError) -> bytes:
+        """Return the event that ends a stream which cannot be completed."""
+        return b"data: %b\n\n" % fields_of(error).open_inference()
 
     def opening(self, index: int) -> bytes:
         """Return nothing."""

@@ -55,7 +55,7 @@ class GenerationMiddleware:
     async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
         if isinstance(error, InvalidRequestError) and not error.blamed:
             self._service.generator.ledger.reject(error.reason)
-        answer = error_response(error)
+        answer = error_response(error, scope["path"])
         release(error)
         if self._closing.due(connection_of(scope)) or any(
             name == b"expect" for name, _ in scope["headers"]
@@ -64,8 +64,8 @@ class GenerationMiddleware:
         await answer(scope, receive, send)
 
 
-def error_response(error: Exception) -> Response:
-    """Return the response to a failed request, in OpenAI's form."""
+def error_response(error: Exception, path: str) -> Response:
+    """Return the response to a failed request, in the form of the path's protocol."""
     if isinstance(error, RequestError):
         fields, status = fields_of(error), error.status
     elif isinstance(error, HTTPException):
@@ -80,4 +80,5 @@ def error_response(error: Exception) -> Response:
         headers["retry-after"] = str(error.retry_after_s)
     if isinstance(error, HTTPException):
         headers |= error.headers or {}
-    return Response(fields.encoded(), status, headers)
+    body = fields.open_inference() if path.startswith("/v2/") else fields.encoded()
+    return Response(body, status, headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from headroom_server import __version__
@@ -10,9 +11,27 @@ from headroom_server.tensors import Signature, TensorSpec
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository")
 
 
-def server_metadata() -> dict[str, Any]:
+TEXT_INPUTS = {"text_input": "BYTES", "sampling_parameters": "BYTES", "stream": "BOOL"}
+"""Inputs of a model that generates text, with the names of Triton's vLLM back end."""
+TEXT_OUTPUT = "text_output"
+
+
+def server_metadata(extensions: Sequence[str] = EXTENSIONS) -> dict[str, Any]:
     """The server: name, version, protocol extensions."""
-    return {"name": "headroom", "version": __version__, "extensions": [*EXTENSIONS]}
+    return {"name": "headroom", "version": __version__, "extensions": [*extensions]}
+
+
+def text_metadata(name: str, engine: str) -> dict[str, Any]:
+    """The inputs and outputs of a model that generates text: one text each."""
+    return {
+        "name": name,
+        "versions": ["1"],
+        "platform": f"headroom_{engine}",
+        "inputs": [
+            {"name": one, "datatype": kind, "shape": [1]} for one, kind in TEXT_INPUTS.items()
+        ],
+        "outputs": [{"name": TEXT_OUTPUT, "datatype": "BYTES", "shape": [1]}],
+    }
 
 
 def model_metadata(name: str, version: str, engine: str, signature: Signature) -> dict[str, Any]:

@@ -480,8 +480,26 @@ async def test_generate_extension_answers_and_streams() -> None:
     pieces = [line[6:] for line in stream.text.split("\n\n") if line]
     assert "".join(orjson.loads(one)["text_output"] for one in pieces) == "hel"
     assert orjson.loads(pieces[-1])["finish_reason"] == "length"
-    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "parameters.n")
+    assert (wrong.status_code, wrong.json()) == (400, {"error": "unknown parameter: n"})
     assert missing.status_code == 404
+    assert "got 'x'" in missing.json()["error"]
+
+
+@pytest.mark.parametrize("path", ["/v2/models/x", "/v2/models/m/shape", "/v2/models/x/ready"])
+async def test_errors_of_the_open_inference_protocol_are_text(path: str) -> None:
+    async with front() as world:
+        found = await world.http.get(path)
+    assert found.status_code == 404
+    assert isinstance(found.json()["error"], str)
+
+
+async def test_metadata_name_what_the_server_can_do() -> None:
+    async with front() as world:
+        server = (await world.http.get("/v2")).json()
+        model = (await world.http.get("/v2/models/m")).json()
+    assert server["extensions"] == ["generate"]
+    assert model["inputs"][0]["name"] == "text_input"
+    assert [one["name"] for one in model["outputs"]] == ["text_output"]
 
 
 class Exhausted:
