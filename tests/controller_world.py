@@ -50,6 +50,8 @@ class FakeRecorder:
         self.minutes: list[bool] = []
         self.tokens: list[tuple[dict[str, float | None], float]] = []
         self.rates: dict[str, float | None] = {}
+        self.troubles: dict[str, set[str]] = {}
+        self.holds: list[str] = []
 
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
@@ -69,6 +71,12 @@ class FakeRecorder:
 
     def decision_failed(self, service: Any, exception: str) -> None:
         self.failures.append(exception)
+
+    def troubled(self, namespace: str, name: str, reasons: Any) -> None:
+        self.troubles[f"{namespace}/{name}"] = set(reasons)
+
+    def held(self, namespace: str, name: str) -> None:
+        self.holds.append(f"{namespace}/{name}")
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         self.outcomes.append(outcome)

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chart import expressions
 from chart.paths import ALERT_TESTS, ALERTS, DASHBOARD, RUNBOOK
+from headroom.api.reasons import StatusReason
 from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.scaling import Decision, Direction, Reason, Signals
 from service_world import service
@@ -84,6 +85,12 @@ def test_runbook_sections_are_the_alerts() -> None:
 def test_every_alert_fires_in_a_test(alert: str) -> None:
     cases = [case for test in TESTS["tests"] for case in test["alert_rule_test"]]
     assert any(case["alertname"] == alert and case["exp_alerts"] for case in cases)
+
+
+def test_reasons_of_alerts_exist() -> None:
+    matched = re.findall(r'reason=~"([^"]+)"', ALERTS.read_text())
+    assert matched
+    assert {one for each in matched for one in each.split("|")} <= set(StatusReason)
 
 
 def test_panels_have_descriptions_and_do_not_overlap() -> None:

@@ -27,6 +27,18 @@ def read(figures: ServiceGauges) -> dict[str, dict[tuple[str, ...], float]]:
     }
 
 
+def test_gauges_are_cleared_and_counters_stay() -> None:
+    figures = ServiceGauges(FAMILIES)
+    figures.show(BERT, "replicas", 3, "ready")
+    figures.show(T5, "replicas", 2, "ready")
+    figures.count(BERT, "minutes_total", 5, "true")
+    figures.clear_gauges(BERT)
+    figures.clear_gauges(("nobody", "none"))
+    found = read(figures)
+    assert found["replicas"] == {("t5", "text", "ready"): 2}
+    assert sum(found["minutes"].values()) == 5
+
+
 def test_figure_shown_twice_keeps_the_last_value_and_none_removes_it() -> None:
     figures = ServiceGauges(FAMILIES)
     figures.show(BERT, "latency_seconds", 0.1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller_world import REPLICA_RPS, World, play
-from headroom.errors import Forbidden
+from headroom.errors import Forbidden, Unavailable
 
 SCALING = {"scaleDown": {"stabilizationWindow": "60s"}}
 
@@ -63,6 +63,39 @@ def test_missing_target_is_named_and_found_later() -> None:
         world.cluster.delete("Deployment", "own")
         await world.run_for(10.0)
         assert world.condition("AbleToScale") == ("False", "TargetNotFound")
+
+    play(story)
+
+
+def test_figures_of_a_service_without_decisions_are_removed_and_its_trouble_is_shown() -> None:
+    async def story(world: World) -> None:
+        recorder = world.recorder
+        world.create_workload("own", replicas=2)
+        world.create(target="own", scaling={"minReplicas": 2})
+        await world.run_for(30.0)
+        assert recorder.holds == []
+        assert "TargetNotFound" not in recorder.troubles["default/resnet"]
+        world.cluster.delete("Deployment", "own")
+        await world.run_for(10.0)
+        assert set(recorder.holds) == {"default/resnet"}
+        assert recorder.troubles["default/resnet"] == {"TargetNotFound"}
+        decisions = len(recorder.decisions)
+        world.create_workload("own", replicas=2)
+        await world.run_for(30.0)
+        assert len(recorder.decisions) > decisions
+        assert "TargetNotFound" not in recorder.troubles["default/resnet"]
+
+    play(story)
+
+
+def test_failed_tick_keeps_the_figures_of_the_last_decision() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(30.0)
+        world.cluster.fail("get", "Deployment", Unavailable("503"), times=2)
+        await world.run_for(3.0)
+        assert world.recorder.troubles["default/resnet"] == {"EvaluationFailed"}
+        assert world.recorder.holds == []
 
     play(story)
 

@@ -57,6 +57,12 @@ class ConditionStatus(StrEnum):
     UNKNOWN = "Unknown"
 
 
+def is_good(kind: str, status: ConditionStatus) -> bool:
+    """Return whether a condition is as it should be; only ScalingLimited is when it is False."""
+    limited = kind == ConditionType.SCALING_LIMITED
+    return status is (ConditionStatus.FALSE if limited else ConditionStatus.TRUE)
+
+
 class Condition(Value):
     """Condition of the service, as in metav1.Condition."""
 

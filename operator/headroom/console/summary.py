@@ -12,7 +12,13 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
+from headroom.api.conditions import (
+    Condition,
+    Conditions,
+    ConditionStatus,
+    ConditionType,
+    is_good,
+)
 from headroom.api.demand_status import DemandStatus
 from headroom.api.reasons import StatusReason
 from headroom.api.status import SloStatus, Status
@@ -253,12 +259,8 @@ def state_of(conditions: Conditions) -> tuple[State, str]:
 
 
 def needing_attention(conditions: Iterable[Condition]) -> list[Condition]:
-    """Return the conditions that need attention; only ScalingLimited does when it is true."""
-    return [
-        one
-        for one in conditions
-        if one.status is not (_FALSE if one.type == ConditionType.SCALING_LIMITED else _TRUE)
-    ]
+    """Return the conditions that are not as they should be."""
+    return [one for one in conditions if not is_good(one.type, one.status)]
 
 
 def by_attention(rows: Iterable[ServiceSummary]) -> list[ServiceSummary]:

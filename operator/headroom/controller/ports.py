@@ -5,7 +5,7 @@ Every method that calls the API may raise a `headroom.errors.ClusterError`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from headroom.api import InferenceService
@@ -172,6 +172,14 @@ class Recorder(Protocol):
 
     def decision_failed(self, service: InferenceService, exception: str) -> None:
         """Count an exception inside the decision, by its class."""
+        ...
+
+    def troubled(self, namespace: str, name: str, reasons: Collection[str]) -> None:
+        """Show the reasons of conditions that are not as they should be, and no others."""
+        ...
+
+    def held(self, namespace: str, name: str) -> None:
+        """Remove what earlier decisions showed: none is made for this service; counters stay."""
         ...
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:

@@ -82,7 +82,7 @@ class Reconciler:
             shared=self._shared,
             ceilings=Ceilings(caps, cache),
             competition=self._competition,
-            reporter=Reporter(cluster, cache, instance),
+            reporter=Reporter(cluster, cache, recorder, instance),
             display=self._display,
             route_status=route_status or (lambda _: NOT_ROUTED),
             settings=settings,
@@ -157,7 +157,7 @@ class Reconciler:
         generation = raw["metadata"].get("generation", 0)
         text = str(error) or "it did not finish in time"
         found = condition_rules.of_failed_tick(f"{type(error).__name__}: {text}")
-        await self._tick.hold(context, found, generation)
+        await self._tick.report_only(context, found, generation)
 
     def learned_cost(self, uid: str) -> CostModel | None:
         """Return a service's cost as last fitted; None before its first decision."""

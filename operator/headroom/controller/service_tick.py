@@ -290,7 +290,14 @@ class ServiceTick:
     async def hold(
         self, context: ServiceContext, found: list[ConditionResult], generation: int
     ) -> None:
-        """Report conditions alone: no child is written, no replica is added or removed."""
+        """Report that no decision is made: no child is written, no replica is added or removed."""
+        self.display.hold(context.report)
+        await self.report_only(context, found, generation)
+
+    async def report_only(
+        self, context: ServiceContext, found: list[ConditionResult], generation: int
+    ) -> None:
+        """Report conditions alone; the figures of the last decision stay."""
         await self.reporter.report_conditions(context.report, found, generation, self.clock.now_s())
 
 

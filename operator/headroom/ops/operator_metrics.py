@@ -5,7 +5,7 @@ A value that is unknown has no series. The series of a deleted service are dropp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily
@@ -183,6 +183,17 @@ class OperatorMetrics:
         """Count an exception inside the decision."""
         self._failures.labels(exception).inc()
 
+    def troubled(self, namespace: str, name: str, reasons: Collection[str]) -> None:
+        """Show the reasons of conditions that are not as they should be, and no others."""
+        owner = (namespace, name)
+        self._of_services.clear(owner, _TROUBLE)
+        for reason in reasons:
+            self._of_services.show(owner, _TROUBLE, 1.0, reason)
+
+    def held(self, namespace: str, name: str) -> None:
+        """Remove what earlier decisions showed: none is made for this service; counters stay."""
+        self._of_services.clear_gauges((namespace, name))
+
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         """Count a tick."""
         self._ticks.labels(outcome).inc()
@@ -237,6 +248,7 @@ _MEASURED = {
 _SLO_WINDOWS = "headroom_service_slo_windows_total"
 _REPLICAS = "headroom_service_replicas"
 _DEMAND_KNOWN = "headroom_service_demand_known"
+_TROUBLE = "headroom_service_trouble"
 _OBSTACLE = "headroom_service_obstacle"
 _GATEWAY_RATES = {
     "arrived": "headroom_service_gateway_arrivals_per_second",
@@ -265,6 +277,9 @@ _OF_SERVICES = {
     _OBSTACLE: Family(
         text="1 for what keeps latency above its target and more replicas cannot change.",
         label="obstacle",
+    ),
+    _TROUBLE: Family(
+        text="1 for each reason for which a condition is not as it should be.", label="reason"
     ),
     **{name: Family(text=text) for name, text in _MEASURED.items()},
     _GATEWAY_RATES["arrived"]: Family(text="Requests that arrive at the gateways per second."),

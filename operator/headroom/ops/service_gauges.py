@@ -48,6 +48,12 @@ class ServiceGauges:
         for key in [key for key in values if key[0] == name]:
             del values[key]
 
+    def clear_gauges(self, owner: Owner) -> None:
+        """Remove all figures but counters."""
+        values = self._values.get(owner, {})
+        for key in [key for key in values if self._families[key[0]].kind == "gauge"]:
+            del values[key]
+
     def count(self, owner: Owner, name: str, more: float, label: str = "") -> None:
         """Add to a figure, which starts at 0."""
         key, values = self._key(name, label), self._of(owner)

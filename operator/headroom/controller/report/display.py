@@ -82,6 +82,10 @@ class Display:
             words = "%s: what was learned is discarded, because the decision fails: %s"
             _log.warning(words, name, failure.text)
 
+    def hold(self, state: ReportState) -> None:
+        """Remove the figures of earlier decisions: none is made, and they would look present."""
+        self._recorder.held(state.namespace, state.name)
+
     def withdraw(self, state: ReportState) -> None:
         """Remove the metrics of a service: another process decides now."""
         self._recorder.forgotten(state.namespace, state.name)

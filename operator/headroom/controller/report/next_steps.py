@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from headroom.api.conditions import MAX_MESSAGE, ConditionStatus, ConditionType, shortened
+from headroom.api.conditions import (
+    MAX_MESSAGE,
+    ConditionStatus,
+    ConditionType,
+    is_good,
+    shortened,
+)
 from headroom.api.reasons import StatusReason
 
 _DIAGNOSE = "run kubectl headroom doctor"
@@ -106,9 +112,8 @@ def with_next_step(
 
     As long as a status may have it: what others say is cut, the step is not.
     """
-    good = ConditionStatus.FALSE if kind is ConditionType.SCALING_LIMITED else ConditionStatus.TRUE
     home = _EXPLAINED_BY.get(reason, kind)
     step = f"see {home}" if home is not kind else steps.get(reason) or _STEPS.get(reason, "")
-    if status is good or not step:
+    if is_good(kind, status) or not step:
         return shortened(message)
     return f"{shortened(message, MAX_MESSAGE - len(f'; {step}'))}; {step}"

@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 from headroom.api import conditions, status_rendering
-from headroom.api.conditions import Conditions, ConditionType
+from headroom.api.conditions import Conditions, ConditionType, is_good
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.status import SloStatus, Status
 from headroom.controller.act.act_tick import WriteResult
-from headroom.controller.ports import Cluster
+from headroom.controller.ports import Cluster, Recorder
 from headroom.controller.report import condition_rules, events
 from headroom.controller.report.condition_result import ConditionResult, TickResult
 from headroom.controller.report.damping import Damping
@@ -37,9 +37,12 @@ ANNOUNCED_WITHIN_S = 3.0
 class Reporter:
     """Writes what was found. `instance` names this process in events."""
 
-    def __init__(self, cluster: Cluster, cache: ServiceCache, instance: str) -> None:
+    def __init__(
+        self, cluster: Cluster, cache: ServiceCache, recorder: Recorder, instance: str
+    ) -> None:
         self._cluster = cluster
         self._cache = cache
+        self._recorder = recorder
         self._instance = instance
 
     async def announce(
@@ -85,6 +88,7 @@ class Reporter:
             generation = tick.service.generation
             found, kept = condition_rules.before_write(found, state.conditions, generation)
             written = state.written or written
+        self._recorder.troubled(state.namespace, state.name, _troubles(found))
         key = _key_of(tick, written, found)
         last, phase = _last(state), tick_period.jitter_phase(state.uid)
         if not is_due(key, last, now_s=now_s, services=services, phase=phase):
@@ -103,6 +107,7 @@ class Reporter:
 
         Writes nothing where status has them already.
         """
+        self._recorder.troubled(state.namespace, state.name, _troubles(found))
         before = state.conditions
         after = _upserted(before, found, generation, now_s)
         if after == before and state.status.get("observedGeneration") == generation:
@@ -215,6 +220,10 @@ def _news(
         found.append(events.of_preemption(tick.preemption))
     state.accelerators, state.preemption = tick.accelerators, tick.preemption
     return [*found, *events.of_conditions(before, after)]
+
+
+def _troubles(found: Iterable[ConditionResult]) -> set[str]:
+    return {one.reason.value for one in found if not is_good(one.kind, one.status)}
 
 
 def _slo(budget: ErrorBudget, objective: float, decision: Decision) -> SloStatus:
