@@ -52,6 +52,15 @@ HEALTHY = Facts(
 )
 
 
+def started(namespace: str, *arguments: str, replicas: int = 1) -> dict[str, Any]:
+    """An operator of another namespace, with these arguments."""
+    container = {"args": ["run", *arguments]}
+    return OPERATOR | {
+        "metadata": {"name": "headroom-operator", "namespace": namespace},
+        "spec": {"replicas": replicas, "template": {"spec": {"containers": [container]}}},
+    }
+
+
 def serving(**changes: Any) -> Facts:
     """The healthy cluster with a service that differs."""
     one = copy.deepcopy(SERVICE)

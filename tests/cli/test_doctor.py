@@ -27,6 +27,7 @@ from fakes_doctor import (
     saying,
     serving,
     stale_crd,
+    started,
 )
 from headroom.api.reasons import StatusReason
 from headroom.cli.commands.doctor.cluster_checks import difference
@@ -35,6 +36,11 @@ from headroom.cli.commands.doctor.facts import Facts, Unread
 from headroom.cli.commands.doctor.findings import Severity, as_json, as_text, is_well
 from headroom.controller.permissions import Permission
 
+APART = {
+    "one Lease": (started("a", "--lease-namespace=x"), started("b", "--lease-namespace=x")),
+    "own namespaces": (started("a", "--namespace=shop"), started("b", "--namespace=ads")),
+    "one is scaled to 0": (OPERATOR, started("b", replicas=0)),
+}
 MISTAKES = [
     pytest.param(
         replace(
@@ -50,6 +56,26 @@ MISTAKES = [
         "it may not patch deployments.apps --subresource=scale -A",
         "rbac.yaml",
         id="missing RBAC",
+    ),
+    pytest.param(
+        replace(HEALTHY, operators=(OPERATOR, started("team-a"))),
+        StatusReason.OPERATORS_OVERLAP,
+        "evaluates the same services, in all namespaces: both decide",
+        "watch.namespaces",
+        id="a second release for all namespaces",
+    ),
+    pytest.param(
+        replace(
+            HEALTHY,
+            operators=(
+                started("a", "--namespace=shop", "--namespace=ads"),
+                started("b", "--namespace", "ads"),
+            ),
+        ),
+        StatusReason.OPERATORS_OVERLAP,
+        "evaluates the same services, in ads: both decide",
+        "watch.namespaces",
+        id="two releases that share a namespace",
     ),
     pytest.param(
         replace(HEALTHY, certificates={"headroom-system/headroom-gateway-tls": None}),
@@ -418,3 +444,9 @@ def test_findings_as_json_have_all_fields() -> None:
     assert (said["well"], said["servicesExamined"]) == (False, 1)
     assert said["findings"][0]["finding"] == "NoAccelerators"
     assert set(said["findings"][0]) == {"finding", "severity", "subject", "why", "remedy"}
+
+
+@pytest.mark.parametrize("operators", APART.values(), ids=list(APART))
+def test_operators_that_do_not_decide_for_the_same_services_do_not_overlap(operators: Any) -> None:
+    found = {one.finding for one in examined(replace(HEALTHY, operators=operators))}
+    assert StatusReason.OPERATORS_OVERLAP not in found

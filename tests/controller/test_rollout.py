@@ -57,6 +57,37 @@ def test_change_of_the_template_is_an_event_and_a_change_of_replicas_is_none() -
     play(story)
 
 
+def test_undone_change_of_the_template_names_who_made_it_and_where_to_make_it() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        deployment = world.cluster.find("Deployment", "resnet")
+        assert deployment
+        deployment["metadata"]["managedFields"].append(
+            {
+                "manager": "kubectl-rollout",
+                "operation": "Update",
+                "time": "2027-01-15T08:00:00Z",
+                "fieldsV1": {"f:spec": {"f:template": {}}},
+            }
+        )
+        world.cluster.update(
+            deployment,
+            lambda one: one["spec"]["template"]["spec"]["containers"][0].update(image="older:1"),
+        )
+        await world.run_for(30.0)
+        (event,) = world.cluster.events("RollingOut")
+        assert event["note"].startswith(f"kubectl-rollout changed {SERVER}.image of the pod")
+        assert "set back to what the InferenceService says" in event["note"]
+        assert event["type"] == "Warning"
+        world.edit(runtime={"image": "registry.example/server:2"})
+        await world.run_for(30.0)
+        (_, own) = world.cluster.events("RollingOut")
+        assert own["type"] == "Normal"
+
+    play(story)
+
+
 def test_rollout_says_how_far_it_is() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"minReplicas": 3})

@@ -73,7 +73,7 @@ class PodConnections:
         if kept is not None and not kept.closed:
             try:
                 return await self._over(kept, address, request, take)
-            except _NoAnswerError:
+            except NoAnswerError:
                 pass  # it was closed while it was idle
         loop = asyncio.get_running_loop()
         _, fresh = await loop.create_connection(_Connection, request.host, request.port)
@@ -110,7 +110,7 @@ class PodConnections:
             del self._kept[address]
 
 
-class _NoAnswerError(ConnectionError):
+class NoAnswerError(ConnectionError):
     """The connection was closed before the first byte of a response."""
 
 
@@ -187,7 +187,7 @@ class _Connection(asyncio.Protocol):
         elif self._came:
             self._fail(exc or ConnectionResetError("the connection was closed within the response"))
         else:
-            self._fail(_NoAnswerError("closed without an answer"))
+            self._fail(NoAnswerError("closed without an answer"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Note whether a header defines the end of the body."""

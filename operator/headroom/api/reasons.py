@@ -217,6 +217,8 @@ class StatusReason(StrEnum):
     """Doctor: no Deployment of the operator was found."""
     OPERATOR_DOWN = "OperatorDown"
     """Doctor: the operator has no available pod, or is scaled to 0."""
+    OPERATORS_OVERLAP = "OperatorsOverlap"
+    """Doctor: two operators with different Leases evaluate the same services."""
     PERMISSION_MISSING = "PermissionMissing"
     """Doctor: the operator's ServiceAccount lacks a permission."""
     CERTIFICATE_MISSING = "CertificateMissing"
@@ -269,6 +271,7 @@ OF_DOCTOR = frozenset(
         StatusReason.CRD_OUTDATED,
         StatusReason.OPERATOR_MISSING,
         StatusReason.OPERATOR_DOWN,
+        StatusReason.OPERATORS_OVERLAP,
         StatusReason.PERMISSION_MISSING,
         StatusReason.CERTIFICATE_MISSING,
         StatusReason.CERTIFICATE_EXPIRED,

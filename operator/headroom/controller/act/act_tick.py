@@ -24,7 +24,7 @@ from headroom.controller.act.victims import mark
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.scheduling import tick_period
-from headroom.controller.scheduling.overwrite_backoff import UNDONE, WITHIN_S
+from headroom.controller.scheduling.overwrite_backoff import UNDONE, UNKNOWN_WRITER, WITHIN_S
 from headroom.errors import (
     ClusterError,
     Conflict,
@@ -182,7 +182,8 @@ class Writes:
             await self._validate()
             validated = True
             result = replace(result, unapplied=await self._write_other_children())
-            applied = await self._apply_deployment(live)
+            undone = self.state.writer.is_undone(self.children[-1], live)
+            applied = await self._apply_deployment(live, undone=undone)
         except (Rejected, Forbidden, Unavailable) as error:
             if isinstance(error, NamespaceTerminating | NotLeading) or _asks_to_wait(error):
                 raise
@@ -195,8 +196,11 @@ class Writes:
             return live, replace(
                 result, unapplied=unapplied, invalid=invalid, overwritten=overwritten
             )
+        changed = described(live, applied)
         self.state.news = self.state.news.and_also(
-            adopted=not is_controlled_by(live, self.service.uid), changed=described(live, applied)
+            adopted=not is_controlled_by(live, self.service.uid),
+            changed=changed,
+            undone_of=(last_other_writer(live) or UNKNOWN_WRITER) if undone and changed else "",
         )
         if _generation(applied) != _generation(live):
             raise Conflict("the Deployment's spec is not the one that was decided on")
@@ -294,11 +298,10 @@ class Writes:
         await self.state.writer.create(self.cluster, with_replicas, manifest)
         return WriteResult(replicas=self.replicas, created=True, unapplied=unapplied)
 
-    async def _apply_deployment(self, live: Manifest) -> Manifest:
+    async def _apply_deployment(self, live: Manifest, *, undone: bool) -> Manifest:
         if live["metadata"].get("deletionTimestamp"):
             return live
         state, manifest = self.state, self.children[-1]
-        undone = state.writer.is_undone(manifest, live)
         state.overwrites = state.overwrites.observe(
             not undone, last_other_writer(live), by_us=False, now_s=self.now_s
         )

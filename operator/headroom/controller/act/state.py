@@ -53,9 +53,16 @@ class News:
     changed: str = ""
     """Where its pod template changed, which is a rollout; empty if it did not."""
 
-    def and_also(self, *, adopted: bool, changed: str) -> News:
+    undone_of: str = ""
+    """Who had changed it since the apply before, which this one undid; empty if nobody had."""
+
+    def and_also(self, *, adopted: bool, changed: str, undone_of: str) -> News:
         """Add those of a later apply."""
-        return News(adopted=self.adopted or adopted, changed=changed or self.changed)
+        return News(
+            adopted=self.adopted or adopted,
+            changed=changed or self.changed,
+            undone_of=undone_of if changed else self.undone_of,
+        )
 
 
 @dataclass(slots=True, kw_only=True)

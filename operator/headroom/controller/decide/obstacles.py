@@ -110,10 +110,10 @@ def overridden(backoff: OverwriteBackoff[int], replicas: int, mode: str = "Auto"
     until = "which is kept until the decision changes"
     if mode == "External":
         until = "which follows spec.replicas again as fast as the guard rails allow"
-    return (
-        f"{backoff.by} changed the replicas from {backoff.instead} to {replicas}, {until}: "
-        f"{remedy(backoff.by, mode)}"
-    )
+    change = f"from {backoff.instead} to {replicas}"
+    if backoff.instead == replicas:
+        change = f"and set them to {replicas} again"
+    return f"{backoff.by} changed the replicas {change}, {until}: {remedy(backoff.by, mode)}"
 
 
 def remedy(manager: str, mode: str = "Auto") -> str:

@@ -106,8 +106,16 @@ def of_adoption(replicas: int) -> Event:
     return Event(reason=StatusReason.ADOPTED, note=note, action="Adopt", always=True)
 
 
-def of_rollout(changed: str) -> Event:
-    """Return the event of a change of the pod template."""
+def of_rollout(changed: str, undone_of: str = "") -> Event:
+    """Return the event of a change of the pod template, or of one that undoes another client's."""
+    if undone_of:
+        note = (
+            f"{undone_of} changed {changed} of the pod template, which is set back to what the "
+            "InferenceService says, and its replicas are replaced; change it there"
+        )
+        return Event(
+            reason=StatusReason.ROLLING_OUT, note=note, action="Apply", warning=True, always=True
+        )
     note = f"the pod template changed in {changed}: its replicas are replaced, see spec.rollout"
     return Event(reason=StatusReason.ROLLING_OUT, note=note, action="Apply", always=True)
 

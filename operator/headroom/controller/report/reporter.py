@@ -208,7 +208,7 @@ def _news(
     if written.news.adopted:
         found.append(events.of_adoption(written.replicas))
     if written.news.changed:
-        found.append(events.of_rollout(written.news.changed))
+        found.append(events.of_rollout(written.news.changed, written.news.undone_of))
     if written.evicted:
         found.append(events.of_replacement(written.evicted, tick.decision))
     if written.scaled:

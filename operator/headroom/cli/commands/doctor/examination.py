@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from headroom.cli.commands.doctor import (
     certificate_checks,
     cluster_checks,
+    operator_checks,
     routing_checks,
     service_checks,
     telemetry_checks,
@@ -22,6 +23,7 @@ CHECKS: tuple[Check, ...] = (
     cluster_checks.kubernetes_is_supported,
     cluster_checks.crd_is_current,
     cluster_checks.operator_runs,
+    operator_checks.operators_share_no_services,
     cluster_checks.operator_has_permissions,
     cluster_checks.clocks_agree,
     certificate_checks.certificates_are_valid,

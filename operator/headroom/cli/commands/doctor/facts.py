@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from headroom.api.kind import GROUP, PLURAL
@@ -105,3 +106,15 @@ def resource(one: Manifest) -> str:
 def uid(one: Manifest) -> str:
     """Return the UID; empty without one."""
     return str(one["metadata"].get("uid", ""))
+
+
+def option(operator: Manifest, name: str) -> list[str]:
+    """Return the values of an option of an operator, written with = or as the next argument."""
+    template = operator["spec"].get("template", {})
+    words = [
+        word
+        for one in template.get("spec", {}).get("containers") or ()
+        for argument in one.get("args") or ()
+        for word in str(argument).split("=", 1)
+    ]
+    return [value for word, value in pairwise([*words, ""]) if word == name]

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import partial
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import orjson
@@ -24,6 +23,7 @@ from headroom.cli.commands.doctor.facts import (
     Facts,
     Manifest,
     Unread,
+    option,
     service_status,
     uid,
 )
@@ -90,31 +90,20 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
     )
 
 
-def given(operator: Manifest, option: str) -> list[str]:
-    """Return the values of an option of an operator, written with = or as the next argument."""
-    words = [
-        word
-        for one in operator["spec"]["template"]["spec"]["containers"]
-        for argument in one.get("args") or ()
-        for word in str(argument).split("=", 1)
-    ]
-    return [value for word, value in pairwise([*words, ""]) if word == option]
-
-
 def gateway_namespace(operator: Manifest) -> str:
     """Return the namespace of the gateways that an operator configures; empty without."""
-    return next(iter(given(operator, "--gateway-namespace")), "")
+    return next(iter(option(operator, "--gateway-namespace")), "")
 
 
 def needed_by(operator: Manifest, namespaces: Sequence[str]) -> Iterator[Permission]:
     """Yield the permissions that an operator needs, as it was started."""
     yield from on_services(namespaces)
-    if given(operator, "--mark-pods") or _variables(operator).get("HEADROOM_MARK_PODS") == "true":
+    if option(operator, "--mark-pods") or _variables(operator).get("HEADROOM_MARK_PODS") == "true":
         yield from on_marks(namespaces)
     if gateways := gateway_namespace(operator):
-        reviews = not given(operator, "--no-review-gateway-tokens")
+        reviews = not option(operator, "--no-review-gateway-tokens")
         yield from on_gateways(namespaces, gateways, reviews_tokens=reviews)
-        issues = given(operator, "--gateway-certificates") != ["secret"]
+        issues = option(operator, "--gateway-certificates") != ["secret"]
         yield from on_certificates(gateways, issues=issues)
 
 
@@ -212,7 +201,7 @@ class _Reading:
             (user_of(one), permission)
             for one in operators
             for permission in needed_by(
-                one, [namespace] if namespace else given(one, "--namespace")
+                one, [namespace] if namespace else option(one, "--namespace")
             )
         ]
         allowed = await asyncio.gather(
