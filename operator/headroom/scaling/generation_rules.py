@@ -105,8 +105,7 @@ def _in_flight(windows: Windows, ready: Collection[str]) -> list[int]:
 
     At one that was never scraped as many as at the median of the others.
     """
-    last = [windows.last[uid] for uid in ready if uid in windows.last]
-    known = [one.waiting + one.running for one in last]
+    known = [one.waiting + one.running for one in windows.latest(ready)]
     return known + [median_low(known)] * (len(ready) - len(known)) if known else []
 
 

@@ -41,7 +41,8 @@ def claim_of(samples: Iterable[PodSample]) -> Claim | None:
             largests.append(cost.max_batch)
         elif sample.max_batch:
             largests.append(sample.max_batch)
-        slots = max(slots, sample.slots)
+        if sample.slots > slots:
+            slots = sample.slots
     if not largests:
         return None
     return Claim(max_batch=median_low(largests), slots=slots, cost=_usual_cost(reported))
@@ -58,9 +59,9 @@ def _doubt(sample: PodSample, cost: CostModel) -> int:
 def _usual_cost(reported: Sequence[tuple[PodSample, CostModel]]) -> CostModel | None:
     if not reported:
         return None
-    first = reported[0][1]
-    if all(cost is first or cost == first for _, cost in reported):
-        return first
+    costs = [cost for _, cost in reported]
+    if costs.count(costs[0]) == len(costs):
+        return costs[0]
     by_doubt: tuple[list[CostModel], ...] = ([], [], [])
     for sample, cost in reported:
         by_doubt[_doubt(sample, cost)].append(cost)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from headroom.scaling.cost.change_detection import KEPT, detect_change
 from headroom.scaling.cost.claims import Claim
 from headroom.scaling.cost.execution_variation import ExecutionVariation
-from headroom.scaling.cost.line_fit import NOTHING, SUMS, Sums, line, plus
+from headroom.scaling.cost.line_fit import NOTHING, Sums, line, plus
 from headroom.scaling.cost.outliers import outlying, too_fast
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.frozen import replace
@@ -213,23 +213,22 @@ def _with(
     factors: Mapping[str, float],
 ) -> dict[int, Sums]:
     """Return the bins with intervals added; only bins that are refreshed fade."""
-    fresh: dict[int, list[float]] = {}
+    fresh: dict[int, Sums] = {}
     for replica, batches, size, mean_s in intervals:
-        number = _bin_of(size)
-        sums = fresh.get(number)
-        if sums is None:
-            sums = fresh[number] = [0.0] * SUMS
-        items = batches * size
+        number, items = _bin_of(size), batches * size
         usual_s = mean_s / factors.get(replica, 1.0) if factors else mean_s
-        sums[0] += batches
-        sums[1] += items
-        sums[2] += items * size
-        sums[3] += batches * usual_s
-        sums[4] += items * usual_s
+        weight, sizes, squared, seconds, products = fresh.get(number, NOTHING)
+        fresh[number] = (
+            weight + batches,
+            sizes + items,
+            squared + items * size,
+            seconds + batches * usual_s,
+            products + items * usual_s,
+        )
     added = {
         number: tuple(fade * old + new for old, new in zip(bins[number], sums, strict=True))
         if number in bins
-        else tuple(sums)
+        else sums
         for number, sums in fresh.items()
     }
     return {**bins, **added}

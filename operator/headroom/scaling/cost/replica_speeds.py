@@ -73,17 +73,17 @@ class ReplicaSpeeds:
         for replica, batches, size, mean_s in intervals:
             weight, sizes, squared, seconds, products = sums.get(replica, NOTHING)
             count, took_s, usual_s = recent.get(replica, _NONE)
-            items = batches * size
+            items, all_s = batches * size, batches * mean_s
             sums[replica] = (
                 fade * weight + batches,
                 fade * sizes + items,
                 fade * squared + items * size,
-                fade * seconds + batches * mean_s,
+                fade * seconds + all_s,
                 fade * products + items * mean_s,
             )
             recent[replica] = (
                 recent_fade * count + batches,
-                recent_fade * took_s + batches * mean_s,
+                recent_fade * took_s + all_s,
                 recent_fade * usual_s + batches * fixed_s + items * per_item_s,
             )
         if cv is None:
@@ -179,8 +179,10 @@ def _changed(
     if len(ratios) < 2:
         return {}
     usual = [ratio for one, ratio in ratios.items() if recent[one][0] >= fewest]
-    common, changed = median_low(usual or ratios.values()), {}
+    common, changed = median_low(usual or ratios.values()), dict[str, float]()
     least, most = common / RATIO, common * RATIO
+    if least <= min(ratios.values()) and max(ratios.values()) <= most:
+        return changed
     for one, ratio in ratios.items():
         if least <= ratio <= most:
             continue

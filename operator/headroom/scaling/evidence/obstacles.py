@@ -60,13 +60,10 @@ def _taken(state: State, ready: Sequence[str], window_s: float) -> tuple[Vector,
 
     One with a queue is in use, and so was one that has answered a queue of before the window.
     """
-    last = state.windows.last
-    known = [uid for uid in ready if uid in last]
-    inside = np.array([float(last[uid].waiting + last[uid].running) for uid in known])
-    arrived = state.windows.arrivals_by_replica(known, window_s)
-    ended = state.windows.answered(window_s)
-    done = np.maximum(arrived, [ended.get(uid, 0.0) for uid in known])
-    return arrived + inside, done + inside
+    windows, columns = state.windows, state.windows.columns_of(ready)
+    inside = np.array([float(one.waiting + one.running) for one in windows.latest(ready)])
+    arrived, ended = windows.arrived(window_s)[columns], windows.ended(window_s)[columns]
+    return arrived + inside, np.maximum(arrived, ended) + inside
 
 
 _NONE: Vector = np.zeros(0)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from headroom.scaling.forecast.rate_history import (
     error_of,
     no_rates,
 )
+from headroom.scaling.frozen import cached_property
 from headroom.scaling.tuning import SLACK_S
 
 WIDTH, DEVIATIONS = 0.1, 4.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from headroom.scaling.frozen import cached_property
 from headroom.scaling.generation.replica import GeneratingReplica
 from headroom.scaling.values.tokens import Binding
 

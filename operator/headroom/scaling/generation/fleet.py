@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 from headroom.scaling.bisection import smallest
+from headroom.scaling.frozen import cached_property
 from headroom.scaling.generation.capacity import Capacity
 from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, MEMORY_SHARE

@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.flags import Flags, all_set, any_set
-from headroom.scaling.frozen import replace
+from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.generation import experts, sums
 from headroom.scaling.generation.estimate import Estimate, Ratios, estimate
 from headroom.scaling.generation.sums import Sums

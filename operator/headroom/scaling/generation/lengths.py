@@ -17,12 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.frozen import replace
+from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.generation.length_moments import moments
 from headroom.scaling.generation.length_steps import FAST_S, QUICK_S, SLOW_S, ahead, beyond_chance
 from headroom.scaling.generation.token_counters import Increase

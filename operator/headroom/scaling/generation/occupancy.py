@@ -32,9 +32,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from statistics import NormalDist
 
+from headroom.scaling.frozen import cached_property
 from headroom.scaling.generation.prompt_bursts import PromptBursts, bursts_of
 from headroom.scaling.generation.work import Work
 

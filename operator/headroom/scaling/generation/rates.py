@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
+from headroom.scaling.frozen import cached_property
 from headroom.scaling.generation.work import Work
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.tokens import EngineLimits

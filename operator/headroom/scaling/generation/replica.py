@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from headroom.scaling.frozen import cached_property
 from headroom.scaling.generation.first_token import first_token_s
 from headroom.scaling.generation.occupancy import Occupancy, longest_tokens, occupancy_of
 from headroom.scaling.generation.output_token import mean_and_cv, output_token_s

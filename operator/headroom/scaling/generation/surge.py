@@ -26,7 +26,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+
+from headroom.scaling.frozen import cached_property
 
 DEVIATIONS = 2.0
 LEAST_DRAIN_S, MOST_DRAIN_S = 10.0, 60.0

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.flags import all_set, any_set
+from headroom.scaling.frozen import cached_property
 from headroom.scaling.generation.token_table import (
     FIRST_BUCKET,
     FIRST_SUM,

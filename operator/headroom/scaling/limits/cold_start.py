@@ -6,8 +6,8 @@ The time that a pod waited for a node says nothing about how long a model takes 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from headroom.scaling.frozen import cached_property
 from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.observation import Pod, PodState
 

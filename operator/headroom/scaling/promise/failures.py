@@ -52,8 +52,9 @@ class Failures:
         latency = added[:, LATENCY:]
         quick_s = _BATCHES * (1.0 + cost.cv) * cost.batch_s(cost.max_batch)
         quick = answered_within(windows.bounds_s, latency, min(quick_s, _NEAR_TARGET * target_s))
-        answered, batch, last = latency[:, -1], cost.slots * cost.max_batch, windows.last
-        free = np.array([2 * last[uid].waiting < batch for uid in windows.series.columns])
+        answered, batch = latency[:, -1], cost.slots * cost.max_batch
+        last = windows.latest(windows.series.columns)
+        free = np.array([2 * one.waiting < batch for one in last])
         free &= (answered > 0.0) & (answered - quick <= _SLOW * answered)
         failed = float(added[free, MISSED].sum())
         newest = (now_s, float(answered[free].sum()) + failed, failed)

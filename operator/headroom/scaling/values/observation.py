@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 
+from headroom.scaling.frozen import cached_property
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.tokens import GenerationSample
 
@@ -147,6 +147,11 @@ class Observation:
     def ready_uids(self) -> tuple[str, ...]:
         """Their UIDs, in the same order."""
         return tuple([pod.uid for pod in self.ready])
+
+    @cached_property
+    def uids(self) -> frozenset[str]:
+        """The UIDs of all pods."""
+        return frozenset([pod.uid for pod in self.pods])
 
     def count(self, state: PodState) -> int:
         """Return the number of pods in this state."""

@@ -40,17 +40,24 @@ class RepeatedPages:
         `last` are the newest pages that were taken in. A page without iterations is left out only
         if the cost of a batch is known.
         """
+        same = [
+            sample
+            for sample in observation.samples
+            if (before := last.get(sample.pod)) is not None
+            and sample.arrivals == before.arrivals
+            and _repeats(sample, before)
+        ]
+        if not same and not self.since_s:
+            return _NONE, observation
         batches_s = math.inf if cost is None else BATCHES * cost.batch_s(cost.max_batch)
         sampled = {sample.pod for sample in observation.samples}
         since_s = {
             uid: at_s for uid, at_s in self.since_s.items() if uid in last and uid not in sampled
         }
         left, named = set(), list[LeftOut]()
-        for sample in observation.samples:
-            before = last.get(sample.pod)
-            if before is None or not _repeats(sample, before):
-                continue
-            began_s = since_s[sample.pod] = self.since_s.get(sample.pod, before.time_s)
+        for sample in same:
+            before_s = last[sample.pod].time_s
+            began_s = since_s[sample.pod] = self.since_s.get(sample.pod, before_s)
             least_s = ITERATION_S if _counts_iterations(sample) else batches_s
             same_s = sample.time_s - began_s
             if least_s < same_s <= REAL_S:
@@ -73,8 +80,7 @@ def _counts_iterations(sample: PodSample) -> bool:
 
 def _repeats(sample: PodSample, before: PodSample) -> bool:
     return (
-        sample.arrivals == before.arrivals
-        and sample.waiting + sample.running > 0
+        sample.waiting + sample.running > 0
         and sample.time_s > before.time_s
         and replace(sample, time_s=before.time_s) == before
     )

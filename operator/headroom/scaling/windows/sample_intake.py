@@ -38,18 +38,19 @@ def grid_of(samples: Sequence[PodSample], known_s: tuple[float, ...]) -> tuple[f
 
     During a rollout some pods have those of another version; all are counted on one grid.
     """
-    grids = [sample.latency.bounds_s for sample in samples if sample.latency.bounds_s]
-    if known_s and any(grid is known_s or grid == known_s for grid in grids):
+    grids = (sample.latency.bounds_s for sample in samples)
+    if known_s and known_s in grids:
         return known_s
-    return grids[-1] if grids else known_s
+    return next(
+        (one.latency.bounds_s for one in reversed(samples) if one.latency.bounds_s), known_s
+    )
 
 
 def on_grid(sample: PodSample, bounds_s: tuple[float, ...]) -> PodSample:
     """Return the sample with its histogram on this grid."""
-    latency = sample.latency
-    if latency.bounds_s is bounds_s or latency.bounds_s == bounds_s:
+    if sample.latency.bounds_s == bounds_s:
         return sample
-    return replace(sample, latency=rebinned(latency, bounds_s))
+    return replace(sample, latency=rebinned(sample.latency, bounds_s))
 
 
 def newer_samples(
@@ -61,29 +62,29 @@ def newer_samples(
         pod = sample.pod
         before = newer.get(pod) or last.get(pod)
         if before is None or sample.time_s > before.time_s:
-            newer[pod] = on_grid(sample, bounds_s)
+            alike = sample.latency.bounds_s is bounds_s
+            newer[pod] = sample if alike else on_grid(sample, bounds_s)
     return newer
 
 
 def append_samples(
     series: CounterSeries,
-    samples: Sequence[PodSample],
-    pods: Mapping[str, Pod],
+    newer: Mapping[str, PodSample],
+    pods: Iterable[Pod],
     since_s: float | None,
     horizon_s: float,
 ) -> CounterSeries:
     """Begin the series of new pods, at zero or at a baseline, and append to all others."""
-    if not samples:
+    if not newer:
         return series.append_empty()
+    uids, samples = list(newer), list(newer.values())
     times_s = np.array([sample.time_s for sample in samples])
     counters = counters_of(samples)
-    uids = [sample.pod for sample in samples]
-    if uids == list(series.columns):
+    if newer.keys() <= series.columns.keys():
         return series.append(uids, times_s, counters, horizon_s)
     new = [number for number, uid in enumerate(uids) if uid not in series.columns]
-    if not new:
-        return series.append(uids, times_s, counters, horizon_s)
-    zeros_s = [_zero_s(samples[number], pods.get(uids[number]), since_s) for number in new]
+    shown = {pod.uid: pod for pod in pods}
+    zeros_s = [_zero_s(samples[number], shown.get(uids[number]), since_s) for number in new]
     baseline = np.array([zero_s is None for zero_s in zeros_s])
     series = series.add_pods(
         [uids[number] for number in new],

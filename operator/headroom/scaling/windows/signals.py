@@ -24,9 +24,8 @@ def shared_queue(windows: Windows, observation: Observation) -> int | None:
     None before the first scrape. Other replicas cannot work off the queue of a stuck or late one,
     and more replicas would not help it.
     """
-    last = windows.last
-    lasts = [last[uid].waiting for uid in observation.ready_uids if uid in last]
-    return len(lasts) * median_low(lasts) if lasts else None
+    queues = [sample.waiting for sample in windows.latest(observation.ready_uids)]
+    return len(queues) * median_low(queues) if queues else None
 
 
 def backlogs(
@@ -37,13 +36,12 @@ def backlogs(
     Only of replicas that work at `full_rps` or nearly so: a stuck replica has its queue for another
     reason, and more replicas would not help it.
     """
-    last, most = windows.last, full_rps * target_s
-    behind = {uid: last[uid].waiting for uid in ready if uid in last and last[uid].waiting > most}
+    most, at_work = full_rps * target_s, _AT_WORK * full_rps * window_s
+    behind = [sample for sample in windows.latest(ready) if sample.waiting > most]
     if not behind:
         return ()
-    answered = windows.answered(window_s)
-    at_work = _AT_WORK * full_rps * window_s
-    return tuple(queue for uid, queue in behind.items() if answered.get(uid, 0.0) >= at_work)
+    ended, columns = windows.ended(window_s), windows.series.columns
+    return tuple(one.waiting for one in behind if ended[columns[one.pod]] >= at_work)
 
 
 _AT_WORK = 0.7
@@ -63,8 +61,7 @@ def read_signals(
     the standing queue after its window.
     """
     now_s, ready = observation.now_s, observation.ready
-    last = windows.last
-    lasts = [last[uid] for uid in observation.ready_uids if uid in last]
+    last, lasts = windows.last, windows.latest(observation.ready_uids)
     if not lasts:
         return Signals()
     ages_s = [now_s - sample.time_s for sample in lasts]

@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
-from headroom.scaling.frozen import replace
+from headroom.scaling.flags import any_set
+from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.values.observation import Observation, PodSample
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
@@ -73,7 +74,7 @@ class Windows:
         History is kept for windows of `longest_s`, and for the usual ones.
         """
         horizon_s = max(HORIZON_S, STABLE_WINDOWS * longest_s)
-        now_s, pods = observation.now_s, {pod.uid: pod for pod in observation.pods}
+        now_s = observation.now_s
         bounds_s = grid_of(observation.samples, self.bounds_s)
         samples = (*rejected_sample(observation, bounds_s), *observation.samples)
         series, last = self.series, dict(self.last)
@@ -81,20 +82,17 @@ class Windows:
             # Another grid cannot be subtracted from this one: start again (a server upgrade).
             series, last = CounterSeries.empty(LATENCY + len(bounds_s)), {}
         gone = {
-            uid
-            for uid, sample in last.items()
-            if uid not in pods and now_s - sample.time_s > horizon_s
+            uid for uid in last.keys() - observation.uids if now_s - last[uid].time_s > horizon_s
         }
         if gone:
             series = series.without(gone)
             last = {uid: sample for uid, sample in last.items() if uid not in gone}
         newer = newer_samples(samples, last, bounds_s)
         last |= newer
-        series = append_samples(series, list(newer.values()), pods, self.since_s, horizon_s)
-        ready = set(observation.ready_uids)
-        held = [uid in ready for uid in series.columns]
-        ends_s = series.times_s[-1]
-        if not all(held):
+        series = append_samples(series, newer, observation.pods, self.since_s, horizon_s)
+        ends_s, ready = series.times_s[-1], frozenset(observation.ready_uids)
+        if not ready.issuperset(series.columns):
+            held = [uid in ready for uid in series.columns]
             ends_s = np.where(held, ends_s, np.maximum(ends_s, now_s))
         return Windows(
             since_s=now_s if self.since_s is None else self.since_s,
@@ -150,6 +148,12 @@ class Windows:
 
     def flow(self, window_s: float) -> Flow:
         """Return the requests of all pods in the last seconds: a part of `total`."""
+        known = self._flows.get(window_s)
+        if known is None:
+            known = self._flows[window_s] = self._flow(window_s)
+        return known
+
+    def _flow(self, window_s: float) -> Flow:
         if not self.last:
             return Flow(0.0, 0.0, 0.0)
         arrived, missed = self._added_within(window_s, _INTAKE).tolist()
@@ -196,18 +200,29 @@ class Windows:
     def _arrived(self) -> dict[float, Vector]:
         return {}
 
+    @cached_property
+    def _flows(self) -> dict[float, Flow]:
+        return {}
+
+    def latest(self, replicas: Iterable[str]) -> list[PodSample]:
+        """Return the newest sample of each of these replicas that has one, in the same order."""
+        return [sample for sample in map(self.last.get, replicas) if sample is not None]
+
+    def columns_of(self, replicas: Iterable[str]) -> list[int]:
+        """Return the columns of those of these replicas that have one, in the same order."""
+        columns = map(self.series.columns.get, replicas)
+        return [column for column in columns if column is not None]
+
     def arrivals_by_replica(self, replicas: Iterable[str], window_s: float) -> Vector:
         """Return the requests that each of these replicas took in the window, [known replicas]."""
-        known = [self.series.columns[uid] for uid in replicas if uid in self.series.columns]
-        arrived: Vector = self.arrived(window_s)[known]
+        arrived: Vector = self.arrived(window_s)[self.columns_of(replicas)]
         return arrived
 
     def outcomes_by_replica(
         self, replicas: Iterable[str], window_s: float, target_s: float
     ) -> tuple[Vector, Vector]:
         """Return how many requests of each replica ended in the window, and were late."""
-        known = [self.series.columns[uid] for uid in replicas if uid in self.series.columns]
-        counted = (self.series.newest - self.before(window_s))[known]
+        counted = (self.series.newest - self.before(window_s))[self.columns_of(replicas)]
         ended: Vector = counted[:, -1] + counted[:, MISSED]
         late = at_least_late(self.bounds_s, counted[:, LATENCY:], target_s) + counted[:, MISSED]
         return ended, late.clip(0.0, ended)
@@ -221,21 +236,27 @@ class Windows:
         )
         return frozenset(uid for uid, column in self.series.columns.items() if sampled[column])
 
-    def answered(self, window_s: float) -> dict[str, float]:
-        """Return how many requests of each replica ended in the window, answered or missed."""
+    def ended(self, window_s: float) -> Vector:
+        """Return how many requests of each pod ended in the window, answered or missed, [pods]."""
+        if not self.bounds_s:
+            return np.zeros(len(self.series.columns))
         ended = self.series.newest - self.before(window_s)
-        counts = (ended[:, -1] + ended[:, MISSED]).tolist() if len(self.bounds_s) else []
-        return dict(zip(self.series.columns, counts, strict=False))
+        return ended[:, -1] + ended[:, MISSED]
 
     def executed(self) -> list[BatchStats]:
         """Return what each replica executed in the interval that ended at this tick."""
-        if not np.count_nonzero(self.series.added[:, BATCHES]):
+        done = self.series.added[:, BATCHES] >= 1.0
+        if not any_set(done):
             return []
-        counted = self.series.added[:, BATCHES : BATCH_SECONDS + 1].tolist()
+        batches, items, seconds = self.series.added[done, BATCHES : BATCH_SECONDS + 1].T
         return [
-            BatchStats(replica, batches, items / batches, seconds / batches)
-            for replica, (batches, items, seconds) in zip(self.series.columns, counted, strict=True)
-            if batches >= 1
+            *map(
+                BatchStats,
+                compress(self.series.columns, done.tolist()),
+                batches.tolist(),
+                (items / batches).tolist(),
+                (seconds / batches).tolist(),
+            )
         ]
 
 
