@@ -59,7 +59,8 @@ def explain(
         direction = Direction.UP if replicas > current else Direction.DOWN
     policy, rate_rps = limit_input.policy, limit_input.signals.arrival_rps.value
     cost: ReplicaCost | None = tail.cost if tail else None
-    reason = binding(policy, direction, results.strongest, applied, counts, current)
+    strongest = results.strongest
+    reason = binding(policy, direction, strongest, applied, counts, current)
     if reason is Reason.WITHIN_TARGET and rate_rps is None:
         reason = Reason.METRICS_MISSING
     elif reason is Reason.WITHIN_TARGET and tail is None:
@@ -77,7 +78,7 @@ def explain(
             direction,
             current,
             replicas,
-            results.strongest,
+            strongest,
             applied,
             counts,
             limits.hold_s(policy, state),

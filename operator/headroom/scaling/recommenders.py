@@ -70,10 +70,10 @@ def for_latency(
     `arrival_rps` is the expected rate, `now_rps` the present one, `occasion` what
     determines the expected one; `target_s` is the target over the learned correction.
     """
-    margin = policy.tuning.arrival_margin * policy.capacity_factor
-    replicas = tail.replicas_for(arrival_rps, target_s, margin)
+    replicas = replicas_for_latency(policy, tail, arrival_rps, target_s)
     if replicas is None:
         return None
+    margin = policy.tuning.arrival_margin * policy.capacity_factor
     capacity_rps = tail.capacity_rps(target_s, max(1, replicas))
     return Recommendation(
         rule=Reason.LATENCY_MODEL,
@@ -82,6 +82,14 @@ def for_latency(
         + (f" x {margin:.3g}" if margin != 1 else "")
         + f" over {capacity_rps:.3g}/s per replica{_bound(policy, tail, target_s, replicas)}",
     )
+
+
+def replicas_for_latency(
+    policy: Policy, tail: ServingModel, arrival_rps: float, target_s: float
+) -> int | None:
+    """Return the number alone, where nobody is told why."""
+    margin = policy.tuning.arrival_margin * policy.capacity_factor
+    return tail.replicas_for(arrival_rps, target_s, margin)
 
 
 def _bound(policy: Policy, tail: ServingModel, target_s: float, replicas: int) -> str:
@@ -102,10 +110,16 @@ def for_utilization(
     ceiling = policy.utilization_ceiling / policy.capacity_factor
     return Recommendation(
         rule=Reason.UTILIZATION_CEILING,
-        replicas=_replicas(arrival_rps / (ceiling * cost.full_batch_rps)),
+        replicas=replicas_for_utilization(policy, cost, arrival_rps),
         detail=_format_rate(arrival_rps, now_rps, occasion)
         + f" over {ceiling:.3g} x {cost.full_batch_rps:.3g}/s per replica",
     )
+
+
+def replicas_for_utilization(policy: Policy, cost: ReplicaCost, arrival_rps: float) -> int:
+    """Return the number alone, where nobody is told why."""
+    ceiling = policy.utilization_ceiling / policy.capacity_factor
+    return _replicas(arrival_rps / (ceiling * cost.full_batch_rps))
 
 
 def for_queue(
@@ -174,12 +188,19 @@ def for_burst(
     """N_burst: the latency and utilization rules at the rate expected to remain of a burst."""
     if rate_rps is None:
         return None
-    by_ceiling = for_utilization(policy, tail.cost, rate_rps)
-    rules = [by_ceiling, for_latency(policy, tail, rate_rps, target_s)]
-    replicas = max(rule.replicas for rule in rules if rule is not None)
     return Recommendation(
-        rule=Reason.BURST, replicas=replicas, detail=f"{rate_rps:.3g}/s expected after a burst"
+        rule=Reason.BURST,
+        replicas=replicas_for_rate(policy, tail, rate_rps, target_s),
+        detail=f"{rate_rps:.3g}/s expected after a burst",
     )
+
+
+def replicas_for_rate(
+    policy: Policy, tail: ServingModel, arrival_rps: float, target_s: float
+) -> int:
+    """Return the replicas that the latency and utilization rules need for this rate."""
+    by_ceiling = replicas_for_utilization(policy, tail.cost, arrival_rps)
+    return max(by_ceiling, replicas_for_latency(policy, tail, arrival_rps, target_s) or 0)
 
 
 def for_error_budget(margin: Margin, carrying: int) -> Recommendation | None:
@@ -243,9 +264,7 @@ _LARGEST_DRAIN_SHARE = 0.5
 def for_removal(policy: Policy, tail: ServingModel, most: Rates, target_s: float) -> int:
     """Return the fewest replicas that a removal may leave: ceiling and latency keep a margin."""
     tuning = policy.tuning
-    by_latency = tail.replicas_for(
-        most.for_latency_rps,
-        tuning.removal_latency_ratio * target_s,
-        tuning.arrival_margin * policy.capacity_factor,
+    by_latency = replicas_for_latency(
+        policy, tail, most.for_latency_rps, tuning.removal_latency_ratio * target_s
     )
-    return max(for_utilization(policy, tail.cost, most.for_ceiling_rps).replicas, by_latency or 0)
+    return max(replicas_for_utilization(policy, tail.cost, most.for_ceiling_rps), by_latency or 0)

@@ -32,11 +32,14 @@ def observe(
         evidence = evidence.observe(policy, state.windows, observation.ready, _speeds(state), now_s)
     else:
         evidence = evidence.interrupted()
-    replacer = replace(replacer, evidence=evidence)
+    if evidence is not replacer.evidence:
+        replacer = replace(replacer, evidence=evidence)
     left_out = replacer.left_out(policy, observation.ready_uids, observation.current, now_s)
     if left_out:
         replacer = replace(replacer, disturbed_until_s=now_s + policy.stable_window_s)
-    return replace(state, replacer=replacer), left_out
+    if replacer is not state.replacer:
+        state = replace(state, replacer=replacer)
+    return state, left_out
 
 
 def serving(counts: ReplicaCounts, left_out: Collection[str]) -> ReplicaCounts:

@@ -69,10 +69,10 @@ def evaluate_rules(
     removal = sufficient = carries = usually = 0
     if tail is not None and expected is not None and rate_rps is not None:
         rules = _by_arrivals(policy, expected, rate_rps, tail, target_s)
-        carries = _carries(policy, rate_rps, tail, target_s)
+        carries = recommenders.replicas_for_rate(policy, tail, rate_rps, target_s)
         usually = carries
         if usual is not None and usual.rate_rps < rate_rps:
-            usually = _carries(policy, usual.rate_rps, tail, target_s)
+            usually = recommenders.replicas_for_rate(policy, tail, usual.rate_rps, target_s)
         sufficient = max(carries, _burst(policy, expected, tail, target_s))
         if tuning.has(Component.REMOVAL_MARGIN):
             removal = recommenders.for_removal(
@@ -137,17 +137,11 @@ def _by_arrivals(
     }
 
 
-def _carries(policy: Policy, rate_rps: float, tail: ServingModel, target_s: float) -> int:
-    """Return the replicas for the present rate, without any forecast."""
-    latency = recommenders.for_latency(policy, tail, rate_rps, target_s)
-    return _most([latency, recommenders.for_utilization(policy, tail.cost, rate_rps)])
-
-
 def _burst(policy: Policy, expected: Expected, tail: ServingModel, target_s: float) -> int:
     """Return the replicas for the present burst; 0 without one."""
-    if not policy.tuning.has(Component.BURST):
+    if expected.burst_rps is None or not policy.tuning.has(Component.BURST):
         return 0
-    return _most([recommenders.for_burst(policy, tail, expected.burst_rps, target_s)])
+    return recommenders.replicas_for_rate(policy, tail, expected.burst_rps, target_s)
 
 
 def _most(rules: Iterable[Recommendation | None]) -> int:

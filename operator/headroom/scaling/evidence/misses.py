@@ -64,9 +64,9 @@ def learn_from_outcomes(
     """
     elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
     allowed, target_s = 1.0 - policy.latency_percentile, policy.latency_target_s
+    failures = state.failures
     if outcomes is None:
-        failures = state.failures.observe(state.windows, state.cost, target_s, now_s)
-        state = replace(state, failures=failures)
+        failures = failures.observe(state.windows, state.cost, target_s, now_s)
         failing = failures.share(state.windows, policy.stable_window_s)
         outcomes = Outcomes.of(state.windows, target_s, failing)
         if outcomes.late > allowed * outcomes.ended:
@@ -97,7 +97,13 @@ def learn_from_outcomes(
         risk = risk.observe(outcomes, budget, allowed, hour_requests)
         reserve = reserve.observe(budget, allowed, elapsed_s)
     return replace(
-        state, steady_since_s=since_s, budget=budget, margin=margin, risk=risk, reserve=reserve
+        state,
+        failures=failures,
+        steady_since_s=since_s,
+        budget=budget,
+        margin=margin,
+        risk=risk,
+        reserve=reserve,
     )
 
 

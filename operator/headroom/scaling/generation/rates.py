@@ -34,7 +34,7 @@ class Rates:
     work: Work
     limits: EngineLimits
 
-    @property
+    @cached_property
     def full_rps(self) -> float:
         """The rate at which the engine has no time left, with as few iterations as possible.
 

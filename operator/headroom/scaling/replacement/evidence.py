@@ -146,10 +146,13 @@ class Evidence:
         A replica whose learned speed is far from the usual one is suspected before its first round
         ends, so that no capacity is bought for it meanwhile.
         """
-        present = {pod.uid: pod for pod in ready}
-        found = {uid: one for uid, one in self.suspicions.items() if uid in present}
         slow = {uid for uid, times in speeds.factors.items() if times >= SLOW_FROM}
         start, acquitted = self.start, self.acquitted & slow
+        within = start is not None and now_s - start.time_s < ROUND_S
+        if within and not (slow or self.suspicions or self.acquitted):
+            return self
+        present = {pod.uid: pod for pod in ready}
+        found = {uid: one for uid, one in self.suspicions.items() if uid in present}
         if start is None:
             start = RoundStart.of(windows.series, now_s)
         elif now_s - start.time_s >= ROUND_S:

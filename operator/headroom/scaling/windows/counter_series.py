@@ -36,6 +36,10 @@ Rows = int | NDArray[np.intp]
 """One row per pod, [pods], or the same row for all."""
 
 
+Points = tuple[Vector | tuple[Vector, ...], ...]
+"""[depth][pods] of vectors, [counters]."""
+
+
 class Place(NamedTuple):
     """The rows around one instant per pod, and the share of the way between them, [pods]."""
 
@@ -54,7 +58,7 @@ class CounterSeries:
     """[depth, pods], oldest first; a series that began later repeats its first point before it."""
     arrivals: Vector
     """[depth, pods]; read more often than whole points."""
-    points: tuple[Vector | tuple[Vector, ...], ...]
+    points: Points
     """[depth][pods] of vectors, [counters]: one table per tick, or its rows if they come from
     several ticks. A tick adds one table and copies no other, which a single large table would
     require."""
@@ -144,25 +148,19 @@ class CounterSeries:
                 >= horizon_s / FINEST
             )
         if moves:  # the last point: older ones are near enough
-            kept = replace(
-                self,
-                times_s=_with_last(self.times_s, times_s),
-                arrivals=_with_last(self.arrivals, newest[:, ARRIVALS]),
-                points=(*self.points[:-1], newest),
-            )
+            all_s = _with_last(self.times_s, times_s)
+            arrivals = _with_last(self.arrivals, newest[:, ARRIVALS])
+            points: Points = (*self.points[:-1], newest)
         else:
-            kept = replace(
-                self,
-                times_s=self._append_rows(self.times_s, times_s, scraped_columns),
-                arrivals=self._append_rows(self.arrivals, newest[:, ARRIVALS], scraped_columns),
-                points=self._append_points(newest, scraped_columns),
-            )
-        first = _first_needed(kept.times_s, horizon_s)
+            all_s = self._append_rows(self.times_s, times_s, scraped_columns)
+            arrivals = self._append_rows(self.arrivals, newest[:, ARRIVALS], scraped_columns)
+            points = self._append_points(newest, scraped_columns)
+        first = _first_needed(all_s, horizon_s)
         return CounterSeries(
             columns=self.columns,
-            times_s=kept.times_s[first:],
-            arrivals=kept.arrivals[first:],
-            points=kept.points[first:],
+            times_s=all_s[first:],
+            arrivals=arrivals[first:],
+            points=points[first:],
             newest=newest,
             scraped=scraped,
             added=added,
@@ -193,9 +191,7 @@ class CounterSeries:
             longer[1:, quiet] = history[:, quiet]
         return longer
 
-    def _append_points(
-        self, newest: Vector, scraped_columns: NDArray[np.intp] | None
-    ) -> tuple[Vector | tuple[Vector, ...], ...]:
+    def _append_points(self, newest: Vector, scraped_columns: NDArray[np.intp] | None) -> Points:
         """Append points as `_append_rows` does."""
         if scraped_columns is None:
             return (*self.points, newest)

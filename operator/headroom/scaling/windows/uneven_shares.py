@@ -95,8 +95,9 @@ def read_shares(
     known_s = {*bursts_s[:1], *bursts_s[-1:], policy.stable_window_s}
     for window_s in known_s | {watched_s}:
         every = windows.arrived(window_s)
-        most = every.max()
-        if most < FEWEST or every.min() >= FEW * most:
+        counts = every.tolist()
+        most = max(counts)
+        if most < FEWEST or min(counts) >= FEW * most:
             continue
         if window_s == watched_s:
             understated = _understated(policy, windows, ready, doubted, window_s, every)
