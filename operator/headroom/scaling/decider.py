@@ -71,7 +71,9 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     )
     state, left_out = replacing.observe(policy, state, signals, observation)
     serving = replacing.serving(counts, left_out)
-    ready = [uid for uid in observation.ready_uids if uid not in left_out]
+    ready: Sequence[str] = observation.ready_uids
+    if left_out:
+        ready = [uid for uid in ready if uid not in left_out]
     state, model = tick_model.observe(policy, state, observation, signals, ready)
     policy = model.policy
     state, demand = estimate_demand(

@@ -50,7 +50,7 @@ class TailLatency:
 
     def latency_s(self, arrival_rps: float, replicas: int) -> float:
         """Return the percentile in seconds when `replicas` share these arrivals; inf if too few."""
-        utilization = arrival_rps / (replicas * self.cost.full_batch_rps)
+        utilization = arrival_rps / (replicas * self.full_rps)
         if self.routing is Routing.STICKY:
             utilization *= sticky_connections.imbalance(replicas, self.connections, self.unlucky)
         return self.full_s * self.curve(replicas).latency(utilization)
@@ -72,7 +72,7 @@ class TailLatency:
         utilization = self.curve(replicas).utilization(target_s / self.full_s)
         if self.routing is Routing.STICKY:
             utilization /= sticky_connections.imbalance(replicas, self.connections, self.unlucky)
-        return utilization * self.cost.full_batch_rps
+        return utilization * self.full_rps
 
     def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
         """Return the fewest replicas that meet the latency target; None if no number does.
@@ -93,7 +93,7 @@ class TailLatency:
         high = max(1, math.ceil(wanted_rps / (alone_rps * (1 + _ROUNDING))))
         if self.routing is Routing.RANDOM:
             return high
-        low = math.ceil(wanted_rps / self.cost.full_batch_rps * (1 - _ROUNDING)) - 1
+        low = math.ceil(wanted_rps / self.full_rps * (1 - _ROUNDING)) - 1
         if self.routing is Routing.STICKY:
             low, high = 0, max(high, self.connections)
             if not self._carries(wanted_rps, target_s, high):
@@ -103,6 +103,11 @@ class TailLatency:
     def _carries(self, wanted_rps: float, target_s: float, replicas: int) -> bool:
         carried_rps = replicas * self.capacity_rps(target_s, replicas)
         return wanted_rps <= carried_rps * (1 + _ROUNDING)
+
+    @cached_property
+    def full_rps(self) -> float:
+        """Throughput of one replica with full batches."""
+        return self.cost.full_batch_rps
 
     @cached_property
     def full_s(self) -> float:

@@ -206,7 +206,7 @@ class Windows:
 
     def latest(self, replicas: Iterable[str]) -> list[PodSample]:
         """Return the newest sample of each of these replicas that has one, in the same order."""
-        return [sample for sample in map(self.last.get, replicas) if sample is not None]
+        return list(filter(None, map(self.last.get, replicas)))
 
     def columns_of(self, replicas: Iterable[str]) -> list[int]:
         """Return the columns of those of these replicas that have one, in the same order."""
