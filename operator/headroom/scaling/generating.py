@@ -96,6 +96,8 @@ def observe(
     rate_rps, ready = signals.arrival_rps, len(ready_since_s)
     watched_s = state.windows.watched_s(now_s, WINDOW_S)
     missed = state.windows.missed(watched_s)
+    if targets.latency is None:
+        missed = max(0.0, missed - learned.window.given_up())
     own, fleet, classes, kept, token = None, None, state.classes, targets, None
     if classes.judgement is not None:
         rejected = rejected_at_gateways(state.windows, watched_s)
@@ -118,7 +120,8 @@ def observe(
         kept = without_infeasible(targets, own.capacity.infeasible)
     measured = with_latency(learned.window.measure(targets, missed, token), targets, signals)
     latest = learned.window.latest(kept, now_s, token)
-    learned, outcomes = judge_outcomes(policy, state, learned, kept, latest, fleet, classes)
+    begun = learned.window.given_up(now_s) if targets.latency is None else 0.0
+    learned, outcomes = judge_outcomes(policy, state, learned, kept, latest, begun, fleet, classes)
     shown, judged = judged_signals(policy, signals, measured, own, classes)
     return replace(state, generation=learned, classes=classes), Generating(
         policy=policy,

@@ -25,13 +25,17 @@ def judge_outcomes(
     learned: GenerationState,
     kept: TokenTargets,
     latest: Mapping[Binding, Measured],
+    begun: float,
     fleet: GeneratingFleet | None,
     classes: ClassState,
 ) -> tuple[GenerationState, Outcomes]:
-    """Return what ended since the last tick, without what is late by its own length."""
+    """Return what ended since the last tick, without what is late by its own length.
+
+    `begun` requests of those that missed had their first token.
+    """
     judgement = classes.judgement
     if judgement is None:
-        outcomes = _outcomes(policy, state, kept, latest)
+        outcomes = _outcomes(policy, state, kept, latest, begun)
     else:
         outcomes = judgement.outcomes(1.0 - policy.latency_percentile, classes.hopeless)
     if fleet is None:
@@ -59,11 +63,16 @@ def without_infeasible(targets: TokenTargets, infeasible: Collection[Binding]) -
 
 
 def _outcomes(
-    policy: Policy, state: State, targets: TokenTargets, latest: Mapping[Binding, Measured]
+    policy: Policy,
+    state: State,
+    targets: TokenTargets,
+    latest: Mapping[Binding, Measured],
+    begun: float,
 ) -> Outcomes:
     """Return what ended since the last tick, and what of it broke a promise."""
     added = state.windows.series.added
     missed = float(added[:, MISSED].sum()) if len(added) else 0.0
+    missed = max(0.0, missed - begun)
     outcomes = outcomes_of(latest, 1.0 - policy.latency_percentile)
     found = Outcomes(ended=outcomes.ended + missed, late=outcomes.late + missed)
     if targets.latency is None:

@@ -1,7 +1,8 @@
 """Readings of a server → samples; quantities it does not expose are derived. Pure.
 
-    arrivals    counter of arrived requests, else ended + in flight; never decreases, because a
-                request that ends between two counters of the page would be missing for a moment
+    arrivals    counter of arrived requests, else ended + given up + in flight; never decreases,
+                because a request that ends between two counters of the page would be missing for a
+                moment
     in flight   gauge, else waiting + running
     waiting     gauge, else queue time per second (Little's law), else requests in flight above a
                 full batch
@@ -28,6 +29,7 @@ from headroom.scaling.values.tokens import EngineLimits, GenerationSample
 from headroom.telemetry.derived_batches import Batches, Span, batches_of
 from headroom.telemetry.derived_gauges import gauges_of, grown
 from headroom.telemetry.errors import InvalidMetric
+from headroom.telemetry.given_up import GivenUp
 from headroom.telemetry.page_checks import check_batches_between, check_places, has_restarted
 from headroom.telemetry.physical_bounds import check_items, whole
 from headroom.telemetry.reading import Reading
@@ -61,6 +63,7 @@ class Account:
     """What derived batches do not explain yet."""
     waiting: int | None = None
     running: int | None = None
+    given_up: GivenUp = field(default_factory=GivenUp)
 
 
 def sample_of(
@@ -114,7 +117,7 @@ def sample_of(
         cost=_cost(profile, reading),
         max_batch=batch.largest if batch is not None else _stated_batch(profile, reading),
         slots=batch.slots if batch is not None else 1,
-        generation=_generation(reading, time_s, batch, stated),
+        generation=_generation(reading, time_s, batch, stated, account.given_up),
     )
     return sample, account
 
@@ -145,12 +148,15 @@ def _stated_batch(profile: Profile, reading: Reading) -> int | None:
 
 
 def _generation(
-    reading: Reading, time_s: float, batch: Batch | None, stated: EngineLimits
+    reading: Reading, time_s: float, batch: Batch | None, stated: EngineLimits, given_up: GivenUp
 ) -> GenerationSample | None:
-    """Complete what the page says by what pod and resource say, and by the clock."""
+    """Complete what the page says by what pod, resource and earlier pages say, and by the clock."""
     tokens = reading.generation
     if tokens is None:
         return None
+    begun = max(0.0, (reading.missed or 0.0) - given_up.without_token)
+    if begun:
+        tokens = replace(tokens, given_up=begun)
     limits = tokens.limits
     sequences = limits.sequences or stated.sequences or (batch.largest if batch else None)
     chunk = limits.iteration_tokens or stated.iteration_tokens
@@ -173,12 +179,13 @@ def _account(
         elapsed_s=elapsed_s,
         room=batch.room if batch is not None else 1,
     )
-    arrivals = reading.arrived
+    arrivals, answered = reading.arrived, _answered(reading)
+    given_up = GivenUp.of(reading, before.given_up if before is not None else None, answered)
     if arrivals is None:
         in_flight = reading.in_flight
         if in_flight is None:
             in_flight = float((waiting or 0) + (running or 0))
-        arrivals = _answered(reading) + (reading.missed or 0.0) + in_flight
+        arrivals = answered + max(reading.missed or 0.0, given_up.begun) + in_flight
     if before is not None:
         arrivals = max(arrivals, before.arrivals)
     executed, open_ = _batches(reading, before, elapsed_s, batch)
@@ -190,6 +197,7 @@ def _account(
         open=open_,
         waiting=waiting,
         running=running,
+        given_up=given_up,
     )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.spread import Spread, with_bound
 from headroom.scaling.generation.token_counters import Increase
-from headroom.scaling.generation.token_table import Grid
+from headroom.scaling.generation.token_table import Count, Grid
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 from headroom.scaling.windows.histogram import attainment, percentile
@@ -42,11 +42,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PromiseWindow:
-    """What all pods added in each tick of the last minute: (time, counters), oldest first."""
+    """What all pods added in each tick of the last minute, oldest first."""
 
-    ticks: tuple[tuple[float, Vector], ...] = ()
+    ticks: tuple[tuple[float, Vector, float], ...] = ()
+    """(time, counters, answers that were given up and that count as missed)."""
     total: Vector = field(default_factory=lambda: np.zeros(0))
-    """The sum over all ticks."""
+    """The sum of the counters over all ticks."""
     grid: Grid = field(default_factory=Grid)
 
     def observe(self, increase: Increase, grid: Grid, now_s: float) -> PromiseWindow:
@@ -56,18 +57,23 @@ class PromiseWindow:
             return window
         _, _, first, token = grid.slices()
         added = increase.total[first.start : token.stop]
+        tick = (now_s, added, float(increase.total[Count.GIVEN_UP]))
         if grid != window.grid or not window.ticks:
-            return PromiseWindow(ticks=((now_s, added),), total=added, grid=grid)
-        return replace(window, ticks=(*window.ticks, (now_s, added)), total=window.total + added)
+            return PromiseWindow(ticks=(tick,), total=added, grid=grid)
+        return replace(window, ticks=(*window.ticks, tick), total=window.total + added)
 
     def _aged(self, now_s: float) -> PromiseWindow:
         """Return the window without what is older than it."""
         gone, total = 0, self.total
-        for time_s, added in self.ticks:
+        for time_s, added, _ in self.ticks:
             if now_s - time_s < WINDOW_S:
                 break
             gone, total = gone + 1, total - added  # counts: exact
         return replace(self, ticks=self.ticks[gone:], total=total) if gone else self
+
+    def given_up(self, since_s: float = -math.inf) -> float:
+        """Return the missed requests that the histograms judge by what they got until then."""
+        return sum(given_up for time_s, _, given_up in self.ticks if time_s >= since_s)
 
     def measure(
         self, targets: TokenTargets, missed: float = 0.0, token: Spread | None = None

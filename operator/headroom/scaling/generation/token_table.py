@@ -35,6 +35,7 @@ class Count(IntEnum):
 
     ARRIVALS = 0
     MISSED = 1
+    """Without a first token."""
     ITERATIONS = 2
     ENGINE_S = 3
     COMPUTED = 4
@@ -47,6 +48,7 @@ class Count(IntEnum):
     PROMPT_TOTAL = 11
     OUTPUT_TOTAL = 12
     PREEMPTIONS = 13
+    GIVEN_UP = 14
 
 
 FIRST_SUM = len(Count)
@@ -173,7 +175,7 @@ def _packed_counts(sample: PodSample, page: GenerationSample) -> bytes:
         NAN if page.context_tokens is None else page.context_tokens,
         NAN if page.waiting_tokens is None else page.waiting_tokens,
         sample.arrivals,
-        sample.missed,
+        sample.missed - page.given_up,
         NAN if page.iterations is None else page.iterations,
         NAN if page.engine_seconds is None else page.engine_seconds,
         NAN if page.computed_prompt_tokens is None else page.computed_prompt_tokens,
@@ -186,4 +188,5 @@ def _packed_counts(sample: PodSample, page: GenerationSample) -> bytes:
         NAN if prompts is None else prompts.total,
         NAN if outputs is None else outputs.total,
         NAN if page.preemptions is None else page.preemptions,
+        page.given_up,
     )

@@ -156,6 +156,8 @@ class GenerationSample:
     sequence_seconds: float | None = None
     """Sum over sequences of the time between tokens: the integral of decoding sequences."""
     preemptions: float | None = None
+    given_up: float = 0.0
+    """Of the pod's `missed`: answers that clients gave up after the first token."""
     drafts: float | None = None
     """Speculative steps: each drafts some tokens for one sequence."""
     accepted_tokens: float | None = None
