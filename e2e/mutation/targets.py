@@ -14,7 +14,8 @@ GUARDS = (
     *("gather/other_scalers", "gather/gather_tick", "gather/pod_ownership", "gather/pods"),
     *("gather/workload", "decide/external_scaling", "decide/obstacles"),
     *("sharing/competition", "sharing/pool", "sharing/pool_member"),
-    *("act/act_tick", "act/child_writer", "act/drift", "act/field_ownership"),
+    *("act/act_tick", "act/child_writer", "act/deployment_writer", "act/drift"),
+    *("act/field_ownership", "act/other_children", "act/scale_writer"),
 )
 """Modules that protect the controller from wrong writes."""
 FOLDERS = {

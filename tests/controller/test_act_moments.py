@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from cluster_world import FakeClock, FakeCluster
-from headroom.controller.act.act_tick import Step, WriteResult, Writes, replicas_to_write
+from headroom.controller.act.act_tick import Writes
+from headroom.controller.act.scale_writer import replicas_to_write
+from headroom.controller.act.write_result import Step, WriteResult
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.service_context import ServiceContext, restore
 from headroom.errors import ClusterError, Forbidden, NamespaceTerminating, Unavailable

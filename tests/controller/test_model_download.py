@@ -10,7 +10,7 @@ from headroom.api.conditions import ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s, rfc3339
 from headroom.console.cold_starts import starts
-from headroom.controller.act.act_tick import WriteResult
+from headroom.controller.act.write_result import WriteResult
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.model_download import ModelDownload, download_of
 from headroom.controller.gather.pods import observe

@@ -8,7 +8,7 @@ import pytest
 
 from headroom.api.conditions import ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
-from headroom.controller.act.act_tick import WriteResult
+from headroom.controller.act.write_result import WriteResult
 from headroom.controller.decide.token_slo import Measured
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report.condition_result import ConditionResult, TickResult

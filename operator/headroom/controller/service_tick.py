@@ -8,13 +8,10 @@ from functools import partial
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.timestamps import epoch_s
-from headroom.controller.act.act_tick import (
-    WriteResult,
-    Writes,
-    may_scale,
-    replicas_to_write,
-)
+from headroom.controller.act.act_tick import Writes
 from headroom.controller.act.eviction import evict, objection, rebalancing_objection
+from headroom.controller.act.scale_writer import may_scale, replicas_to_write
+from headroom.controller.act.write_result import WriteResult
 from headroom.controller.decide import obstacles
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult
 from headroom.controller.decide.external_scaling import next_replicas

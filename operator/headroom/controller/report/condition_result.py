@@ -10,7 +10,7 @@ from typing import NamedTuple
 from headroom.api import InferenceService
 from headroom.api.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
-from headroom.controller.act.act_tick import WriteResult
+from headroom.controller.act.write_result import WriteResult
 from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI
 from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.decide.recovery import DecisionFailure

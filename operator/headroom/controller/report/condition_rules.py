@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from headroom.api.conditions import Conditions, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.api.status import duration_text
-from headroom.controller.act.act_tick import Step
+from headroom.controller.act.write_result import Step
 from headroom.controller.decide.recovery import DecisionFailure
 from headroom.controller.gather.workload import TargetUnusable, is_paused
 from headroom.controller.report import (

@@ -12,7 +12,7 @@ from headroom.api import conditions, status_rendering
 from headroom.api.conditions import Conditions, ConditionType, is_good
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.status import SloStatus, Status
-from headroom.controller.act.act_tick import WriteResult
+from headroom.controller.act.write_result import WriteResult
 from headroom.controller.ports import Cluster, Recorder
 from headroom.controller.report import condition_rules, events
 from headroom.controller.report.condition_result import ConditionResult, TickResult

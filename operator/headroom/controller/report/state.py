@@ -8,7 +8,7 @@ from typing import Any
 from headroom.api import conditions
 from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
-from headroom.controller.act.act_tick import WriteResult
+from headroom.controller.act.write_result import WriteResult
 from headroom.controller.report.damping import Damping
 from headroom.controller.report.error_budget import ErrorBudget
 from headroom.controller.report.status_throttle import StatusKey

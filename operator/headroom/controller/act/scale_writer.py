@@ -1,0 +1,64 @@
+"""Writes the replicas of a workload that was read, where they are ours to write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headroom.api import InferenceService
+from headroom.controller.act.field_ownership import is_controlled_by
+from headroom.controller.act.state import ActState
+from headroom.controller.act.write_result import Step, WriteResult
+from headroom.controller.gather.gather_tick import Gathered
+from headroom.controller.ports import Cluster, Manifest
+from headroom.errors import Forbidden, Rejected, Unavailable
+from headroom.resources.names import SCALER_FIELD_MANAGER
+
+
+def may_scale(service: InferenceService, gathered: Gathered) -> bool:
+    """Whether there is a workload whose replicas are ours to write."""
+    deployment = gathered.deployment
+    if deployment is None or deployment["metadata"].get("deletionTimestamp"):
+        return False
+    if service.spec.scaling.mode == "Recommend":
+        return False
+    return service.spec.target_ref is not None or is_controlled_by(deployment, service.uid)
+
+
+def replicas_to_write(service: InferenceService, gathered: Gathered, replicas: int) -> int | None:
+    """Return what to write to /scale, or None: nothing changes, or nothing may."""
+    changed = replicas != gathered.observation.current
+    return replicas if changed and may_scale(service, gathered) else None
+
+
+async def write_replicas(
+    cluster: Cluster,
+    workload: Manifest,
+    changed: int,
+    state: ActState,
+    result: WriteResult,
+    now_s: float,
+    *,
+    unmarked: str,
+) -> WriteResult:
+    """Write replicas for the workload as it was read; return them with the earlier result.
+
+    Raises Conflict, NotFound and Unavailable.
+    """
+    try:
+        answer = await cluster.apply_scale(workload, changed, field_manager=SCALER_FIELD_MANAGER)
+    except (Rejected, Forbidden, Unavailable) as error:
+        state.scale_failed_s = now_s
+        if isinstance(error, Unavailable):
+            raise
+        return replace(result, refused=Step.SCALE, message=str(error))
+    stored = int((answer.get("spec") or {}).get("replicas", 0))
+    scaled = replace(result, replicas=stored, scaled=stored != result.replicas, unmarked=unmarked)
+    if stored != changed:
+        state.scale_failed_s = now_s
+        message = (
+            f"{changed} replicas were written and {stored} are stored: an admission policy or "
+            "webhook changes them"
+        )
+        return replace(scaled, refused=Step.SCALE, message=message)
+    state.scale_failed_s = None
+    return scaled

@@ -1,0 +1,46 @@
+"""What the writes of a tick came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from headroom.controller.act.state import News
+
+
+class Step(StrEnum):
+    """Which write was rejected."""
+
+    VALIDATE = "validate"
+    CHILDREN = "children"
+    SCALE = "scale"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult:
+    """What was written."""
+
+    replicas: int
+    """What the workload requests now."""
+    created: bool = False
+    """The Deployment did not exist before."""
+    news: News = field(default_factory=News)
+    """What became of the Deployment since the last result."""
+    scaled: bool = False
+    refused: Step | None = None
+    message: str = ""
+    """Why it was rejected, as the API server says."""
+    unapplied: str = ""
+    """Why a child that exists, or is no Deployment, is not as desired: this stops no scaling."""
+    overwritten: bool = False
+    """It is because another client keeps overwriting the Deployment."""
+    invalid: bool = False
+    """It is because of the spec: its Deployment was never valid."""
+    unmarked: str = ""
+    """Why pods that a scale-down should take first could not be marked."""
+    evicted: str = ""
+    """The pod that was evicted because its replica is slow, fails or is overloaded."""
+    unevicted: str = ""
+    """Why such a pod was not evicted."""
+    namespace_ends: bool = False
+    """It was rejected because the namespace is being deleted."""
