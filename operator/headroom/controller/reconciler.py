@@ -13,7 +13,7 @@ from headroom.controller.gather.other_scalers import OtherScalersReader
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.gather.shared_reads import SharedReads, Upcoming
 from headroom.controller.ports import Clock, Cluster, Manifest, Recorder
-from headroom.controller.report import condition_rules
+from headroom.controller.report import held_conditions
 from headroom.controller.report.display import Display
 from headroom.controller.report.evaluation import DecisionListener
 from headroom.controller.report.recording import Recording
@@ -115,7 +115,7 @@ class Reconciler:
 
     async def _hold_deleted(self, context: ServiceContext, metadata: Manifest) -> None:
         """Say that nothing is scaled or repaired any more, and what the deletion waits for."""
-        found = condition_rules.of_deletion(metadata.get("finalizers") or ())
+        found = held_conditions.of_deletion(metadata.get("finalizers") or ())
         with suppress(NotFound, Conflict):  # it is gone, or will be read again
             await self._tick.hold(context, found, metadata.get("generation", 0))
 
@@ -156,7 +156,7 @@ class Reconciler:
             return
         generation = raw["metadata"].get("generation", 0)
         text = str(error) or "it did not finish in time"
-        found = condition_rules.of_failed_tick(f"{type(error).__name__}: {text}")
+        found = held_conditions.of_failed_tick(f"{type(error).__name__}: {text}")
         await self._tick.report_only(context, found, generation)
 
     def learned_cost(self, uid: str) -> CostModel | None:

@@ -25,7 +25,7 @@ from headroom.controller.gather.route_status import RouteStatus
 from headroom.controller.gather.shared_reads import SharedReads, Sharing
 from headroom.controller.gather.workload import TargetUnusable
 from headroom.controller.ports import Clock, Cluster, Manifest
-from headroom.controller.report import condition_rules
+from headroom.controller.report import held_conditions
 from headroom.controller.report.condition_result import ConditionResult, TickResult
 from headroom.controller.report.display import Display
 from headroom.controller.report.recording import Recording
@@ -89,10 +89,10 @@ class ServiceTick:
         try:
             service, gathered = await self._read(context, raw)
         except InvalidSpec as error:
-            await self.hold(context, condition_rules.of_invalid_spec(str(error)), generation)
+            await self.hold(context, held_conditions.of_invalid_spec(str(error)), generation)
             return
         except TargetUnusable as error:
-            await self.hold(context, condition_rules.of_unusable_target(error), generation)
+            await self.hold(context, held_conditions.of_unusable_target(error), generation)
             return
         conflicts = await self._conflicts(context, service, gathered, raw)
         context.decide.reset_on_mode_change(service.spec.scaling.mode)
@@ -100,7 +100,7 @@ class ServiceTick:
         current = 0 if gathered.deployment is None else gathered.observation.current
         ceiling = self.ceilings.of(service, workload, current)
         if gathered.deployment is None and ceiling.replicas == 0:
-            await self.hold(context, condition_rules.of_no_room(ceiling.why), generation)
+            await self.hold(context, held_conditions.of_no_room(ceiling.why), generation)
             return
         blocked = conflicts.obstacle is not None
         inputs = self._inputs(context, service, gathered, ceiling, blocked=blocked)

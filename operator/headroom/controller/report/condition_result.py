@@ -113,6 +113,10 @@ class TickResult:
         return infeasible or not self.decision.feasible
 
 
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+Judgement = tuple[ConditionStatus, StatusReason, str]
+"""Status, reason and message of one condition."""
+
 COLLECTING = "not enough metrics history yet to compute a request rate"
 
 

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from headroom.api.conditions import ConditionStatus
 from headroom.api.reasons import StatusReason
 from headroom.api.status import duration_text
-from headroom.controller.report.condition_result import TickResult, join
+from headroom.controller.report.condition_result import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    Judgement,
+    TickResult,
+    join,
+)
 from headroom.controller.report.token_conditions import token_feasibility
 
-_TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
-_Condition = tuple[ConditionStatus, StatusReason, str]
 
-
-def slo_feasible(tick: TickResult) -> _Condition:
+def slo_feasible(tick: TickResult) -> Judgement:
     """Say what the target needs, and what a sudden rise or a start from zero costs."""
     generation = tick.decision.generation
     if generation is not None and generation.identification.known:
         return token_feasibility(tick, generation)
     floor_s = tick.decision.floor_latency_s
     if floor_s is None:
-        return _UNKNOWN, StatusReason.COST_UNKNOWN, "the cost of a batch is not known yet"
+        return UNKNOWN, StatusReason.COST_UNKNOWN, "the cost of a batch is not known yet"
     latency = tick.service.spec.slo.latency
     if latency is None:
-        return _UNKNOWN, StatusReason.COST_UNKNOWN, "the cost of an iteration is not known yet"
+        return UNKNOWN, StatusReason.COST_UNKNOWN, "the cost of an iteration is not known yet"
     message = f"an idle replica answers in {duration_text(floor_s)}, the target is {latency.target}"
     if not tick.more_cannot_help:
         return (
-            _TRUE,
+            TRUE,
             StatusReason.FEASIBLE,
             join(message, _sudden_rise(tick), _cold_start_misses(tick)),
         )
     hint = "more replicas cannot help: increase the target, or use a faster accelerator or model"
-    return _FALSE, StatusReason.SLO_INFEASIBLE, f"{message}; {hint}"
+    return FALSE, StatusReason.SLO_INFEASIBLE, f"{message}; {hint}"
 
 
 def _sudden_rise(tick: TickResult) -> str:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from headroom.api.conditions import ConditionStatus
 from headroom.api.reasons import StatusReason
-from headroom.controller.report.condition_result import TickResult, join
+from headroom.controller.report.condition_result import FALSE, TRUE, Judgement, TickResult, join
 from headroom.scaling.values.decision import Reason
-
-_TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
-_Condition = tuple[ConditionStatus, StatusReason, str]
 
 _LIMITS = {
     Reason.MAX_REPLICAS: StatusReason.AT_MAX_REPLICAS,
@@ -18,37 +14,37 @@ _LIMITS = {
 }
 
 
-def scaling_limited(tick: TickResult) -> _Condition:
+def scaling_limited(tick: TickResult) -> Judgement:
     """Return whether a limit reduces the number of replicas."""
     ceiling = tick.ceiling
     if ceiling is not None and ceiling.exceeded:
         message = f"{tick.written.replicas} replicas are kept and none is added; {ceiling.why}"
-        return _TRUE, StatusReason.OPERATOR_LIMIT, message
+        return TRUE, StatusReason.OPERATOR_LIMIT, message
     if tick.service.spec.replicas is not None:
         return _wish_limited(tick, tick.service.spec.replicas)
     for applied in reversed(tick.decision.limits if tick.decision.replicas else ()):
         if ceiling is not None and ceiling.why and applied.limit is Reason.MAX_REPLICAS:
             message = f"{applied.before} replicas are needed, {ceiling.replicas} allowed"
-            return _TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
+            return TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
         if applied.limit in _LIMITS and applied.after < applied.before:
             message = f"{applied.before} replicas are needed, {applied.after} allowed"
-            return _TRUE, _LIMITS[applied.limit], join(message, applied.detail)
+            return TRUE, _LIMITS[applied.limit], join(message, applied.detail)
     message = join("no limit reduces the number of replicas", tick.accelerators)
-    return _FALSE, StatusReason.WITHIN_BOUNDS, message
+    return FALSE, StatusReason.WITHIN_BOUNDS, message
 
 
-def _wish_limited(tick: TickResult, wish: int) -> _Condition:
+def _wish_limited(tick: TickResult, wish: int) -> Judgement:
     """Return what keeps replicas below spec.replicas; the decision is advice."""
     ceiling, allowed = tick.ceiling, tick.requested
     if allowed is None or allowed >= wish or tick.conflicts.obstacle is not None:
         message = join("no limit reduces spec.replicas", tick.accelerators)
-        return _FALSE, StatusReason.WITHIN_BOUNDS, message
+        return FALSE, StatusReason.WITHIN_BOUNDS, message
     message = f"spec.replicas is {wish}, {allowed} allowed"
     if ceiling is not None and ceiling.why and allowed == ceiling.replicas:
-        return _TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
+        return TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
     if allowed == tick.service.spec.scaling.max_replicas:
-        return _TRUE, StatusReason.AT_MAX_REPLICAS, message
-    return _TRUE, StatusReason.RATE_LIMITED, f"{message} now"
+        return TRUE, StatusReason.AT_MAX_REPLICAS, message
+    return TRUE, StatusReason.RATE_LIMITED, f"{message} now"
 
 
 def nothing_to_scale(tick: TickResult) -> str:

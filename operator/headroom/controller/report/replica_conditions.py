@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from headroom.api.conditions import ConditionStatus
 from headroom.api.reasons import StatusReason
 from headroom.controller.report import replica_messages
-from headroom.controller.report.condition_result import TickResult, join
+from headroom.controller.report.condition_result import FALSE, TRUE, Judgement, TickResult, join
 from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values.observation import PodState
 
-_TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
-_Condition = tuple[ConditionStatus, StatusReason, str]
 
-
-def capacity_available(tick: TickResult) -> _Condition:
+def capacity_available(tick: TickResult) -> Judgement:
     """Say whether every replica has a node and can start."""
     counts = tick.decision.counts
     if counts.unschedulable:
         detail = replica_messages.detail(tick, PodState.UNSCHEDULABLE)
         message = f"{counts.unschedulable} replicas: {detail}"
-        return _FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, join(message, tick.preemption)
+        return FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, join(message, tick.preemption)
     if counts.broken:
         message = f"{counts.broken} replicas: {replica_messages.detail(tick, PodState.BROKEN)}"
-        return _FALSE, replica_messages.why_broken(tick), message
+        return FALSE, replica_messages.why_broken(tick), message
     if failure := replica_messages.replica_failure(tick):
-        return _FALSE, StatusReason.POD_CREATION_FORBIDDEN, failure
-    return _TRUE, StatusReason.ALL_REPLICAS_SCHEDULED, "every replica has a node"
+        return FALSE, StatusReason.POD_CREATION_FORBIDDEN, failure
+    return TRUE, StatusReason.ALL_REPLICAS_SCHEDULED, "every replica has a node"
 
 
-def replicas_healthy(tick: TickResult) -> _Condition:
+def replicas_healthy(tick: TickResult) -> Judgement:
     """Say which replica is slow, fails or contradicts the others, and what is done about it."""
     found, names = tick.decision.replacement, {one.pod.uid: one.name for one in tick.gathered.pods}
     left_out = [f"{names.get(one.pod, 'a replica')}: {one.why}" for one in tick.decision.left_out]
@@ -36,12 +32,12 @@ def replicas_healthy(tick: TickResult) -> _Condition:
         found = None  # the replica works as the others do: see ScalingEffective
     if left_out and found is None:
         message = f"{len(left_out)} replicas are left out of the decision: {join(*left_out[:3])}"
-        return _FALSE, StatusReason.REPLICA_IMPLAUSIBLE, message
+        return FALSE, StatusReason.REPLICA_IMPLAUSIBLE, message
     if found is None:
         message = "no ready replica is far slower than the others or fails while they answer"
-        return _TRUE, StatusReason.REPLICAS_ALIKE, message
+        return TRUE, StatusReason.REPLICAS_ALIKE, message
     name = names.get(found.pod, "a replica")
     slow = found.defect is Defect.SLOW
     reason = StatusReason.REPLICA_SLOW if slow else StatusReason.REPLICA_FAILING
     message = f"{name} {found.detail}: {found.action}"
-    return _FALSE, reason, join(message, tick.written.unevicted)
+    return FALSE, reason, join(message, tick.written.unevicted)

@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 from headroom.api import InferenceService
-from headroom.api.conditions import ConditionStatus
 from headroom.api.reasons import StatusReason
-from headroom.controller.report.condition_result import TickResult, join
+from headroom.controller.report.condition_result import FALSE, TRUE, Judgement, TickResult, join
 from headroom.resources.names import client_port, client_service
 
-_TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
-_Condition = tuple[ConditionStatus, StatusReason, str]
 
-
-def routing_ready(tick: TickResult) -> _Condition:
+def routing_ready(tick: TickResult) -> Judgement:
     """Say whether requests pass through a gateway, and why not where they should."""
     route, scaling = tick.route, tick.service.spec.scaling
     if route.trouble:
-        return _FALSE, StatusReason.ROUTING_UPDATE_FAILED, route.trouble
+        return FALSE, StatusReason.ROUTING_UPDATE_FAILED, route.trouble
     if tick.service.spec.routing.mode == "Service":
         if route.gateways:
             message = f"requests still pass through the gateway {', '.join(route.gateways)}"
-            return _TRUE, StatusReason.VIA_GATEWAY, message
+            return TRUE, StatusReason.VIA_GATEWAY, message
         message = "clients connect to the replicas, because routing.mode is Service"
-        return _TRUE, StatusReason.DIRECT_TO_PODS, message
+        return TRUE, StatusReason.DIRECT_TO_PODS, message
     if route.refused:
         message = f"clients connect to the replicas, because {route.refused}"
-        return _FALSE, StatusReason.NO_PORT_LEFT, message
+        return FALSE, StatusReason.NO_PORT_LEFT, message
     if not route.gateways:
         message = (
             "no gateway accepts connections for the service, so clients connect to the replicas"
         )
-        return _FALSE, StatusReason.NO_GATEWAY, message
+        return FALSE, StatusReason.NO_GATEWAY, message
     if tick.gateway.bypassed:
-        return _FALSE, StatusReason.GATEWAY_BYPASSED, _bypassed(tick)
+        return FALSE, StatusReason.GATEWAY_BYPASSED, _bypassed(tick)
     message = f"{_clients(tick.service)} pass through the gateway {', '.join(route.gateways)}"
     if route.activators:
         held = f"{route.activators} activators hold them while no replica is ready"
-        return _TRUE, StatusReason.VIA_GATEWAY, join(message, held)
+        return TRUE, StatusReason.VIA_GATEWAY, join(message, held)
     if scaling.min_replicas == 0:
         none = "no activator can hold them while no replica is ready"
         if scaling.mode == "Auto":
             none += ", so the last replica is kept"
-        return _FALSE, StatusReason.NO_ACTIVATOR, join(message, none)
-    return _TRUE, StatusReason.VIA_GATEWAY, message
+        return FALSE, StatusReason.NO_ACTIVATOR, join(message, none)
+    return TRUE, StatusReason.VIA_GATEWAY, message
 
 
 def _bypassed(tick: TickResult) -> str:

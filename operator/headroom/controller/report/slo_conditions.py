@@ -1,0 +1,94 @@
+"""The condition SLOMet, with what keeps the latency above its target. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from headroom.api.conditions import ConditionType
+from headroom.api.reasons import StatusReason
+from headroom.api.status import duration_text
+from headroom.controller.report import (
+    class_conditions,
+    demand_conditions,
+    feasibility_conditions,
+    limit_conditions,
+    replica_conditions,
+)
+from headroom.controller.report.condition_result import (
+    COLLECTING,
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    Judgement,
+    TickResult,
+    join,
+)
+from headroom.controller.report.metrics_conditions import no_histogram
+from headroom.controller.report.scaling_conditions import scaling_active
+
+
+def slo_met(tick: TickResult) -> Judgement:
+    """Say whether the targets are met."""
+    signal = tick.decision.signals.latency_s
+    if signal.value is None or not signal.fresh:
+        if tick.is_at_zero:
+            return UNKNOWN, StatusReason.SCALED_TO_ZERO, "no requests, so there is no latency"
+        if not tick.decision.counts.ready:
+            return UNKNOWN, StatusReason.NO_READY_REPLICAS, "no replica is ready"
+        seen = tick.gateway.signals
+        if tick.is_collecting or (seen.in_flight.fresh and not seen.arrival_rps.fresh):
+            return UNKNOWN, StatusReason.COLLECTING_METRICS, COLLECTING
+        known = tick.gateway.fresh and tick.decision.signals.arrival_rps.fresh
+        if known and signal.value is None:
+            if unmeasured := no_histogram(tick):
+                return UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, unmeasured
+            idle = "no request completed in the stable window, so there is no latency"
+            return UNKNOWN, StatusReason.NO_TRAFFIC, idle
+        return (
+            UNKNOWN,
+            StatusReason.METRICS_MISSING,
+            "metrics are missing, so the latency is not known",
+        )
+    latency, message = tick.service.spec.slo.latency, ""
+    if tick.classes.judgement is not None:
+        latency = None  # requests of all classes: each class has its own, among the tokens
+    if latency is not None:
+        measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
+        where = " at the gateway" if tick.gateway.watched else ""
+        message = f"p{latency.percentile} is {measured}{where}, the target is {latency.target}"
+    message = join(message, *(one.message for one in tick.tokens))
+    late = latency is not None and signal.value > latency.target.seconds
+    if late or any(one.missed for one in tick.tokens):
+        return FALSE, StatusReason.ABOVE_TARGET, f"{message}; {_above_target_step(tick)}"
+    if (unknown := class_conditions.unmeasured(tick)) is not None:
+        return unknown
+    if any(one.value_s is None for one in tick.tokens):
+        return UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, message
+    return TRUE, StatusReason.WITHIN_TARGET, message
+
+
+def _above_target_step(tick: TickResult) -> str:
+    """Return what keeps the latency above its target, the first that applies."""
+    decision = tick.decision
+    for kind, find, good in _EXPLAIN_ABOVE_TARGET:
+        if find(tick)[0] is not good:
+            return f"see {kind}"
+    if decision.counts.ready < decision.replicas:
+        return f"{decision.counts.ready} of {decision.replicas} replicas are ready; wait for them"
+    if any(one.missed for one in tick.tokens):
+        return "capacity is increased until the token SLO is met"
+    return (
+        f"the model expects {decision.replicas} replicas to be enough (learned latency correction "
+        f"{decision.correction:.3g}, measured over modelled); the correction adds replicas if it "
+        "lasts"
+    )
+
+
+_EXPLAIN_ABOVE_TARGET = (
+    (ConditionType.SLO_FEASIBLE, feasibility_conditions.slo_feasible, TRUE),
+    (ConditionType.SCALING_ACTIVE, scaling_active, TRUE),
+    (ConditionType.SCALING_LIMITED, limit_conditions.scaling_limited, FALSE),
+    (ConditionType.CAPACITY_AVAILABLE, replica_conditions.capacity_available, TRUE),
+    (ConditionType.REPLICAS_HEALTHY, replica_conditions.replicas_healthy, TRUE),
+    (ConditionType.SCALING_EFFECTIVE, demand_conditions.scaling_effective, TRUE),
+)
