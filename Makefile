@@ -122,7 +122,7 @@ e2e-full: setup  ## the slow tier: pods of the torch image, third-party servers,
 	@$(RUN) pytest e2e/slow
 
 fuzz: setup      ## each fuzzer of the model server for FUZZ_S seconds (600)
-	@FUZZ_S=$(or $(FUZZ_S),600) $(RUN) pytest tests/server/test_fuzzing.py --numprocesses auto --timeout 0
+	@FUZZ_S=$(or $(FUZZ_S),600) $(RUN) pytest tests/server/test_fuzz*.py --numprocesses auto --timeout 0
 
 mutation: setup  ## the share of seeded bugs in decisions and guards that the tests catch
 	@$(RUN) mutation $(ARGS)

@@ -1,10 +1,13 @@
-"""A second level of caches without a network, which can be down."""
+"""A second level of caches without a network, which can fail and hang."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from headroom_server.caching.store import StoredValue
+
+DOWN = OSError("down")
 
 
 @dataclass
@@ -12,22 +15,29 @@ class MemoryStore:
     """Keeps everything, at the age it came with."""
 
     values: dict[bytes, StoredValue] = field(default_factory=dict)
-    down: bool = False
+    error: Exception | None = None
+    """Raised by every call."""
+    hangs: bool = False
+    asked: int = 0
+    """Calls that read, write or close."""
 
-    def _check(self) -> None:
-        if self.down:
-            raise OSError("down")
+    async def _turn(self) -> None:
+        self.asked += 1
+        if self.hangs:
+            await asyncio.sleep(60)
+        await self.ping()
 
     async def get(self, key: bytes) -> StoredValue | None:
-        self._check()
+        await self._turn()
         return self.values.get(key)
 
     async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
-        self._check()
+        await self._turn()
         self.values[key] = StoredValue(value, ttl_s)
 
     async def ping(self) -> None:
-        self._check()
+        if self.error is not None:
+            raise self.error
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from array import array
-from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom_server.caching.cache import MAX_JOINED_BYTES, Cache, CacheRequest
+from cache_bench import Bench, turns
 from headroom_server.caching.flights import Source
-from headroom_server.caching.levels import LevelOptions
-from headroom_server.caching.store import LOOKUP_S, GuardedStore, StoredValue
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
-from headroom_server.engine import Work
 from headroom_server.errors import (
     DisconnectedError,
     ExpiredError,
@@ -25,104 +20,11 @@ from headroom_server.errors import (
     QueueFullError,
     RequestError,
 )
-from server_world import SIGNATURE, until
 
 pytestmark = pytest.mark.clock
 
+
 FULL = QueueFullError("full", retry_after_s=1)
-
-
-@dataclass
-class Device:
-    """Each execution waits for its result from the test."""
-
-    executions: list[asyncio.Future[Outputs]] = field(default_factory=list)
-
-    async def execute(self) -> Outputs:
-        self.executions.append(asyncio.get_running_loop().create_future())
-        return await self.executions[-1]
-
-    async def begun(self, count: int) -> None:
-        await until(lambda: len(self.executions) == count)
-
-    def answer(self, index: int, value: float = 3.0) -> None:
-        self.executions[index].set_result({"sum": array("d", [value])})
-
-    def fail(self, index: int, error: Exception) -> None:
-        self.executions[index].set_exception(error)
-
-
-@dataclass
-class MemoryStore:
-    """A second level without a network; can fail and hang."""
-
-    values: dict[bytes, StoredValue] = field(default_factory=dict)
-    error: Exception | None = None
-    hangs: bool = False
-    asked: int = 0
-
-    async def _turn(self) -> None:
-        self.asked += 1
-        if self.hangs:
-            await asyncio.sleep(60)
-        if self.error is not None:
-            raise self.error
-
-    async def get(self, key: bytes) -> StoredValue | None:
-        await self._turn()
-        return self.values.get(key)
-
-    async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
-        await self._turn()
-        self.values[key] = StoredValue(value, ttl_s)
-
-    async def ping(self) -> None:
-        if self.error is not None:
-            raise self.error
-
-    async def close(self) -> None:
-        await self._turn()
-
-
-class Bench:
-    """A cache, a device, and requests whose ends are recorded."""
-
-    def __init__(
-        self,
-        store: MemoryStore | None = None,
-        *,
-        max_bytes: int = 1 << 20,
-        ttl_s: float = 60.0,
-        max_joined_bytes: int = MAX_JOINED_BYTES,
-    ) -> None:
-        self.now_s = 0.0
-        self.device = Device()
-        self.store = store
-        self.guarded = None if store is None else GuardedStore(store, self.clock)
-        options = LevelOptions(max_bytes, ttl_s, self.clock, self.guarded)
-        self.cache = Cache("m/1", options, max_joined_bytes)
-        self.cache.serve(SIGNATURE)
-
-    def clock(self) -> float:
-        return self.now_s
-
-    def ask(
-        self,
-        *x: float,
-        due_s: float | None = None,
-        connection: Connection | None = None,
-    ) -> asyncio.Task[tuple[Outputs, Source]]:
-        work = Work(1, {"x": array("d", x or (1, 2))})
-        asked = CacheRequest(work, due_s, connection or Connection())
-        return asyncio.create_task(self.cache.outputs(asked, self.device.execute))
-
-    def answers(self) -> dict[str, int]:
-        return {str(source): n for source, n in self.cache.counts().by_source.items() if n}
-
-
-async def turns(count: int = 5) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def test_second_equal_request_is_answered_from_memory() -> None:
@@ -287,112 +189,6 @@ async def test_cache_is_idle_after_the_last_promoted_follower() -> None:
     bench.device.answer(1)
     await empty
     await asyncio.gather(leader, follower, return_exceptions=True)
-
-
-# ---- the second level
-
-
-async def with_store(store: MemoryStore) -> Bench:
-    bench = Bench(store)
-    assert bench.guarded is not None
-    guarded = bench.guarded
-    await until(lambda: guarded.asked)
-    return bench
-
-
-async def test_second_level_shares_answers_between_replicas() -> None:
-    store = MemoryStore()
-    one, other = await with_store(store), await with_store(store)
-    first = one.ask()
-    await one.device.begun(1)
-    one.device.answer(0)
-    await first
-    await until(lambda: bool(store.values))
-    outputs, source = await other.ask()
-    assert (outputs, source) == ({"sum": array("d", [3.0])}, Source.STORE)
-    assert (await other.ask())[1] is Source.MEMORY
-    assert not other.device.executions
-
-
-async def test_second_level_value_keeps_its_age() -> None:
-    store = MemoryStore()
-    one, other = await with_store(store), await with_store(store)
-    first = one.ask()
-    await one.device.begun(1)
-    one.device.answer(0)
-    await first
-    await until(lambda: bool(store.values))
-    store.values = {key: found._replace(left_s=2.0) for key, found in store.values.items()}
-    assert (await other.ask())[1] is Source.STORE
-    other.now_s, store.values = 2.0, {}
-    again = other.ask()
-    await other.device.begun(1)
-    other.device.answer(0)
-    assert (await again)[1] is Source.COMPUTED
-
-
-async def test_damaged_second_level_value_costs_one_execution() -> None:
-    store = MemoryStore()
-    one, other = await with_store(store), await with_store(store)
-    first = one.ask()
-    await one.device.begun(1)
-    one.device.answer(0)
-    await first
-    await until(lambda: bool(store.values))
-    store.values = {key: StoredValue(b"garbage", 60.0) for key in store.values}
-    again = other.ask()
-    await other.device.begun(1)
-    other.device.answer(0, 3.0)
-    assert (await again)[1] is Source.COMPUTED
-
-
-@pytest.mark.parametrize("error", [OSError("refused"), ValueError("not the protocol")])
-async def test_failing_second_level_is_paused_and_fails_no_request(error: Exception) -> None:
-    store = MemoryStore()
-    bench = await with_store(store)
-    store.error = error
-    for index in range(6):
-        request = bench.ask(index, 0)
-        await bench.device.begun(index + 1)
-        bench.device.answer(index)
-        assert (await request)[1] is Source.COMPUTED
-    counts = bench.cache.counts()
-    assert (counts.levels.store_asked, counts.levels.store_failures) == (False, store.asked)
-    assert 3 <= store.asked <= 4  # lookups and writes both count; then nobody asks
-    store.error = None
-    bench.now_s = 1.0  # the pause is over: the next request has it probed, and waits for nothing
-    request = bench.ask(9, 9)
-    await bench.device.begun(7)
-    bench.device.answer(6)
-    await request
-    await until(lambda: bench.cache.counts().levels.store_asked)
-
-
-async def test_hanging_second_level_delays_requests_by_its_timeout() -> None:
-    store = MemoryStore()
-    bench = await with_store(store)
-    store.hangs = True
-    began_s = time.perf_counter()
-    request = bench.ask()
-    await bench.device.begun(1)
-    assert LOOKUP_S * 0.9 < time.perf_counter() - began_s < LOOKUP_S + 0.1
-    bench.device.answer(0)
-    await request
-
-
-async def test_client_leaving_during_lookup_causes_no_execution() -> None:
-    store = MemoryStore(hangs=True)
-    bench, connection = await with_store(store), Connection()
-    request = bench.ask(connection=connection)
-    await turns()
-    connection.lost()
-    with pytest.raises(DisconnectedError):
-        await request
-    assert not bench.device.executions
-    await bench.cache.wait_idle()
-
-
-# ---- whatever happens
 
 
 STEPS = st.lists(

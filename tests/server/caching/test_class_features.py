@@ -31,7 +31,7 @@ from headroom_server.tensors import Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.loading import ClassModel, Loaded
 from headroom_server.web.app import Application
-from memory_store import MemoryStore
+from memory_store import DOWN, MemoryStore
 from server_world import World, balanced_metrics, run, until
 
 pytestmark = pytest.mark.clock
@@ -361,7 +361,7 @@ async def test_replicas_share_features(serve: Serve) -> None:
 async def test_without_redis_the_process_level_serves(serve: Serve) -> None:
     store = MemoryStore()
     world = await serve(store=store)
-    store.down = True
+    store.error = DOWN
     for text in ("a", "b", "c", "d", "a", "b"):
         assert (await world.ask(text)).json()["predictions"] == [answer(text)]
     assert await world.counts() == {"hits_total{inputs,memory}": 2, "misses_total{inputs}": 4}

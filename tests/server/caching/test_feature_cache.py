@@ -30,7 +30,7 @@ from headroom_server.caching.flights import Source
 from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.store import ByteStore, GuardedStore, StoredValue
 from headroom_server.errors import DisconnectedError
-from memory_store import MemoryStore
+from memory_store import DOWN, MemoryStore
 from server_world import until
 
 pytestmark = pytest.mark.clock
@@ -264,7 +264,7 @@ async def test_a_damaged_value_costs_one_computation() -> None:
 async def test_without_redis_the_process_level_serves() -> None:
     store = MemoryStore()
     bench = await Bench(store=store).connected()
-    store.down = True
+    store.error = DOWN
     for number in range(4):
         await bench.at_once(ASKED._replace(text=str(number)), [number])
     assert bench.guarded is not None
