@@ -188,6 +188,11 @@ def words(service: dict[str, Any]) -> str:
     return console.export_text()
 
 
+def test_explain_names_one_replica_in_the_singular() -> None:
+    text = words(SERVICE | {"status": STATUS | {"replicas": 1, "warmingReplicas": 0}})
+    assert "vision/resnet: 1 replica (2 ready)" in text
+
+
 def test_explain_shows_decision_and_counterfactuals() -> None:
     text = words(SERVICE | {"status": STATUS})
     assert "vision/resnet: 3 replicas (2 ready, 1 warming)" in text

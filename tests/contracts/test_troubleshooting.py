@@ -31,7 +31,7 @@ def decided(world: World) -> str:
 async def rises(world: World) -> str:
     world.create("ranker", slo=SLO)
     world.pods.arrivals_rps["ranker"] = 7.0
-    await world.run_for(600.0)
+    await world.run_for(300.0)
     world.pods.arrivals_rps["ranker"] = 21.0
     await world.run_for(12.0)
     return decided(world)
@@ -40,7 +40,7 @@ async def rises(world: World) -> str:
 async def falls(world: World) -> str:
     world.create("ranker", slo=SLO)
     world.pods.arrivals_rps["ranker"] = 21.0
-    await world.run_for(600.0)
+    await world.run_for(300.0)
     world.pods.arrivals_rps["ranker"] = 5.0
     await world.run_for(60.0)
     return decided(world)

@@ -126,7 +126,8 @@ def _heading(service: Mapping[str, Any], status: Status) -> Text:
     }
     counts = ", ".join(f"{number} {state}" for state, number in states.items() if number)
     text = Text(f"{metadata['namespace']}/{metadata['name']}", style="bold")
-    text.append(f": {status.replicas} replicas", style="not bold")
+    noun = "replica" if status.replicas == 1 else "replicas"
+    text.append(f": {status.replicas} {noun}", style="not bold")
     return text.append(f" ({counts})" if counts else "", style="not bold")
 
 
