@@ -24,6 +24,7 @@ class Replica:
 
     def __init__(self, *, silent: bool = False, quiet: bool = False) -> None:
         self.now_s, self.silent, self.quiet = 0.0, silent, quiet
+        self.sequence_s = 0.0
         self.iterations = self.busy_s = self.prompts = self.generated = 0.0
         self.xx = [[0.0] * 5 for _ in range(5)]
         self.xy = [0.0] * 5
@@ -49,6 +50,7 @@ class Replica:
                     self.xx[left][right] += row[left] * row[right]
             self.iterations += 1
             self.busy_s += took_s
+            self.sequence_s += took_s * batch
             self.prompts += prompt
             self.generated += batch
             self.ended += prompt > 0
@@ -95,12 +97,46 @@ class Replica:
                 yield f"headroom_iteration_cost_xx_total{{{labels}}} {self.xx[left][right]}"
 
 
+class VllmReplica(Replica):
+    """Pages of vLLM, which state no limit of sequences."""
+
+    def _lines(self) -> Iterator[str]:
+        label = 'engine="0",model_name="m"'
+        ended, iterations = float(self.ended), float(self.iterations)
+        for name, value in (
+            ("num_requests_waiting", 0.0),
+            ("num_requests_running", 0.0),
+            ("num_preemptions_total", 0.0),
+            ("kv_cache_usage_perc", 0.1),
+            ("prompt_tokens_cached_total", 0.0),
+            ("generation_tokens_total", self.generated),
+            ("iteration_tokens_total_count", iterations),
+        ):
+            yield f"vllm:{name}{{{label}}} {value}"
+        yield f'vllm:prompt_tokens_by_source_total{{{label},source="local_compute"}} {self.prompts}'
+        yield f'vllm:request_success_total{{{label},finished_reason="length"}} {ended}'
+        yield f"vllm:request_inference_time_seconds_sum{{{label}}} {9.0 * ended}"
+        for name, total, count in (
+            ("e2e_request_latency_seconds", 9.0 * ended, ended),
+            ("time_to_first_token_seconds", 0.2 * ended, ended),
+            ("request_time_per_output_token_seconds", 0.06 * ended, ended),
+            ("request_prompt_tokens", PROMPT * ended, ended),
+            ("request_generation_tokens", ANSWER * ended, ended),
+            ("inter_token_latency_seconds", self.sequence_s, self.generated),
+        ):
+            for bound in ("1000.0", "+Inf"):
+                yield f'vllm:{name}_bucket{{{label},le="{bound}"}} {count}'
+            yield f"vllm:{name}_sum{{{label}}} {total}"
+            yield f"vllm:{name}_count{{{label}}} {count}"
+
+
 def watched(replica: Replica, seconds: float = 60.0, profile: str = "headroom") -> object:
     return measured_engine(
         "http://replica:8000",
         profile=profile,
         model=None,
         seconds=seconds,
+        sequences=256,
         read=replica.page,
         clock=Clock(now_s=lambda: replica.now_s, sleep=replica.sleep),
     )
@@ -132,22 +168,36 @@ def watched_busy() -> MeasuredEngine:
     return found
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, 256), (16, 16)])
+def test_a_server_that_states_no_limit_of_sequences_has_the_given_or_the_usual_one(
+    given: int | None, expected: int
+) -> None:
+    engine = watched(VllmReplica(), profile="vllm")
+    assert isinstance(engine, MeasuredEngine)
+    found = replica_cost(replace(MEASURED, max_sequences=given), engine)
+    assert found.limits.sequences == expected
+    assert any("Give --max-sequences" in one for one in found.unknown) == (given is None)
+    assert not any(one.startswith("cost at load") for one in found.unknown)
+
+
+MEASURED = GivenReplica(
+    on=None,
+    measure="http://replica:8000",
+    iteration_ms=None,
+    prompt_token_ms=None,
+    sequence_ms=None,
+    context_token_ms=None,
+    kv_tokens=None,
+    max_sequences=32,
+    iteration_tokens=None,
+    gpus=None,
+)
+
+
 @pytest.mark.parametrize(("planned_rps", "warns"), [(1.0, False), (2.0, True)])
 def test_a_plan_beyond_the_rate_that_was_seen_says_so(planned_rps: float, warns: bool) -> None:
-    given = GivenReplica(
-        on=None,
-        measure="http://replica:8000",
-        iteration_ms=None,
-        prompt_token_ms=None,
-        sequence_ms=None,
-        context_token_ms=None,
-        kv_tokens=None,
-        max_sequences=32,
-        iteration_tokens=None,
-        gpus=None,
-    )
     engine = replace(watched_busy(), seen_rps=1.0)
-    found = replica_cost(given, engine)
+    found = replica_cost(MEASURED, engine)
     assert (found.limits.sequences, found.limits.iteration_tokens) == (32, 1024)
     unknown = found.planned(planned_rps).unknown
     assert any("1/s was seen" in one for one in unknown) == warns

@@ -31,6 +31,9 @@ SHOWN_BYTES = 200
 ASKING_TIMEOUT_S = 10.0
 _ONES = {**ONES, "FP16": 1.0, "BF16": 1.0, "BYTES": "measure"}
 """Headroom's server and others read half precision from JSON."""
+_GENERATES = (
+    "A server that generates text is measured by `headroom plan generation RATE --measure URL`"
+)
 _MODEL_PATH = re.compile(r"(?P<base>.*)/v2/models/(?P<model>[^/]+)(?:/infer)?/?")
 _MODEL_LABEL = re.compile(r'^headroom_max_batch_size\{model="([^"\\]+)"\}', re.MULTILINE)
 
@@ -90,7 +93,9 @@ class LiveServer(HttpSession):
                 )
             found = _MODEL_LABEL.search(page)
             if found is None:
-                raise Unmeasurable(f"{url} must name the model; it does not: pass --model NAME")
+                raise Unmeasurable(
+                    f"{url} must name the model; it does not: pass --model NAME. {_GENERATES}"
+                )
             self._model = found[1]
         if self._body is None:
             self._body = await self._synthetic_body()
@@ -110,7 +115,7 @@ class LiveServer(HttpSession):
             if status != 200:
                 raise Unmeasurable(
                     f"a single request must be answered with 200; got {status or 'no answer'} "
-                    f"{text!r:.120}: pass a valid request with --body FILE"
+                    f"{text!r:.120}: pass a valid request with --body FILE. {_GENERATES}"
                 )
             taken.append(clock() - began_s)
         return sorted(taken)[len(taken) // 2]
@@ -194,8 +199,7 @@ class LiveServer(HttpSession):
                 if response.status != 200:
                     raise Unmeasurable(
                         f"{url} must answer with 200; got {response.status}: check --model, or "
-                        "wait until the model is loaded. A server that generates text is measured "
-                        "by `headroom plan generation --measure`"
+                        f"wait until the model is loaded. {_GENERATES}"
                     )
                 told = await read_start(response, MAX_METADATA_BYTES, MAX_METADATA_BYTES)
                 metadata = json.loads(told)

@@ -13,6 +13,7 @@ from headroom.cli.commands.plan.arguments import ratio, routing_of, seconds
 from headroom.cli.commands.plan.measured_engine import measured_engine
 from headroom.cli.commands.plan.output import counted, finite, ms, rate
 from headroom.cli.commands.plan.replica_cost import (
+    USUAL_SEQUENCES,
     GivenReplica,
     ReplicaCost,
     check_given_once,
@@ -80,6 +81,7 @@ def planned_generation(asked: Asked) -> tuple[dict[str, Any], RenderableType]:
             profile=asked.profile,
             model=asked.model,
             seconds=seconds("--watch", asked.watch),
+            sequences=asked.replica.max_sequences or USUAL_SEQUENCES,
         )
     replica = replica_cost(asked.replica, engine)
     service = service_of(asked, replica)

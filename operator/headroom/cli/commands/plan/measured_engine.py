@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headroom.adapters.metrics_page import metrics_page, page_url
 from headroom.errors import Unmeasurable
@@ -33,6 +33,7 @@ class MeasuredEngine:
 
     cost: IterationCost
     limits: EngineLimits
+    """Those that the server states."""
     source: str
     unknown: tuple[str, ...]
     seen_rps: float
@@ -53,10 +54,14 @@ def measured_engine(
     profile: str,
     model: str | None,
     seconds: float,
+    sequences: int,
     read: Callable[[str], str] = metrics_page,
     clock: Clock = Clock(),
 ) -> MeasuredEngine:
-    """Watch one replica under its own load. Raises Unmeasurable, ImpossiblePlan."""
+    """Watch one replica under its own load. Raises Unmeasurable, ImpossiblePlan.
+
+    `sequences` are those that run at once at most, where the server does not state them.
+    """
     require(
         SHORTEST_S <= seconds <= LONGEST_S,
         f"--watch must be between {SHORTEST_S:g}s and 1h",
@@ -71,7 +76,7 @@ def measured_engine(
         "For another server give the cost: --iteration-ms, --prompt-token-ms",
     )
     server = PROFILES[profile]
-    samples = PodSamples(server, model, None if server.max_batch else Batch(largest=1))
+    samples = PodSamples(server, model, None if server.max_batch else Batch(largest=sequences))
     address, state = page_url(url, server.metrics_path), GenerationState()
     began_s = before_s = clock.now_s()
     first = latest = None
@@ -87,7 +92,10 @@ def measured_engine(
             state = _loaded(state, _arrival_rps(first, latest))
         before_s = now_s
         clock.sleep(EVERY_S)
-    return _result(state, url, _arrival_rps(first, latest))
+    found = _result(state, url, _arrival_rps(first, latest))
+    if server.max_batch:
+        return found
+    return replace(found, limits=replace(found.limits, sequences=None))
 
 
 def _shows_cost(metrics: GenerationMetrics | None) -> bool:

@@ -19,6 +19,10 @@ FAR = 1.25
 """Times the rate that was seen: what is planned beyond is guessed."""
 USUAL_SEQUENCES, USUAL_ITERATION_TOKENS = 256, 8192
 """vLLM's on large accelerators, where neither the options nor a server say another number."""
+NO_SEQUENCES = (
+    f"sequences at once: the server does not state its limit, so {USUAL_SEQUENCES} are assumed. "
+    "Give --max-sequences"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,8 @@ def replica_cost(given: GivenReplica, engine: MeasuredEngine | None) -> ReplicaC
     if engine is not None:
         cost, gpus, seen = engine.cost, 1, engine.limits
         source, unknown = f"from {engine.source}", engine.unknown
+        if given.max_sequences is None and seen.sequences is None:
+            unknown = (*unknown, NO_SEQUENCES)
     elif given.on is not None:
         row = accelerator(given.on)
         cost, gpus, seen = (
