@@ -154,7 +154,7 @@ async def test_server_that_refuses_a_single_request_is_not_loaded() -> None:
     ("model", "said"),
     [
         (None, "pass --model NAME"),
-        ("other", "must answer with 200; got 404.*plan generation --measure"),
+        ("other", "must answer with 200; got 404.*plan generation RATE --measure"),
     ],
 )
 async def test_unknown_model_is_an_error(model: str | None, said: str) -> None:
