@@ -22,7 +22,8 @@ PROMPT, ANSWER = 800, 100
 class Replica:
     """Pages of a server whose batches grow and shrink, at a clock of its own."""
 
-    def __init__(self, *, silent: bool = False, quiet: bool = False) -> None:
+    def __init__(self, *, silent: bool = False, quiet: bool = False, slowdown: float = 1.0) -> None:
+        self.slowdown = slowdown
         self.now_s, self.silent, self.quiet = 0.0, silent, quiet
         self.sequence_s = 0.0
         self.iterations = self.busy_s = self.prompts = self.generated = 0.0
@@ -43,7 +44,7 @@ class Replica:
             batch = next(self._batches)
             prompt = PROMPT if int(self.iterations) % (ANSWER if self.quiet else 12) == 0 else 0
             row = (1.0, float(prompt), float(batch), 900.0 * batch, prompt * prompt / 2)
-            took_s = FIXED_S + PROMPT_S * prompt + SEQUENCE_S * batch
+            took_s = self.slowdown * (FIXED_S + PROMPT_S * prompt + SEQUENCE_S * batch)
             for left in range(5):
                 self.xy[left] += row[left] * took_s
                 for right in range(left, 5):
@@ -215,6 +216,11 @@ def test_a_server_that_does_not_show_its_cost_says_what_is_missing() -> None:
         Unmeasurable, match=r"does not show what an iteration costs: .*time per iter"
     ):
         watched(Replica(silent=True))
+
+
+def test_a_slow_replica_says_how_many_iterations_are_needed() -> None:
+    with pytest.raises(Unmeasurable, match=r"fewer than 200 iterations .*--watch"):
+        watched(VllmReplica(slowdown=8.0), 60.0, profile="vllm")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,11 @@ from headroom.scaling.values.tokens import IterationCost
 
 VARIED = 1.15
 """Slowest over fastest mean iteration that tells the parts of the cost apart."""
+FEW = f"fewer than {LEAST_FIT_ITERATIONS:.0f} iterations have been seen"
+SILENT = (
+    "the servers report neither engine seconds nor the time between tokens with iterations, or "
+    "none have passed"
+)
 
 
 def identify(state: GenerationState, prior: IterationCost | None) -> Identification:
@@ -23,10 +28,7 @@ def identify(state: GenerationState, prior: IterationCost | None) -> Identificat
         missing.append("lengths of prompts and answers: too few requests have ended")
     learned = state.ledger.iterations >= LEAST_FIT_ITERATIONS
     if not learned:
-        missing.append(
-            "time per iteration: the servers report neither engine seconds nor the time "
-            "between tokens with iterations, or too few have passed"
-        )
+        missing.append(f"time per iteration: {FEW if state.source else SILENT}")
     elif state.ledger.spread < VARIED and state.source != intervals.EXACT_SUMS:
         missing.append("fixed and per-token cost apart: the load has hardly varied")
     if state.highest_load < SEEN_LOAD:
