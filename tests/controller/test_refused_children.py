@@ -6,7 +6,7 @@ import pytest
 
 from cluster_world import Manifest, rejected
 from controller_world import REPLICA_RPS, World, play
-from headroom.errors import ClusterError, Forbidden, Unavailable
+from headroom.errors import ClusterError, Conflict, Forbidden, Unavailable
 
 KINDS = ["Service", "PodDisruptionBudget", "ServiceAccount"]
 TROUBLES = [
@@ -35,6 +35,41 @@ def test_rejected_child_stops_neither_creation_nor_scaling(kind: str, error: Clu
         await world.run_for(35.0)
         assert world.cluster.find(kind, "resnet")
         assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+
+
+@pytest.mark.parametrize("verb", ["get", "apply"])
+@pytest.mark.parametrize(
+    ("error", "times", "ready"),
+    [
+        (Unavailable("429", retry_after_s=1.0), 40, "True"),
+        (Conflict("the object has been modified"), 40, "True"),
+        (Unavailable("503"), 1, "True"),
+        (Unavailable("503"), 40, "False"),
+    ],
+    ids=["throttled", "another writer", "once", "for minutes"],
+)
+def test_passing_trouble_of_a_child_is_no_failure_of_the_service(
+    verb: str, error: ClusterError, times: int, ready: str
+) -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        budget = world.cluster.find("PodDisruptionBudget", "resnet")
+        assert budget
+        world.cluster.update(budget, lambda one: one["spec"].update(maxUnavailable="99%"))
+        world.cluster.fail(verb, "PodDisruptionBudget", error, times=times)
+        seen = set()
+        for _ in range(45):
+            await world.run_for(1.0)
+            seen.add(world.condition("Ready")[0])
+        assert ready in seen
+        assert (seen == {"True"}) is (ready == "True")
+        world.cluster.stop_failing()
+        await world.run_for(10.0)
+        assert world.condition("Ready") == ("True", "Serving")
+        assert budget["spec"]["maxUnavailable"] != "99%", "it was tried again soon"
 
     play(story)
 

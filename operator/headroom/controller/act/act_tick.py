@@ -18,6 +18,7 @@ from headroom.controller.act.adoption import check_owner
 from headroom.controller.act.deployment_writer import DeploymentWriter, Overwritten
 from headroom.controller.act.field_ownership import is_controlled_by, last_other_writer
 from headroom.controller.act.other_children import write_other_children
+from headroom.controller.act.rejected_again import asks_to_wait
 from headroom.controller.act.scale_writer import replicas_to_write, write_replicas
 from headroom.controller.act.state import ActState, News
 from headroom.controller.act.template_change import described
@@ -28,7 +29,6 @@ from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.scheduling import tick_period
 from headroom.controller.scheduling.overwrite_backoff import UNKNOWN_WRITER
 from headroom.errors import (
-    ClusterError,
     Conflict,
     Forbidden,
     NamespaceTerminating,
@@ -143,7 +143,7 @@ class Writes:
             undone = self.state.writer.is_undone(self.children[-1], live)
             applied = await self._deployment.apply(live, undone=undone)
         except (Rejected, Forbidden, Unavailable) as error:
-            if isinstance(error, NamespaceTerminating | NotLeading) or _asks_to_wait(error):
+            if isinstance(error, NamespaceTerminating | NotLeading) or asks_to_wait(error):
                 raise
             if not validated and not self.was_valid():
                 self.state.unjudged = self.children[-1]
@@ -181,10 +181,6 @@ class Writes:
         return await mark(
             self.cluster, self.service, self.state, self.gathered, replicas, self.now_s
         )
-
-
-def _asks_to_wait(error: ClusterError) -> bool:
-    return isinstance(error, Unavailable) and error.retry_after_s > 0.0
 
 
 def _generation(deployment: Manifest | None) -> int | None:

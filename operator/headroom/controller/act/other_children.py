@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from headroom.api import InferenceService
 from headroom.controller.act.adoption import NotOurs
-from headroom.controller.act.rejected_again import sent_again_after_s
+from headroom.controller.act.rejected_again import asks_to_wait, sent_again_after_s
 from headroom.controller.act.state import ActState, ChildrenCheck
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.scheduling import tick_period
-from headroom.errors import ClusterError, Forbidden, NamespaceTerminating, Rejected
+from headroom.errors import ClusterError, Conflict, Forbidden, NamespaceTerminating, Rejected
 from headroom.resources.service_account import runs_as
 
 TROUBLED_AGAIN_AFTER_S = 6.0
-"""A child that could not be read or written for a passing reason is tried again after this."""
+"""A child that could not be read or written for a passing reason is tried again after this. What
+such a reason says is reported if it is there again then: most are gone."""
 
 
 async def write_other_children(
@@ -35,7 +36,7 @@ async def write_other_children(
         return checked.trouble
     every_s = tick_period.children_every_s(services)
     state.checked = ChildrenCheck(children=children, at_s=now_s, next_s=now_s + every_s)
-    troubles = []
+    troubles: list[ClusterError] = []
     for manifest in children[:-1]:
         try:
             await state.writer.write(cluster, service, manifest)
@@ -60,18 +61,27 @@ def _checked(
 ) -> ChildrenCheck:
     """Return what a check found, and when the next one is due."""
     next_s, refused_since_s = now_s + every_s, None
+    passing = [one for one in troubles if not isinstance(one, Rejected | Forbidden)]
+    again = before is not None and before.children is children and before.passing
+    said = [one for one in troubles if one not in passing or (again and not _passes(one))]
     if any(isinstance(error, Rejected | Forbidden) for error in troubles):
         refused_since_s = now_s
         if before and before.children is children and before.refused_since_s is not None:
             refused_since_s = before.refused_since_s
         slower = every_s / tick_period.SHORTEST_CHILDREN_S
         next_s = now_s + sent_again_after_s(now_s - refused_since_s, slower)
-    if not all(isinstance(error, Rejected | Forbidden) for error in troubles):
+    if passing:
         next_s = min(next_s, now_s + TROUBLED_AGAIN_AFTER_S)
     return ChildrenCheck(
         children=children,
         at_s=now_s,
         next_s=next_s,
-        trouble="; ".join(map(str, troubles)),
+        trouble="; ".join(map(str, said)),
+        passing=bool(passing),
         refused_since_s=refused_since_s,
     )
+
+
+def _passes(error: ClusterError) -> bool:
+    """Whether it says nothing about the child: another writer was faster, or all have to wait."""
+    return isinstance(error, Conflict) or asks_to_wait(error)

@@ -36,6 +36,8 @@ class ChildrenCheck:
     """When to check again."""
     trouble: str = ""
     """Why one of them is not as desired."""
+    passing: bool = False
+    """Whether one of them could not be written for a passing reason."""
     refused_since_s: float | None = None
     """When one of them was rejected first, if one still is."""
 

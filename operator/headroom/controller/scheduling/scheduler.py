@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from headroom.controller.scheduling import tick_period
+from headroom.controller.scheduling.failure_log import FailureLog
 from headroom.errors import ClusterError, Conflict, NotFound, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -80,6 +81,7 @@ class Scheduler:
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _failures: FailureLog = field(default_factory=FailureLog)
     last_round_s: float | None = None
     """When the schedule was last processed, on the event loop's clock."""
 
@@ -202,18 +204,10 @@ class Scheduler:
             return AT_ONCE_S
         entry.conflicts = 0
         entry.failures += 1
-        complaint = f"{type(error).__name__}: {error}"
-        is_new = complaint != entry.complaint
-        if is_new:
-            entry.complaint = complaint
-            expected = isinstance(error, ClusterError | TimeoutError)
-            _log.warning(
-                "%s: tick failed: %s",
-                self.name_of(uid),
-                complaint,
-                exc_info=None if expected else error,
-            )
-        await self._try_to_report(uid, error, logging.INFO if is_new else logging.DEBUG)
+        is_new = self._complain(uid, entry, error)
+        # An API server that answers no tick takes no status either.
+        is_news = is_new and not isinstance(error, Unavailable | TimeoutError)
+        await self._try_to_report(uid, error, logging.INFO if is_news else logging.DEBUG)
         period_s = tick_period.period_s(self.period_s, len(self._entries))
         longest_s = 2.0 * period_s + BACK_OFF_BEYOND_S
         back_off_s = min(period_s * 2.0 ** min(entry.failures - 1, 10), longest_s)
@@ -221,6 +215,21 @@ class Scheduler:
         asked_s = error.retry_after_s if isinstance(error, Unavailable) else 0.0
         spread = 1.0 - JITTER * self.chance.random()
         return max(back_off_s * spread - passed_s, asked_s * (2.0 - spread), AT_ONCE_S)
+
+    def _complain(self, uid: str, entry: _Entry, error: Exception) -> bool:
+        """Log a failure that is new for a service, if it is; bugs with a traceback."""
+        late = f"it did not finish within {self.deadline_s:g} s"
+        text = str(error) or (late if isinstance(error, TimeoutError) else "")
+        complaint = f"{type(error).__name__}: {text}"
+        if complaint == entry.complaint:
+            return False
+        entry.complaint = complaint
+        line = self._failures.line(error, complaint, asyncio.get_running_loop().time())
+        if line is not None:
+            expected = isinstance(error, ClusterError | TimeoutError)
+            trace = None if expected else error
+            _log.warning("%s: tick failed: %s", self.name_of(uid), line, exc_info=trace)
+        return True
 
     async def _try_to_report(self, uid: str, error: Exception, level: int) -> None:
         try:
