@@ -52,6 +52,17 @@ HEALTHY = Facts(
 )
 
 
+def labelled(labels: dict[str, str]) -> dict[str, Any]:
+    """A Deployment whose pods have these labels."""
+    return DEPLOYMENT | {"spec": {"template": {"metadata": {"labels": labels}}}}
+
+
+def budget(name: str, labels: dict[str, str], namespace: str = "vision") -> dict[str, Any]:
+    """A PodDisruptionBudget for pods with these labels."""
+    metadata = {"name": name, "namespace": namespace}
+    return {"metadata": metadata, "spec": {"selector": {"matchLabels": labels}}}
+
+
 def started(namespace: str, *arguments: str, replicas: int = 1) -> dict[str, Any]:
     """An operator of another namespace, with these arguments."""
     container = {"args": ["run", *arguments]}

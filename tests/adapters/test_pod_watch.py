@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from headroom.adapters.kubernetes_responses import Fetched
 from headroom.adapters.pod_watch import PodWatch, PodWatches
-from headroom.errors import AnswerTooLarge, Forbidden
+from headroom.errors import AnswerTooLarge, Forbidden, Unavailable
 from virtual_time import VirtualTimeLoop
 
 PODS = 130
@@ -51,6 +52,38 @@ async def test_pods_of_large_size_are_listed_whole_and_kept_small() -> None:
     running.cancel()
     assert pods == [{"metadata": {"name": str(at), "annotations": {}}} for at in range(PODS)]
     assert api.limits[:3] == [500, 62, 7]
+
+
+class Refusing:
+    """An API server that forbids the list, and later does not answer."""
+
+    def __init__(self) -> None:
+        self.attempts = 0
+
+    async def fetch(self, path: str) -> Any:
+        self.attempts += 1
+        if self.attempts > 20:
+            raise Unavailable(f"GET {path}&attempt={self.attempts}: no response within 6 s")
+        return Fetched(status=403, body=b"{}", date="", retry_after="")
+
+    async def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
+        raise AssertionError(path)
+        yield b""
+
+
+def test_watch_that_cannot_begin_logs_each_trouble_once(caplog: pytest.LogCaptureFixture) -> None:
+    api = Refusing()
+
+    async def run() -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(600.0):
+                await PodWatch(api, selector="a=b").run(lambda _: None, lambda *_: None)
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(run())
+    assert api.attempts > 50
+    assert caplog.text.count("returned status 403") == 1
+    assert caplog.text.count("no response within 6 s") == 1
 
 
 class OfNamespaces:

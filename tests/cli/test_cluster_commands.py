@@ -98,6 +98,7 @@ def api() -> Iterator[ApiServer]:
             "/apis/apps/v1/namespaces/vision/deployments/resnet50": {"metadata": {"name": "a"}},
             "/apis/autoscaling/v2/namespaces/vision/horizontalpodautoscalers": {"items": []},
             "/apis/networking.k8s.io/v1/namespaces/vision/networkpolicies": {"items": []},
+            "/apis/policy/v1/namespaces/vision/poddisruptionbudgets": {"items": []},
             "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases": {"items": []},
             "/apis/coordination.k8s.io/v1/namespaces/headroom-system/leases": {"items": []},
             "/api/v1/nodes": {"items": [{"status": {"allocatable": {"nvidia.com/gpu": "8"}}}]},

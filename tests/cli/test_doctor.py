@@ -22,7 +22,9 @@ from fakes_doctor import (
     How,
     answering,
     autoscaler,
+    budget,
     conditioned,
+    labelled,
     lease,
     saying,
     serving,
@@ -76,6 +78,22 @@ MISTAKES = [
         "evaluates the same services, in ads: both decide",
         "watch.namespaces",
         id="two releases that share a namespace",
+    ),
+    pytest.param(
+        replace(
+            HEALTHY,
+            targets={UID: labelled({"app": "resnet50", "team": "vision"})},
+            budgets=(
+                budget("resnet50", {"app": "resnet50"}),
+                budget("theirs", {"team": "vision"}),
+                budget("others", {"team": "speech"}),
+                budget("elsewhere", {"team": "vision"}, "elsewhere"),
+            ),
+        ),
+        StatusReason.BUDGETS_OVERLAP,
+        "PodDisruptionBudgets resnet50, theirs select its pods",
+        "kubectl delete poddisruptionbudget theirs --namespace vision",
+        id="two PodDisruptionBudgets",
     ),
     pytest.param(
         replace(HEALTHY, certificates={"headroom-system/headroom-gateway-tls": None}),

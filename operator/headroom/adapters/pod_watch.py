@@ -65,6 +65,7 @@ class PodWatch:
     async def run(self, on_list: OnList, on_event: OnEvent) -> None:
         """Watch until cancelled."""
         loop, pause = asyncio.get_running_loop(), RestartPause(SHORTEST_PAUSE_S, LONGEST_PAUSE_S)
+        said = ""
         while True:
             begun_s, fault = math.inf, None  # a LIST that fails begins no watch
             try:
@@ -74,9 +75,14 @@ class PodWatch:
             except ClusterError as error:
                 fault = error
             pause_s = pause.after(loop.time() - begun_s)
-            if fault is not None or pause_s > SHORTEST_PAUSE_S:
-                why = fault or "it ended early"
-                _log.warning("the watch of pods restarts in %.1f s: %s", pause_s, why)
+            if fault is None and pause_s == SHORTEST_PAUSE_S:
+                said = ""
+            else:
+                why = str(fault or "it ended early")
+                again = _trouble(why) == said
+                level, said = logging.DEBUG if again else logging.WARNING, _trouble(why)
+                words = "the watch of pods restarts, at most %g s apart: %s"
+                _log.log(level, words, LONGEST_PAUSE_S, why)
             await asyncio.sleep(pause_s)
 
     async def _list(self, on_list: OnList) -> str:
@@ -126,6 +132,11 @@ class PodWatch:
                 _take(line, on_event)
             if len(rest) > MAX_LINE_BYTES:
                 raise Unavailable(f"an event of more than {MAX_LINE_BYTES} bytes")
+
+
+def _trouble(why: str) -> str:
+    """Return what is the same at each attempt: not the version in the query."""
+    return why.partition("?")[0] + why.rpartition(": ")[2]
 
 
 def _take(line: bytes, on_event: OnEvent) -> None:

@@ -244,6 +244,9 @@ class StatusReason(StrEnum):
     which are counted."""
     POLICY_UNDONE = "PolicyUndone"
     """Doctor: a NetworkPolicy restricts the clients of a service that a gateway admits all to."""
+    BUDGETS_OVERLAP = "BudgetsOverlap"
+    """Doctor: more than one PodDisruptionBudget selects the pods of a service, so that Kubernetes
+    evicts none of them."""
     NOT_CHECKED = "NotChecked"
     """Doctor: a check could not read what it needs."""
 
@@ -284,6 +287,7 @@ OF_DOCTOR = frozenset(
         StatusReason.PROMETHEUS_UNREACHABLE,
         StatusReason.ACCELERATORS_DIFFER,
         StatusReason.POLICY_UNDONE,
+        StatusReason.BUDGETS_OVERLAP,
         StatusReason.NOT_CHECKED,
     }
 )

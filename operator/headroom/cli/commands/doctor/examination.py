@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from headroom.cli.commands.doctor import (
     certificate_checks,
     cluster_checks,
+    eviction_checks,
     operator_checks,
     routing_checks,
     service_checks,
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     service_checks.service_is_evaluated,
     service_checks.accelerators_exist,
     service_checks.accelerators_are_as_claimed,
+    eviction_checks.pods_have_one_budget,
     routing_checks.gateway_port_is_declared,
     routing_checks.policy_means_what_it_says,
     telemetry_checks.prometheus_answers,

@@ -73,6 +73,8 @@ class Facts:
     autoscalers: tuple[Manifest, ...] = ()
     policies: tuple[Manifest, ...] = ()
     """NetworkPolicies."""
+    budgets: tuple[Manifest, ...] = ()
+    """PodDisruptionBudgets."""
     nodes: tuple[Manifest, ...] = ()
     answers: Mapping[str, Answered] = field(default_factory=dict)
     """By the service's UID: the answer of one of its running pods."""

@@ -54,11 +54,12 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
     crd = await reading.of(
         "CustomResourceDefinition", lambda: _found(api, CRD_NAME), None, missing=None
     )
-    services, operators, autoscalers, policies, nodes = await asyncio.gather(
+    services, operators, autoscalers, policies, budgets, nodes = await asyncio.gather(
         reading.listed(API_VERSION, KIND, namespace),
         reading.listed("apps/v1", "Deployment", None, PART_OF),
         reading.listed("autoscaling/v2", "HorizontalPodAutoscaler", namespace),
         reading.listed("networking.k8s.io/v1", "NetworkPolicy", namespace),
+        reading.listed("policy/v1", "PodDisruptionBudget", namespace),
         reading.listed("v1", "Node", None),
     )
     operators = [one for one in operators if runs_the_operator(one)]
@@ -78,6 +79,7 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
         targets={uid(one): found for one, found in zip(services, targets, strict=True)},
         autoscalers=tuple(autoscalers),
         policies=tuple(policies),
+        budgets=tuple(budgets),
         nodes=tuple(nodes),
         answers={
             uid(one): answer
