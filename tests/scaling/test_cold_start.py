@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fakes_scaling import sample
 from headroom.scaling.limits.cold_start import ColdStarts, count
 from headroom.scaling.values.observation import Pod, PodState
 
@@ -109,3 +110,24 @@ def test_count_includes_every_pod_once() -> None:
     assert counts.ready == counts.warming == counts.unschedulable == counts.broken == 1
     assert counts.terminating == 1
     assert counts.late == 0
+
+
+@pytest.mark.parametrize(
+    ("ready_until_s", "late"),
+    [(None, True), (985.0, False), (970.0, True)],
+    ids=["it never was ready", "it was 15 s ago", "it was 30 s ago"],
+)
+def test_pod_that_was_ready_has_as_long_to_start_again(
+    ready_until_s: float | None, late: bool
+) -> None:
+    pods = (pod("a", PodState.WARMING, scheduled_s=100.0, ready_s=None),)
+    last = {} if ready_until_s is None else {"a": sample("a", ready_until_s, 9.0)}
+    counts = count(pods, 1000.0, 10.0, 600.0, last)
+    assert (counts.late, counts.warming) == ((1, 0) if late else (0, 1))
+
+
+def test_container_that_starts_again_while_the_operator_does_is_no_cold_start_of_hours() -> None:
+    restarting = (pod("a", PodState.WARMING, scheduled_s=100.0, ready_s=None),)
+    again = (pod("a", PodState.READY, scheduled_s=100.0, ready_s=36_040.0),)
+    starts = seen(seen(ColdStarts(), restarting, 36_000.0, first=True), again, 36_040.0)
+    assert starts.seconds == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,3 +166,31 @@ def test_surge_long_after_a_removal_is_no_flap() -> None:
     service.run(80)
     assert service.replicas == 2
     assert service.state.flaps.recent == ()
+
+
+@pytest.mark.parametrize(
+    ("levels", "kept"),
+    [((7, 6, 8), 0), ((7, 6, 8, 6), 6), ((7, 6, 8, 6, 7), 6), ((7, 9, 8, 9, 7, 9), 8)],
+)
+def test_replicas_that_flapped_four_times_in_an_hour_are_kept(
+    levels: tuple[int, ...], kept: int
+) -> None:
+    turns = list(enumerate(levels))
+    moves = [(100 * at, high, 3) for at, high in turns]
+    moves += [(100 * at + 50, 3, high) for at, high in turns]
+    flaps = after(*sorted(moves))
+    assert flaps.kept(1000.0) == kept
+    assert flaps.kept(5000.0) == 0
+
+
+def test_replicas_that_a_failing_one_needs_again_and_again_flap_four_times_an_hour() -> None:
+    service = Service(rate_rps=28.0, replicas=4)
+    service.run(300)
+    before = len(service.decisions)
+    for _ in range(18):  # a replica is lost and starts again, every 200 s for an hour
+        service.load_s = 90.0
+        service.born.pop(next(iter(service.born)))
+        service.run(200)
+    numbers = [decision.replicas for decision in service.decisions[before:]]
+    raised = sum(now > then for then, now in itertools.pairwise(numbers))
+    assert raised <= MOST_IN_AN_HOUR + 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from fakes_scaling import COST, Service, sample
-from headroom.scaling import Freshness, Observation, PodSample
+from headroom.scaling import Freshness, Observation, PodSample, Reason
 from headroom.scaling.values.tokens import GenerationSample
 from headroom.scaling.windows.repeated_pages import REAL_S, RepeatedPages
 
@@ -132,3 +132,48 @@ def test_without_a_cost_no_page_is_left_out() -> None:
     page = sample("a", 100.0, 9.0, running=1)
     one = Observation(now_s=900.0, current=1, samples=(replace(page, time_s=300.0),))
     assert RepeatedPages().without(one, {"a": page}, None)[1] is one
+
+
+@dataclass
+class WrittenNowAndThen(Service):
+    """Replicas that write their page every `written_s`, each at its own time, at half load."""
+
+    written_s: float = 10.0
+    pages: dict[str, tuple[int, PodSample]] = field(default_factory=dict)
+
+    def samples(self) -> tuple[PodSample, ...]:
+        shown = []
+        for number, one in enumerate(super().samples()):
+            write = int((self.now_s + 2.0 * number) // self.written_s)
+            if one.pod not in self.pages or self.pages[one.pod][0] != write:
+                running = 2 if (write + number) % 2 else 0  # half of the pages show none
+                self.pages[one.pod] = write, replace(one, running=running)
+            shown.append(replace(self.pages[one.pod][1], time_s=self.now_s))
+        return tuple(shown)
+
+
+@pytest.mark.parametrize("written_s", [6.0, 10.0, 14.0])
+def test_pages_that_are_written_now_and_then_are_no_bursts(written_s: float) -> None:
+    fresh = Service(rate_rps=28.0, replicas=4)
+    fresh.run(1200)
+    service = WrittenNowAndThen(rate_rps=28.0, replicas=4, written_s=written_s)
+    service.run(200)
+    settled = len(service.decisions)
+    service.run(1000)
+    bursts = [one for one in service.decisions[settled:] if one.reason is Reason.BURST]
+    assert not bursts
+    assert service.replicas == fresh.replicas == 4
+
+
+def test_single_executions_that_take_long_do_not_show_that_pages_repeat() -> None:
+    repeated, last = RepeatedPages(), {"a": sample("a", 100.0, 9.0, running=1)}
+    for turn in range(1, 8):
+        began_s = 100.0 * turn
+        pages = [sample("a", began_s + 2.0 * tick, 8.0 + turn, running=1) for tick in range(9)]
+        pages += [sample("a", began_s + 18.0 + 2.0 * tick, 8.0 + turn) for tick in range(9)]
+        for page in pages:
+            observation = Observation(now_s=page.time_s, current=1, samples=(page,))
+            repeated, kept = repeated.without(observation, last, COST)
+            last |= {one.pod: one for one in kept.samples}
+            assert page.running or kept.samples
+    assert not repeated.proved

@@ -62,6 +62,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     state, observation = _begun(state, observation)
     policy = at_pace(policy, state.cost)
     state, observation = learning.leave_out_repeated(state, observation)
+    policy = learning.as_old_as_written(policy, state)
     now_s = observation.now_s
     state, counts = learning.learn(
         policy, learning.restart_hold_on_manual_scale_up(state, observation), observation

@@ -48,6 +48,12 @@ def leave_out_repeated(state: State, observation: Observation) -> tuple[State, O
     return replace(state, repeated_pages=repeated), observation
 
 
+def as_old_as_written(policy: Policy, state: State) -> Policy:
+    """Return the policy under which a page that is written now and then is fresh."""
+    written_s = state.repeated_pages.written_s
+    return policy if written_s <= policy.stale_after_s else replace(policy, stale_after_s=written_s)
+
+
 def learn(policy: Policy, state: State, observation: Observation) -> tuple[State, ReplicaCounts]:
     """Take in the samples; samples of pods that are not ready yet never enter the cost."""
     inputs = state.generation.inputs
@@ -73,7 +79,7 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
         first=state.last_s is None,
     )
     counts = cold_start.count(
-        observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s
+        observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s, windows.last
     )
     if observation.unlisted_ready:
         counts = replace(counts, ready=counts.ready + observation.unlisted_ready)

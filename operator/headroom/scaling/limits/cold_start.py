@@ -5,11 +5,13 @@ The time that a pod waited for a node says nothing about how long a model takes 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from headroom.scaling.frozen import cached_property
 from headroom.scaling.values.decision import ReplicaCounts
-from headroom.scaling.values.observation import Pod, PodState
+from headroom.scaling.values.observation import Pod, PodSample, PodState
 
 KEPT = 20
 UNMEASURED_S = 60.0
@@ -51,8 +53,9 @@ class ColdStarts:
                 continue
             if pod.state is PodState.READY and pod.ready_s is not None:
                 judged.add(pod.uid)
-                if not first and pod.ready_s >= pod.started_s:
-                    seconds.append(pod.ready_s - pod.started_s)
+                took_s = pod.ready_s - pod.started_s
+                if not first and 0.0 <= took_s <= timeout_s:
+                    seconds.append(took_s)
             elif pod.state is PodState.BROKEN:
                 judged.add(pod.uid)
             elif pod.state is PodState.WARMING and now_s - pod.started_s <= timeout_s:
@@ -93,10 +96,23 @@ def _shortest_s(pods: tuple[Pod, ...], timeout_s: float) -> float | None:
     return min((one for one in times_s if 0.0 < one <= timeout_s), default=None)
 
 
+def _began_s(pod: Pod, last: Mapping[str, PodSample]) -> float:
+    """Return when a pod began to start: with its node, or after it was ready for the last time."""
+    return max(pod.started_s, last[pod.uid].time_s) if pod.uid in last else pod.started_s
+
+
 def count(
-    pods: tuple[Pod, ...], now_s: float, cold_start_s: float | None, timeout_s: float
+    pods: tuple[Pod, ...],
+    now_s: float,
+    cold_start_s: float | None,
+    timeout_s: float,
+    last: Mapping[str, PodSample] = MappingProxyType({}),
 ) -> ReplicaCounts:
-    """Count pods by state; a warming pod is late after 1.5 p90 + 5 s or the warm-up timeout."""
+    """Count pods by state; a warming pod is late after 1.5 p90 + 5 s or the warm-up timeout.
+
+    One that was ready, as its `last` sample shows, starts again: its container ended, or its probe
+    failed. It has as long as at first, because a replacement would not be ready sooner.
+    """
     states = [pod.state for pod in pods]
     ready = states.count(PodState.READY)
     if ready == len(pods):
@@ -105,7 +121,7 @@ def count(
     if cold_start_s is not None:
         limit_s = min(timeout_s, LATE_FACTOR * cold_start_s + LATE_SLACK_S)
     late = sum(
-        1 for pod in pods if pod.state is PodState.WARMING and now_s - pod.started_s > limit_s
+        1 for pod in pods if pod.state is PodState.WARMING and now_s - _began_s(pod, last) > limit_s
     )
     return ReplicaCounts(
         ready=ready,

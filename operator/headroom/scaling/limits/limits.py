@@ -173,6 +173,7 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
         for longer_s, level in limit_input.state.flaps.holds(limit_input.now_s, held_s):
             longer = limit_input.state.arrivals_high.since(limit_input.now_s - longer_s)
             held = max(held, min(level, current, current if longer is None else longer))
+        held = max(held, limit_input.state.flaps.kept(limit_input.now_s))
     held = min(held, current)
     applied: tuple[LimitApplied, ...] = ()
     if held > lowest:

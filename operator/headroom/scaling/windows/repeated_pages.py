@@ -4,6 +4,11 @@ A replica with requests in flight ends a batch or an iteration soon, and its cou
 that stays the same for longer is no news: what writes it hangs, or something in between keeps it.
 Taken as news it shows a replica without arrivals, and later the requests of all that time in one
 tick. Left out, the replica is silent (`unscraped`), and what it counts next is of the whole time.
+
+A server that writes its page every 10 s repeats it also where the page happens to show no request
+in flight. That is known once several pages were proved to repeat: each stayed the same with
+requests in flight, and the next one counted several arrivals. Idle pages then say nothing either,
+until one has stayed the same for longer than those did.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.replica_defect import LeftOut
@@ -22,15 +28,31 @@ NAMED_S = 10.0
 """Until then it may be an execution that takes long."""
 REAL_S = 600.0
 """A gauge may be wrong; a page that stays the same for so long is taken as it is."""
+FEWEST_ARRIVALS = 3.0
+"""After a single execution that took long, one or two requests have come."""
+PROOFS, PROVED_S = 3, 600.0
+"""So many repeated pages within this time show that pages are written now and then."""
+LONGER, MOST_WRITTEN_S = 1.5, 30.0
+"""A page is read up to a tick after it was written, and may be written late. One that stays the
+same for longer than the second is not written now and then: what writes it hangs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedPages:
-    """Since when the page of a replica has been the same, while requests were in flight."""
+    """Since when the page of a replica has been the same, and for how long pages usually are."""
 
     since_s: Mapping[str, float] = field(default_factory=dict)
+    proved: tuple[tuple[float, float], ...] = ()
+    """(time, seconds) of the latest pages that were proved to repeat, of all replicas."""
     named: tuple[LeftOut, ...] = ()
     """Those that are left out at this tick, and have been for a while."""
+
+    @property
+    def written_s(self) -> float:
+        """How old a page may be that is written now and then; 0 where that is not known."""
+        if len(self.proved) < PROOFS:
+            return 0.0
+        return LONGER * median(took_s for _, took_s in self.proved)
 
     def without(
         self, observation: Observation, last: Mapping[str, PodSample], cost: CostModel | None
@@ -40,34 +62,51 @@ class RepeatedPages:
         `last` are the newest pages that were taken in. A page without iterations is left out only
         if the cost of a batch is known.
         """
-        same = [
-            sample
+        if not (self.since_s or self.proved) and not any(
+            sample.arrivals == before.arrivals
+            and sample.waiting + sample.running > 0
+            and _same(sample, before)
             for sample in observation.samples
             if (before := last.get(sample.pod)) is not None
-            and sample.arrivals == before.arrivals
-            and _repeats(sample, before)
-        ]
-        if not same and not self.since_s:
+        ):
             return _NONE, observation
         batches_s = math.inf if cost is None else BATCHES * cost.batch_s(cost.max_batch)
         sampled = {sample.pod for sample in observation.samples}
         since_s = {
             uid: at_s for uid, at_s in self.since_s.items() if uid in last and uid not in sampled
         }
+        proved = self.proved
+        if proved and observation.now_s - proved[-1][0] > PROVED_S:
+            proved = ()
+        idle_s = replace(self, proved=proved).written_s
         left, named = set(), list[LeftOut]()
-        for sample in same:
-            before_s = last[sample.pod].time_s
-            began_s = since_s[sample.pod] = self.since_s.get(sample.pod, before_s)
+        for sample in observation.samples:
+            before = last.get(sample.pod)
+            if before is None:
+                continue
+            began_s = self.since_s.get(sample.pod, before.time_s)
             least_s = ITERATION_S if _counts_iterations(sample) else batches_s
             same_s = sample.time_s - began_s
+            if not _same(sample, before):
+                repeated = sample.pod in self.since_s and least_s < same_s <= MOST_WRITTEN_S
+                if repeated and _proves(sample, before):
+                    proved = (*proved, (observation.now_s, same_s))[-PROOFS:]
+                continue
+            if not sample.waiting + sample.running:
+                if proved:
+                    since_s[sample.pod] = began_s
+                if same_s <= idle_s:
+                    left.add(sample.pod)
+                continue
+            since_s[sample.pod] = began_s
             if least_s < same_s <= REAL_S:
                 left.add(sample.pod)
                 if same_s >= least_s + NAMED_S:
                     why = f"has shown the same page for {same_s:.3g}s with requests in flight"
                     named.append(LeftOut(pod=sample.pod, why=why))
-        if not since_s:
+        if not (since_s or proved):
             return _NONE, observation
-        found = RepeatedPages(since_s=since_s, named=tuple(named))
+        found = RepeatedPages(since_s=since_s, proved=proved, named=tuple(named))
         if not left:
             return found, observation
         kept = tuple(sample for sample in observation.samples if sample.pod not in left)
@@ -78,9 +117,16 @@ def _counts_iterations(sample: PodSample) -> bool:
     return sample.generation is not None and bool(sample.generation.iterations)
 
 
-def _repeats(sample: PodSample, before: PodSample) -> bool:
+def _proves(sample: PodSample, before: PodSample) -> bool:
+    """Whether the page before stayed the same while it should have counted requests."""
     return (
-        sample.waiting + sample.running > 0
+        before.waiting + before.running > 0 and sample.arrivals - before.arrivals >= FEWEST_ARRIVALS
+    )
+
+
+def _same(sample: PodSample, before: PodSample) -> bool:
+    return (
+        sample.arrivals == before.arrivals
         and sample.time_s > before.time_s
         and replace(sample, time_s=before.time_s) == before
     )
