@@ -129,17 +129,27 @@ class TailLatency:
 
     def curve(self, replicas: int, percentile: float | None = None) -> LoadCurve:
         """Return latency over t(B) against utilization, of the target percentile or another."""
+        known = self._curves.get((replicas, percentile))
+        if known is None:
+            known = self._curves[replicas, percentile] = self._curve(replicas, percentile)
+        return known
+
+    @cached_property
+    def _curves(self) -> dict[tuple[int, float | None], LoadCurve]:
+        return {}
+
+    def _curve(self, replicas: int, percentile: float | None) -> LoadCurve:
         share, batch, cv = self._shape
         sticky = self.routing is Routing.STICKY
         routing = Routing.RANDOM if sticky else self.routing
         if routing is Routing.RANDOM:
             replicas = 1
         level = percentile or self.percentile
-        return _curve(share, batch, self.cost.slots, cv, level, routing, replicas)
+        return _curve_of(share, batch, self.cost.slots, cv, level, routing, replicas)
 
 
 @lru_cache(maxsize=4096)
-def _curve(
+def _curve_of(
     share: float,
     max_batch: int,
     slots: int,

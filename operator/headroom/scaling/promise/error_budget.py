@@ -90,8 +90,10 @@ class ErrorBudget:
         fade = math.exp(-elapsed_s / HOUR_S)
         within = math.exp(-elapsed_s / (pace * EVIDENCE_S))
         aged = [(age_s + elapsed_s, old) for age_s, old in self.pending] if steady else []
-        proven = [old for age_s, old in aged if age_s > pace * CONFIRMED_S]
-        young = tuple(entry for entry in aged if entry[0] <= pace * CONFIRMED_S)
+        first = 0  # of those that are not proven yet
+        while first < len(aged) and aged[first][0] > pace * CONFIRMED_S:
+            first += 1
+        proven, young = [old for _, old in aged[:first]], aged[first:]
         return ErrorBudget(
             ended=fade * self.ended + outcomes.ended,
             late=fade * self.late + outcomes.late,

@@ -60,7 +60,10 @@ class Failures:
         newest = (now_s, float(answered[free].sum()) + failed, failed)
         if not free.any():  # a tick without evidence
             newest = (now_s, float((answered + added[:, MISSED]).sum()), 0.0)
-        ticks = [tick for tick in self.ticks if now_s - tick[0] <= _KEPT_S]
+        first = 0
+        while first < len(self.ticks) and now_s - self.ticks[first][0] > _KEPT_S:
+            first += 1
+        ticks = list(self.ticks[first:])
         if ticks and ticks[-1][1] < _LEAST_REQUESTS:
             at_s, *before = ticks.pop()
             newest = (at_s, before[0] + newest[1], before[1] + newest[2])
