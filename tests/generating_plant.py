@@ -75,6 +75,7 @@ class Request:
     output: int
     computed: int = 0
     first_s: float = 0.0
+    scheduled_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -100,6 +101,7 @@ class Engine:
     generated: int = 0
     steps: int = 0
     sequence_s: float = 0.0
+    prompt_s: float = 0.0
     number: int = 0
     xx: list[float] = field(default_factory=lambda: [0.0] * 15)
     xy: list[float] = field(default_factory=lambda: [0.0] * 5)
@@ -134,6 +136,8 @@ class Engine:
         prompt_tokens, products, finished = 0, 0.0, []
         while self.computing and budget > 0:
             request = self.computing[0]
+            if not request.computed:
+                request.scheduled_s = self.clock_s
             chunk = min(budget, request.prompt - request.computed)
             products += chunk * (request.computed + chunk / 2.0)
             request.computed += chunk
@@ -204,6 +208,7 @@ class Engine:
         self.reserved -= size
         self.prompts.add(request.prompt)
         self.outputs.add(request.output)
+        self.prompt_s += request.first_s - request.scheduled_s
         self.whole.add(self.clock_s - request.arrived_s)
         if request.output > 1:
             self.token.add((self.clock_s - request.first_s) / (request.output - 1))
@@ -227,6 +232,8 @@ class Engine:
                 generated_tokens=float(self.generated),
                 sequence_steps=float(self.steps),
                 sequence_seconds=self.sequence_s,
+                prompt_seconds=self.prompt_s,
+                timed_prompts=float(sum(self.outputs.counts)),
                 cost_sums=CostSums(xx=tuple(self.xx), xy=tuple(self.xy)) if self.sums else None,
                 waiting_tokens=float(waiting),
                 limits=self.limits,

@@ -58,7 +58,8 @@ def test_answers_given_up_after_their_first_token_need_no_replicas() -> None:
     most, decision = most_replicas(TARGETS, after_first_token=True)
     attained = decision.signals.attainment.value
     assert attained is not None
-    assert (most, attained) == (2, pytest.approx(1.0, abs=0.01))
+    assert most == 2
+    assert attained > 0.99
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,8 @@ def test_own_page_has_everything() -> None:
     assert len(tokens.cost_sums.xy) == 5
     assert tokens.iterations == tokens.cost_sums.xx[0]
     unknown = {name for name in GenerationSample.__slots__ if getattr(tokens, name) is None}
-    assert unknown == {"sequence_steps", "drafts"}, "decodes are the sum 1 x D of cost_sums"
+    untimed = {"prompt_seconds", "timed_prompts"}
+    assert unknown == {"sequence_steps", "drafts", *untimed}, "decodes: sum 1 x D of cost_sums"
     assert None not in (tokens.limits.kv_tokens, tokens.limits.iteration_tokens)
     assert tokens.limits.sequences is not None
 

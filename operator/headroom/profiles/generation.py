@@ -55,6 +55,8 @@ class GenerationMetrics:
     generated_tokens: Quantity = ()
     sequence_steps: Quantity = ()
     sequence_seconds: Quantity = ()
+    prompt_seconds: Quantity = ()
+    timed_prompts: Quantity = ()
     preemptions: Quantity = ()
     drafts: Quantity = ()
     accepted_tokens: Quantity = ()
@@ -109,7 +111,7 @@ class GenerationMetrics:
 COUNTED = (
     *("iterations", "engine_seconds", "computed_prompt_tokens", "cached_prompt_tokens"),
     *("generated_tokens", "sequence_steps", "sequence_seconds", "preemptions", "drafts"),
-    "accepted_tokens",
+    *("accepted_tokens", "prompt_seconds", "timed_prompts"),
 )
 """Counters of `GenerationMetrics` that a sample has by the same name."""
 GAUGES = ("waiting_tokens", "context_tokens")

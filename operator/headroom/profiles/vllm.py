@@ -49,6 +49,8 @@ VLLM = Profile(
         # One observation per sequence and step after its first token, with speculation too.
         sequence_steps=metric("vllm:inter_token_latency_seconds_count"),
         sequence_seconds=metric("vllm:inter_token_latency_seconds_sum"),
+        prompt_seconds=metric("vllm:request_prefill_time_seconds_sum"),
+        timed_prompts=metric("vllm:request_prefill_time_seconds_count"),
         preemptions=metric("vllm:num_preemptions_total"),
         drafts=metric("vllm:spec_decode_num_drafts_total"),
         accepted_tokens=metric("vllm:spec_decode_num_accepted_tokens_total"),
@@ -76,7 +78,11 @@ VLLM = Profile(
         ),
     ),
     missing=(
-        "Arrivals are ended + waiting + running requests: it counts requests when they end.",
+        (
+            "Arrivals are ended + waiting + running requests: it counts requests when they end. "
+            "Answers that clients give up it does not count; those that had a first token are its "
+            "first tokens less the others."
+        ),
         "The batch size is derived from the execution time (Little's law).",
         "The latency histogram starts at 300 ms: lower targets need other bounds, set in vLLM.",
     ),

@@ -87,7 +87,14 @@ def observe(
     }
     elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
     samples = state.contradictions.used(observation.samples)
-    learned = state.generation.observe(samples, ready_since_s, now_s, elapsed_s, policy.token_cost)
+    learned = state.generation.observe(
+        samples,
+        ready_since_s,
+        now_s,
+        elapsed_s,
+        policy.token_cost,
+        sees_load=routing.sees_load,
+    )
     awaits_cost = learned.awaits_cost(samples, now_s)
     if policy.token_targets is None:
         if learned.inputs is None and not awaits_cost:

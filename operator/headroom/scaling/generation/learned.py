@@ -81,8 +81,13 @@ class GenerationState:
         now_s: float,
         elapsed_s: float,
         prior: IterationCost | None,
+        *,
+        sees_load: bool = False,
     ) -> GenerationState:
-        """Take in the newest pages; `ready_since_s` has the replicas that take requests."""
+        """Take in the newest pages; `ready_since_s` has the replicas that take requests.
+
+        Where routing sees the load, they get requests in turn.
+        """
         counters, increase = self.counters.advance(samples)
         lengths = self.lengths.observe(increase, counters.grid, elapsed_s)
         window = self.window.observe(increase, counters.grid, now_s)
@@ -109,7 +114,8 @@ class GenerationState:
             state = replace(state, shared=shared)
         taught_s = now_s if self.taught_s is None else self.taught_s
         if self.inputs is None or now_s - taught_s >= TEACH_S:
-            state = state._taught(ready_since_s, now_s, prior)
+            level = float(max(1, len(ready_since_s))) if sees_load else 1.0
+            state = state._taught(ready_since_s, now_s, prior, level)
         return state._with_inputs(prior)
 
     def awaits_cost(self, samples: Sequence[PodSample], now_s: float) -> bool:
@@ -126,7 +132,11 @@ class GenerationState:
         return any(page.times_iterations for page in pages)
 
     def _taught(
-        self, ready_since_s: Mapping[str, float], now_s: float, prior: IterationCost | None
+        self,
+        ready_since_s: Mapping[str, float],
+        now_s: float,
+        prior: IterationCost | None,
+        level: float,
     ) -> GenerationState:
         """Return the state that has learned the cost from all intervals since it last did."""
         ratios, expected = Ratios.of(prior), None if self.inputs is None else self.inputs.cost
@@ -140,7 +150,7 @@ class GenerationState:
                 spent_s = elapsed_s / len(exact)
                 ledger = ledger.observe_sums(inner, products, ratios, spent_s, chunk)
         elif warm and shape is not None:
-            found, source = intervals.intervals_of(intervals.joined(warm), shape)
+            found, source = intervals.intervals_of(intervals.joined(warm), shape, level)
             ledger = ledger.observe(found, ratios, elapsed_s, expected)
         cost, estimate = prior, ledger.fit(ratios, prior)
         if estimate is not None:

@@ -62,6 +62,18 @@ class Intervals:
         columns[:, 3] = self.context_tokens
         return columns
 
+    def joined(self, other: Intervals) -> Intervals:
+        """Return these intervals and others."""
+        return Intervals(
+            iterations=np.concatenate((self.iterations, other.iterations)),
+            seconds=np.concatenate((self.seconds, other.seconds)),
+            prompt_tokens=np.concatenate((self.prompt_tokens, other.prompt_tokens)),
+            sequences=np.concatenate((self.sequences, other.sequences)),
+            context_tokens=np.concatenate((self.context_tokens, other.context_tokens)),
+            products=np.concatenate((self.products, other.products)),
+            prompt_share=np.concatenate((self.prompt_share, other.prompt_share)),
+        )
+
     def chosen(self, flags: Flags) -> Intervals:
         """Return the intervals with a flag."""
         return Intervals(

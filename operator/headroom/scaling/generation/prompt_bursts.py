@@ -15,11 +15,15 @@ answer of 250 tokens, 2.2 s, is held up by 0.56 +- 0.6 s.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from headroom.scaling.generation.work import Work
 
+Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 LARGEST_CV = 2.0
 """Largest cv of the time of a prompt: a longer tail is that of prompts rarer than a percentile of
 95 %."""
@@ -46,7 +50,7 @@ def bursts_of(work: Work, arrival_rps: float, level: float = 1.0) -> PromptBurst
     squared = prompt_s * prompt_s
     per_s = arrival_rps * squared * (lengths + 1.0 / level)
     waits_s = per_s / (2.0 * max(1.0 - share, _LEAST))
-    number = _beside_own(share + arrival_rps * waits_s, level)
+    number = float(beside_own(share + arrival_rps * waits_s, level))
     return PromptBursts(
         share=share,
         backlog_s=number * prompt_s,
@@ -55,7 +59,7 @@ def bursts_of(work: Work, arrival_rps: float, level: float = 1.0) -> PromptBurst
     )
 
 
-def _beside_own(number: float, level: float) -> float:
+def beside_own(number: Numbers, level: float) -> Numbers:
     """Return how many prompts arrive in the time of one's own, where `number` do in any time.
 
     N level replicas take them in turn, so the next comes late: arrivals are Erlang's, and with
@@ -65,7 +69,8 @@ def _beside_own(number: float, level: float) -> float:
     spared = (1.0 - 1.0 / level) / 2.0
     if spared <= 0.0:
         return number
-    return number + spared * math.expm1(-number / spared)
+    found: Numbers = number + spared * np.expm1(-number / spared)
+    return found
 
 
 _LEAST = 1e-6

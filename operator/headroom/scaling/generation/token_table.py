@@ -49,6 +49,8 @@ class Count(IntEnum):
     OUTPUT_TOTAL = 12
     PREEMPTIONS = 13
     GIVEN_UP = 14
+    PROMPT_S = 15
+    TIMED_PROMPTS = 16
 
 
 FIRST_SUM = len(Count)
@@ -189,4 +191,6 @@ def _packed_counts(sample: PodSample, page: GenerationSample) -> bytes:
         NAN if outputs is None else outputs.total,
         NAN if page.preemptions is None else page.preemptions,
         page.given_up,
+        NAN if page.prompt_seconds is None else page.prompt_seconds,
+        NAN if page.timed_prompts is None else page.timed_prompts,
     )

@@ -155,6 +155,10 @@ class GenerationSample:
     """Sum of decoding sequences over iterations: generated tokens over accepted ones per step."""
     sequence_seconds: float | None = None
     """Sum over sequences of the time between tokens: the integral of decoding sequences."""
+    prompt_seconds: float | None = None
+    """Sum over prompts of the time from the first iteration with one to its first token."""
+    timed_prompts: float | None = None
+    """Prompts that `prompt_seconds` is summed over."""
     preemptions: float | None = None
     given_up: float = 0.0
     """Of the pod's `missed`: answers that clients gave up after the first token."""
