@@ -146,7 +146,7 @@ async def test_server_that_refuses_a_single_request_is_not_loaded() -> None:
 
     async with server(never) as url, LiveServer(url, "m", timeout_s=1.0) as live:
         await live.learn()
-        with pytest.raises(Unmeasurable, match="got 400 'shape'.*plan generation"):
+        with pytest.raises(Unmeasurable, match=r"got 400 'shape'.*plan generation"):
             await live.idle_s()
 
 
