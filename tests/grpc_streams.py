@@ -11,12 +11,7 @@ from grpc import aio
 
 from generation_front import FrontWorld, ScriptedExecutor, front
 from headroom_server.open_inference_grpc import messages_pb2 as pb
-from headroom_server.open_inference_grpc.server import (
-    Bounds,
-    GrpcServer,
-    GrpcServices,
-    served_text,
-)
+from headroom_server.open_inference_grpc.server import Bounds, GrpcServer, GrpcServices, served_text
 
 PATH = "/inference.GRPCInferenceService/ModelStreamInfer"
 

@@ -15,13 +15,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from headroom.scaling import Policy, Routing
-from headroom.simulator import kernel
 from headroom.simulator.arrivals import PoissonArrivals, shapes
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.campaign import shipped
+from headroom.simulator.compiled import kernel, replica_rows
+from headroom.simulator.compiled.plant_layout import Number, Tally
+from headroom.simulator.compiled.plant_state import allocate, with_rows
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.plant import Network, Server, ServiceSpec
-from headroom.simulator.plant_state import Number, Tally, allocate, with_rows
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario, Workload
 from headroom.simulator.scenario_file import load_scenario
@@ -51,7 +52,7 @@ def steady_rps(routing: Routing) -> float:
     times_s = np.cumsum(chance.exponential(1 / LONG_RPS, STEADY_REQUESTS))
     tables = with_rows(allocate(spec(routing), 1, float(times_s[-1])), REPLICAS)
     for row in range(REPLICAS):
-        kernel.admit(tables, row, 0.0)
+        replica_rows.admit(tables, row, 0.0)
     warm = kernel.advance(tables, times_s, 0, 1.0)
     began_s = time.process_time()
     done = kernel.advance(tables, times_s, warm, np.inf)

@@ -18,12 +18,7 @@ from headroom.simulator.generation.autoscalers.bounds import work_shares
 from headroom.simulator.generation.models import ENGINES, scaled, targets
 from headroom.simulator.generation.plant import Engine, TokenRouting, TokenService
 from headroom.simulator.generation.requests import Floats, Requests
-from headroom.simulator.generation.workloads import (
-    llmd_stages,
-    lognormal_lengths,
-    poisson,
-    traced,
-)
+from headroom.simulator.generation.workloads import llmd_stages, lognormal_lengths, poisson, traced
 
 STARTS_S = (30.0, 100.0, 300.0)
 LLMD = "llmd-stages"

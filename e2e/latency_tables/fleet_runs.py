@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.values.policy import Routing
-from headroom.simulator.compiling import compiled
-from headroom.simulator.rng import below, lognormal_factor, uniform
+from headroom.simulator.compiled.compiling import compiled
+from headroom.simulator.compiled.rng import below, lognormal_factor, uniform
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

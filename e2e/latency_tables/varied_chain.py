@@ -13,8 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.simulator.compiling import compiled
-from headroom.simulator.rng import Generator, lognormal_factor, normal, uniform
+from headroom.simulator.compiled.compiling import compiled
+from headroom.simulator.compiled.rng import Generator, lognormal_factor, normal, uniform
 
 Floats = NDArray[np.float64]
 

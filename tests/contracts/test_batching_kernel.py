@@ -8,8 +8,8 @@ from itertools import accumulate
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from headroom.simulator.compiled.plant_layout import BOUNDS_S, Tally
 from headroom.simulator.plant import Clients, Server
-from headroom.simulator.plant_state import BOUNDS_S, Tally
 from headroom_server.scheduling.batching import Batcher, QueueEntry
 from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram
 from simulator.fakes_plant import Plant, service

@@ -14,7 +14,7 @@ from headroom.scaling.generation.spread import Spread, with_bound
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import EngineLimits, Target, TokenTargets
 from headroom.scaling.windows.histogram import attainment, percentile, rebinned
-from headroom.simulator.generation.state import TOKEN_BOUNDS_S
+from headroom.simulator.generation.histogram_bounds import TOKEN_BOUNDS_S
 
 BOUNDS_S = (0.025, 0.05, 0.075, float("inf"))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from headroom.scaling.values.observation import PodState
 from headroom.scaling.values.policy import Policy, Routing
+from headroom.simulator.compiled.plant_layout import Tally
 from headroom.simulator.event_queue import EventQueue
 from headroom.simulator.fleet import Fleet
 from headroom.simulator.gpu_pool import Pool, Replica
@@ -20,7 +21,6 @@ from headroom.simulator.plant import (
     Server,
     ServiceSpec,
 )
-from headroom.simulator.plant_state import Tally
 
 SERVER = Server(fixed_s=1.0, per_item_s=0.0)
 """One request a second, one at a time."""

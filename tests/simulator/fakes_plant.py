@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headroom.scaling.values.policy import Policy, Routing
-from headroom.simulator import client_kernel, kernel
-from headroom.simulator.client_state import (
+from headroom.simulator.compiled import (
+    client_kernel,
+    client_unfinished,
+    kernel,
+    replica_rows,
+    unfinished,
+)
+from headroom.simulator.compiled.client_state import (
     Amount,
     ClientState,
     Count,
@@ -20,18 +26,9 @@ from headroom.simulator.client_state import (
     allocate_clients,
     enlarged,
 )
+from headroom.simulator.compiled.plant_layout import NONE, Column, Number, Quantity, Tally
+from headroom.simulator.compiled.plant_state import PlantState, allocate, with_more_nodes, with_rows
 from headroom.simulator.plant import Clients, Network, Server, ServiceSpec, Spread
-from headroom.simulator.plant_state import (
-    NONE,
-    Column,
-    Number,
-    PlantState,
-    Quantity,
-    Tally,
-    allocate,
-    with_more_nodes,
-    with_rows,
-)
 from headroom.simulator.scores import fine_quantile
 
 Times = NDArray[np.float64]
@@ -102,7 +99,7 @@ class Plant:
         self.clients = allocate_clients(self.spec, self.seed)
         self.tables = with_rows(allocate(self.spec, self.seed, self.duration_s), self.replicas)
         for row in range(self.replicas):
-            kernel.admit(self.tables, row, 0.0)
+            replica_rows.admit(self.tables, row, 0.0)
 
     def run(self, times_s: Times | list[float], until_s: float = math.inf) -> Plant:
         """Take in these arrivals and run until then, or until everything has ended."""
@@ -190,7 +187,7 @@ class Plant:
         self.settle()
         integral_s = float(self.tables.quantities[Quantity.IN_SYSTEM_S])
         summed_s = float(self.tables.quantities[Quantity.SOJOURN_S])
-        summed_s += kernel.ages_s(self.tables, self.now_s)
+        summed_s += unfinished.ages_s(self.tables, self.now_s)
         return abs(integral_s - summed_s) / integral_s if integral_s else abs(summed_s)
 
     def check(self) -> None:
@@ -247,7 +244,7 @@ class Plant:
             free = int(c.following[free])
         others = [r for r, phase in enumerate(phases) if phase is Phase.NOTHING]
         assert sorted(spare) == [r for r in others if r >= self.count(Count.MOST_USERS)]
-        summed_s = client_kernel.ages_s(c, self.now_s) + float(c.amounts[Amount.LATENCY_S])
+        summed_s = client_unfinished.ages_s(c, self.now_s) + float(c.amounts[Amount.LATENCY_S])
         assert math.isclose(summed_s, c.amounts[Amount.WANTED_S], rel_tol=1e-9, abs_tol=1e-9)
 
     def executions(self) -> list[Execution]:

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom.scaling.values.policy import Routing
-from headroom.simulator import client_kernel, kernel
-from headroom.simulator.client_state import Count
 from headroom.simulator.closed_loop import UserDemand, closed_loop
+from headroom.simulator.compiled import client_kernel, replica_rows
+from headroom.simulator.compiled.client_state import Count
+from headroom.simulator.compiled.plant_layout import NONE, Column, Quantity, Tally
 from headroom.simulator.plant import Clients, Server, Users
-from headroom.simulator.plant_state import NONE, Column, Quantity, Tally
 from simulator.fakes_plant import SERVERS, Plant, exponential, poisson, service
 
 SECOND = Server(fixed_s=1.0, per_item_s=0.0)
@@ -104,7 +104,7 @@ def test_users_follow_their_steps_and_never_have_two_requests() -> None:
 
 def test_users_without_a_replica_do_not_stop_the_clock() -> None:
     one = plant(Clients(users=3))
-    kernel.kill(one.tables, 0, 0.0)
+    replica_rows.kill(one.tables, 0, 0.0)
     one.run([], 1.0)
     assert one.tally(Tally.FAILED) == pytest.approx(3 * 1000, abs=6)
 
@@ -114,7 +114,7 @@ def test_connection_stays_with_its_replica_until_it_closes() -> None:
     one.run([2.0 * at for at in range(10)], 100.0)
     (first,) = (row for row in range(3) if arrivals(one)[row])
     assert arrivals(one)[first] == 10, "one request at a time needs one connection"
-    kernel.close(one.tables, first)
+    replica_rows.close(one.tables, first)
     one.run([100.0 + 2.0 * at for at in range(10)], 200.0)
     assert sorted(arrivals(one)) == [0, 10, 10]
     one.check()
@@ -124,7 +124,7 @@ def test_connections_that_were_opened_keep_new_replicas_idle() -> None:
     one = plant(Clients(connections=8), routing=Routing.STICKY).run([0.0] * 8, 100.0)
     one.grow(4)
     for row in (1, 2, 3):
-        kernel.admit(one.tables, row, one.now_s)
+        replica_rows.admit(one.tables, row, one.now_s)
     one.run([100.0 + at / 4 for at in range(400)])
     assert arrivals(one) == [408, 0, 0, 0]
 
@@ -140,7 +140,7 @@ def test_connections_that_close_find_new_replicas(clients: Clients) -> None:
     one = plant(clients, routing=Routing.STICKY).run([0.0], 50.0)
     one.grow(4)
     for row in (1, 2, 3):
-        kernel.admit(one.tables, row, one.now_s)
+        replica_rows.admit(one.tables, row, one.now_s)
     one.run([100.0 + 2.5 * at for at in range(400)])
     one.check()
     assert min(arrivals(one)) > 60
@@ -193,7 +193,7 @@ def test_backoff_doubles_with_jitter() -> None:
     ends_s = []
     for seed in range(200):
         one = plant(Clients(retries=4, backoff_s=1.0), seed=seed)
-        kernel.kill(one.tables, 0, 0.0)
+        replica_rows.kill(one.tables, 0, 0.0)
         ends_s.append(one.run([0.0]).now_s)
     assert 7.5 <= min(ends_s) <= max(ends_s) <= 22.5
     assert np.mean(ends_s) == pytest.approx(15.0, abs=0.6)
@@ -216,9 +216,9 @@ def test_server_counts_retries_that_say_so(marked: bool, routing: Routing) -> No
 def test_killed_replica_fails_tries_and_closes_their_connections() -> None:
     clients = Clients(connections=2, retries=1)
     one = plant(clients, 2, routing=Routing.STICKY).run([0.0, 0.0, 0.0], 0.5)
-    kernel.kill(one.tables, 0, 0.5)
-    kernel.kill(one.tables, 1, 0.5)
-    kernel.admit(one.tables, 0, 0.5)
+    replica_rows.kill(one.tables, 0, 0.5)
+    replica_rows.kill(one.tables, 1, 0.5)
+    replica_rows.admit(one.tables, 0, 0.5)
     one.run([])
     one.check()
     assert (one.tally(Tally.WITHIN), one.tally(Tally.LATE)) == (1, 2)
@@ -331,11 +331,11 @@ def test_any_sequence_ends_every_wish_once_and_keeps_littles_law(
     for action, number, seconds in steps:
         p, row = one.tables, number % one.rows
         if action == "open" and not p.open[row] and p.in_flight[row] == 0:
-            kernel.admit(p, row, one.now_s)
+            replica_rows.admit(p, row, one.now_s)
         elif action == "close":
-            kernel.close(p, row)
+            replica_rows.close(p, row)
         elif action == "kill":
-            kernel.kill(p, row, one.now_s)
+            replica_rows.kill(p, row, one.now_s)
         end_s = one.now_s + seconds
         wishes = 0 if clients.users is not None else number
         one.run(np.sort(chance.uniform(one.now_s, end_s, wishes)), end_s)
@@ -352,7 +352,7 @@ def test_any_sequence_ends_every_wish_once_and_keeps_littles_law(
     if routing is Routing.CENTRAL and not one.tables.open.any():
         # a queue in front holds its requests until a replica is there again
         assert one.tally(Tally.REQUESTS) == one.ended + one.count(Count.OPEN)
-        kernel.admit(one.tables, 0, one.now_s)
+        replica_rows.admit(one.tables, 0, one.now_s)
         one.run([])
         one.check()
     assert one.tally(Tally.REQUESTS) == one.ended

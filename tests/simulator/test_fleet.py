@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headroom.scaling.values.policy import Routing
+from headroom.simulator.compiled.plant_layout import Tally
 from headroom.simulator.plant import Cluster, ColdStart, Phase, Server
-from headroom.simulator.plant_state import Tally
 from simulator.fakes_fleet import FleetWorld, spec
 
 

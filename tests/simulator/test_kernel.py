@@ -10,9 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom.scaling.values.policy import Routing
-from headroom.simulator import kernel
+from headroom.simulator.compiled import replica_rows
+from headroom.simulator.compiled.plant_layout import (
+    BOUNDS_S,
+    COLUMNS,
+    NONE,
+    Column,
+    Number,
+    Quantity,
+    Tally,
+)
 from headroom.simulator.plant import Clients, Server
-from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, NONE, Column, Number, Quantity, Tally
 from simulator.fakes_plant import SERVERS, Plant, Times, poisson, service
 
 SECOND = Server(fixed_s=1.0, per_item_s=0.0)
@@ -97,7 +105,7 @@ def test_sticky_connection_stays_until_its_replica_closes() -> None:
     plant.run([0.0, 2.0, 4.0], 10.0)
     (first,) = (row for row in range(3) if arrivals(plant)[row])
     assert arrivals(plant)[first] == 3
-    kernel.close(plant.tables, first)
+    replica_rows.close(plant.tables, first)
     plant.run([10.0, 12.0], 20.0)
     assert arrivals(plant)[first] == 3
     assert sorted(arrivals(plant)) == [0, 2, 3]
@@ -110,7 +118,7 @@ def test_sticky_connections_of_first_replica_stay_when_more_come() -> None:
     )
     plant.grow(4)
     for row in (1, 2, 3):
-        kernel.admit(plant.tables, row, plant.now_s)
+        replica_rows.admit(plant.tables, row, plant.now_s)
     plant.run([1000.0 + at for at in range(100)])
     assert arrivals(plant) == [300, 0, 0, 0]
 
@@ -118,10 +126,10 @@ def test_sticky_connections_of_first_replica_stay_when_more_come() -> None:
 def test_sticky_connections_without_replica_bind_to_the_next_one() -> None:
     plant = Plant(service(SECOND, routing=Routing.STICKY, connections=2))
     plant.run([0.0, 1.0, 2.0, 3.0], 5.0)
-    kernel.kill(plant.tables, 0, 5.0)
+    replica_rows.kill(plant.tables, 0, 5.0)
     plant.run([6.0], 10.0)
     assert plant.tally(Tally.FAILED) == 1
-    kernel.admit(plant.tables, 0, 10.0)
+    replica_rows.admit(plant.tables, 0, 10.0)
     plant.run([11.0, 13.0, 15.0])
     assert plant.tally(Tally.WITHIN) == 7
     plant.check()
@@ -186,7 +194,7 @@ def test_kill_ends_only_executions_of_its_row() -> None:
     three = Server(fixed_s=1.0, per_item_s=0.0, slots=3)
     plant = Plant(service(three, routing=Routing.ROUND_ROBIN), 4)
     plant.run([0.01 * at for at in range(24)], 0.5)
-    kernel.kill(plant.tables, 2, 0.5)
+    replica_rows.kill(plant.tables, 2, 0.5)
     plant.check()
     assert (plant.tally(Tally.FAILED), plant.in_flight) == (6, 18)
     plant.run([])
@@ -202,7 +210,7 @@ def test_growing_keeps_running_and_centrally_waiting_requests() -> None:
         plant.grow(rows)
         plant.check()
         assert plant.tables.waiting[plant.rows] == 6
-    kernel.admit(plant.tables, 49, 0.5)
+    replica_rows.admit(plant.tables, 49, 0.5)
     assert plant.tables.waiting[plant.rows] == 4
     plant.run([])
     assert plant.tally(Tally.WITHIN) == 10
@@ -301,11 +309,11 @@ def test_any_sequence_conserves_requests_order_and_littles_law(
         if action == "grow" and plant.rows < 12:
             plant.grow(plant.rows + 1 + number % 3)
         elif action == "open" and not p.open[row] and p.in_flight[row] == 0:
-            kernel.admit(p, row, plant.now_s)
+            replica_rows.admit(p, row, plant.now_s)
         elif action == "close":
-            kernel.close(p, row)
+            replica_rows.close(p, row)
         elif action == "kill":
-            kernel.kill(p, row, plant.now_s)
+            replica_rows.kill(p, row, plant.now_s)
         end_s = plant.now_s + seconds
         times_s: Times = np.sort(chance.uniform(plant.now_s, end_s, number))
         sent += int((times_s < end_s).sum())

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from headroom.simulator.compiled.plant_layout import BOUNDS_S, COLUMNS, Column
 from headroom.simulator.metrics import Metrics, Row
-from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, Column
 
 
 def row(answered: Mapping[float, int] | None = None, **columns: float) -> Row:

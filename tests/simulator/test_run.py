@@ -16,9 +16,9 @@ from headroom.scaling.values.policy import Routing
 from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
 from headroom.simulator.capacity import capacity_rps
 from headroom.simulator.closed_loop import closed_loop
+from headroom.simulator.compiled.plant_layout import Column
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.plant import Clients, Cluster, Server, ServiceSpec
-from headroom.simulator.plant_state import Column
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Fault, FaultKind, Scenario, Times, Workload
 from latency_tables import batch_chain

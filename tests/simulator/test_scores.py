@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from headroom.simulator.compiled.plant_layout import FINE_BUCKETS, FINE_LOG, FINE_START_S
 from headroom.simulator.outcome import Move
-from headroom.simulator.plant_state import FINE_BUCKETS, FINE_LOG, FINE_START_S
 from headroom.simulator.scores import count_flaps, fine_quantile
 
 

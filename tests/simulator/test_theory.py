@@ -7,8 +7,8 @@ import math
 import pytest
 
 from headroom.scaling.values.policy import Routing
+from headroom.simulator.compiled.plant_layout import Column, Tally
 from headroom.simulator.plant import Server, Spread
-from headroom.simulator.plant_state import Column, Tally
 from latency_tables import batch_chain
 from simulator.fakes_plant import (
     Plant,

@@ -1,8 +1,7 @@
 """The production decision and its peers on a virtual clock, over a request-level plant.
 
 - runs: run, run_samples, campaign, studies, event_queue, autoscaler, observing, metrics
-- plant: plant, plant_state, kernel, fleet, gpu_pool, capacity
-- clients: closed_loop, client_kernel, client_state
+- plant: plant, fleet, gpu_pool, capacity; compiled/
+- clients: closed_loop
 - scenarios and results: scenario, outcome, scores
-- compiled code: compiling, heap, rng
 """

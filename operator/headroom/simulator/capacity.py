@@ -8,17 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from headroom.scaling.values.policy import Policy, Routing
-from headroom.simulator import client_kernel, kernel
-from headroom.simulator.client_state import Count, allocate_clients, enlarged
+from headroom.simulator.compiled import client_kernel, kernel, replica_rows
+from headroom.simulator.compiled.client_state import Count, allocate_clients, enlarged
+from headroom.simulator.compiled.plant_layout import Quantity, Tally
+from headroom.simulator.compiled.plant_state import PlantState, allocate, with_more_nodes, with_rows
 from headroom.simulator.plant import Clients, ColdStart, ServiceSpec
-from headroom.simulator.plant_state import (
-    PlantState,
-    Quantity,
-    Tally,
-    allocate,
-    with_more_nodes,
-    with_rows,
-)
 
 _REQUESTS = 100_000
 _STEPS = 9
@@ -91,7 +85,7 @@ def _run(spec: ServiceSpec, replicas: int, utilization: float) -> PlantState:
     times_s = np.cumsum(gaps_s)
     tables = with_rows(allocate(spec, 1, float(times_s[-1])), replicas)
     for row in range(replicas):
-        kernel.admit(tables, row, 0.0)
+        replica_rows.admit(tables, row, 0.0)
     index, clients = 0, allocate_clients(spec, 1)
     while clients is not None:
         index = client_kernel.advance(tables, clients, times_s, index, np.inf)

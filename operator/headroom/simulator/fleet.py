@@ -12,19 +12,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from headroom.scaling.values.observation import PodState
-from headroom.simulator import client_kernel, kernel
-from headroom.simulator.client_state import Count, allocate_clients, enlarged
+from headroom.simulator.compiled import client_kernel, kernel, replica_rows
+from headroom.simulator.compiled.client_state import Count, allocate_clients, enlarged
+from headroom.simulator.compiled.plant_layout import NONE, Quantity, Tally
+from headroom.simulator.compiled.plant_state import allocate, with_more_nodes, with_rows
 from headroom.simulator.event_queue import EventQueue, Priority
 from headroom.simulator.gpu_pool import Pool, Replica
 from headroom.simulator.plant import ServiceSpec
-from headroom.simulator.plant_state import (
-    NONE,
-    Quantity,
-    Tally,
-    allocate,
-    with_more_nodes,
-    with_rows,
-)
 
 _DRAIN_CHECK_S = 1.0
 
@@ -115,7 +109,7 @@ class Fleet:
     def kill(self, victims: Iterable[Replica], now_s: float) -> None:
         """Kill ready pods and their requests in flight; the Deployment replaces them."""
         for replica in victims:
-            kernel.kill(self.tables, replica.row, now_s)
+            replica_rows.kill(self.tables, replica.row, now_s)
             replica.removed_s = now_s
             self._gone(replica, now_s)
         self._reconcile(now_s)
@@ -198,7 +192,7 @@ class Fleet:
             self._free_rows = list(range(grown - 1, rows - 1, -1))
         replica.row = self._free_rows.pop()
         replica.state, replica.ready_s = PodState.READY, now_s
-        kernel.admit(self.tables, replica.row, now_s)
+        replica_rows.admit(self.tables, replica.row, now_s)
 
     def _remove(self, replica: Replica, now_s: float) -> None:
         replica.removed_s = now_s
@@ -208,7 +202,7 @@ class Fleet:
             self._gone(replica, now_s)
             return
         replica.state = PodState.TERMINATING
-        kernel.close(self.tables, replica.row)
+        replica_rows.close(self.tables, replica.row)
         self._drain(replica, now_s)
 
     def _drain(self, replica: Replica, now_s: float) -> None:
@@ -217,7 +211,7 @@ class Fleet:
         if self.tables.in_flight[replica.row] == 0:
             self._gone(replica, now_s)
         elif now_s >= replica.removed_s + self.spec.drain_s:
-            kernel.kill(self.tables, replica.row, now_s)
+            replica_rows.kill(self.tables, replica.row, now_s)
             self._gone(replica, now_s)
         else:
             next_s = min(now_s + _DRAIN_CHECK_S, replica.removed_s + self.spec.drain_s)

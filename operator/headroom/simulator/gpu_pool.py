@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headroom.scaling.values.observation import Pod, PodState
+from headroom.simulator.compiled.plant_layout import NONE
 from headroom.simulator.plant import Cluster
-from headroom.simulator.plant_state import (
-    NONE,
-)
 
 if TYPE_CHECKING:
     from headroom.simulator.fleet import Fleet

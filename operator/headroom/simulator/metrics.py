@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.windows.histogram import percentile
-from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, Column
+from headroom.simulator.compiled.plant_layout import BOUNDS_S, COLUMNS, Column
 
 Row = NDArray[np.float64]
 """One scrape of one pod: the columns, then one count per latency bucket (not cumulative)."""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import CostModel, GatewayRejections, PodSample, PodState
 from headroom.scaling.values.policy import Routing
-from headroom.simulator import kernel
+from headroom.simulator.compiled import kernel
+from headroom.simulator.compiled.plant_layout import BOUNDS_S, COLUMNS, Column
 from headroom.simulator.fleet import Fleet
 from headroom.simulator.gpu_pool import Replica
-from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, Column
 from headroom.simulator.scenario import Fault
 
 

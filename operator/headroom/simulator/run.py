@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from headroom.scaling.values.observation import GatewayRejections, PodSample, PodState
-from headroom.simulator import kernel, observing
+from headroom.simulator import observing
 from headroom.simulator.autoscaler import (
     Autoscaler,
     AutoscalerFactory,
@@ -17,6 +17,7 @@ from headroom.simulator.autoscaler import (
     View,
 )
 from headroom.simulator.capacity import capacity_rps
+from headroom.simulator.compiled import kernel
 from headroom.simulator.event_queue import EventQueue, Priority
 from headroom.simulator.fleet import Fleet
 from headroom.simulator.gpu_pool import Pool

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headroom.scaling.values.observation import PodState
+from headroom.simulator.compiled.plant_layout import FINE_LOG, FINE_START_S
 from headroom.simulator.fleet import Fleet
 from headroom.simulator.outcome import Timeline
-from headroom.simulator.plant_state import FINE_LOG, FINE_START_S
 from headroom.simulator.scores import fine_quantile
 
 _SAMPLES = 1440

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headroom.simulator import client_kernel, kernel
-from headroom.simulator.client_state import Amount
+from headroom.simulator.compiled import client_unfinished, kernel, unfinished
+from headroom.simulator.compiled.client_state import Amount
+from headroom.simulator.compiled.plant_layout import FINE_LOG, FINE_START_S, Ints, Quantity, Tally
 from headroom.simulator.fleet import Fleet
 from headroom.simulator.outcome import Move, Score, Timeline
-from headroom.simulator.plant_state import FINE_LOG, FINE_START_S, Ints, Quantity, Tally
 
 FLAP_SLACK_S = 60.0
 
@@ -49,9 +49,9 @@ def score(
     tables, spec = fleet.tables, fleet.spec
     kernel.settle(tables, end_s)
     if fleet.clients is None:
-        kernel.miss_the_rest(tables)
+        unfinished.miss_the_rest(tables)
     else:
-        client_kernel.miss_the_rest(tables, fleet.clients)
+        client_unfinished.miss_the_rest(tables, fleet.clients)
     tally = tables.tally
     requests, within = int(tally[Tally.REQUESTS]), int(tally[Tally.WITHIN])
     answered = within + int(tally[Tally.LATE])
@@ -95,11 +95,11 @@ def _little_error(fleet: Fleet, now_s: float) -> float:
     """Compare L T, integrated over time, with the sum of all times: at the plant, at clients."""
     integral_s = float(fleet.tables.quantities[Quantity.IN_SYSTEM_S])
     summed_s = float(fleet.tables.quantities[Quantity.SOJOURN_S])
-    summed_s += kernel.ages_s(fleet.tables, now_s)
+    summed_s += unfinished.ages_s(fleet.tables, now_s)
     error = abs(integral_s - summed_s) / integral_s if integral_s > 0 else 0.0
     clients = fleet.clients
     if clients is None:
         return error
-    summed_s = client_kernel.ages_s(clients, now_s) + float(clients.amounts[Amount.LATENCY_S])
+    summed_s = client_unfinished.ages_s(clients, now_s) + float(clients.amounts[Amount.LATENCY_S])
     integral_s = float(clients.amounts[Amount.WANTED_S])
     return max(error, abs(integral_s - summed_s) / integral_s if integral_s > 0 else 0.0)

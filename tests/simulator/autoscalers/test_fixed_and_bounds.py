@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from headroom.simulator.autoscalers.bounds import (
-    Clairvoyant,
-    IdealReactive,
-    Oracle,
-    late_start_s,
-)
+from headroom.simulator.autoscalers.bounds import Clairvoyant, IdealReactive, Oracle, late_start_s
 from headroom.simulator.autoscalers.fixed import StaticMean, StaticPeak
 from headroom.simulator.autoscalers.peer import Peer, limit_rps, needed, window_rates
 from headroom.simulator.plant import ColdStart

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from headroom.simulator.generation import kernel
+from headroom.simulator.generation.layout import Column, Row, Whole
 from headroom.simulator.generation.plant import Engine, TokenRouting
 from headroom.simulator.generation.requests import Requests
-from headroom.simulator.generation.state import Column, Row, Whole
 from simulator.generation import one_by_one
 from simulator.generation.plants import H100_8B, exponential, fixed, poisson, ran
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from headroom.scaling.values.tokens import IterationCost
+from headroom.simulator.generation.layout import Column
 from headroom.simulator.generation.plant import Engine
-from headroom.simulator.generation.state import Column
 from simulator.generation.plants import (
     H100_8B,
     exponential,

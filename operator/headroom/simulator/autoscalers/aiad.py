@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer
-from headroom.simulator.plant_state import Column
+from headroom.simulator.compiled.plant_layout import Column
 
 
 @dataclass(kw_only=True)

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer, of_ready, ready_pods, round_up
-from headroom.simulator.plant_state import Column
+from headroom.simulator.compiled.plant_layout import Column
 
 
 @dataclass(kw_only=True)

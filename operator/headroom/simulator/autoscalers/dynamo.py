@@ -26,7 +26,7 @@ import numpy as np
 
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer, of_ready, ready_pods, round_up
-from headroom.simulator.plant_state import Column
+from headroom.simulator.compiled.plant_layout import Column
 
 TRANSITION = np.array([[1.0, 1.0], [0.0, 1.0]])
 

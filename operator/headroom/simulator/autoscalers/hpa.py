@@ -28,7 +28,7 @@ from headroom.simulator.autoscalers.hpa_controller import (
     from_value,
 )
 from headroom.simulator.autoscalers.peer import Peer, existing_count, ready_pods, unready_count
-from headroom.simulator.plant_state import Column
+from headroom.simulator.compiled.plant_layout import Column
 
 
 @dataclass(kw_only=True)

@@ -31,14 +31,8 @@ from headroom.simulator.autoscalers.hpa_controller import (
     Rules,
     from_average,
 )
-from headroom.simulator.autoscalers.peer import (
-    Peer,
-    existing_count,
-    of_ready,
-    ready_pods,
-    round_up,
-)
-from headroom.simulator.plant_state import Column
+from headroom.simulator.autoscalers.peer import Peer, existing_count, of_ready, ready_pods, round_up
+from headroom.simulator.compiled.plant_layout import Column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ import numpy as np
 
 from headroom.scaling.values.observation import Pod, PodState
 from headroom.simulator.generation import kernel
+from headroom.simulator.generation.layout import NONE, Row
 from headroom.simulator.generation.plant import TokenService
-from headroom.simulator.generation.state import NONE, Row, TokenState
+from headroom.simulator.generation.state import TokenState
 
 LEAST_START_SHARE = 0.5
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 
-from headroom.simulator.compiling import compiled
+from headroom.simulator.compiled.compiling import compiled
+from headroom.simulator.compiled.rng import normal
 from headroom.simulator.generation import memory, sequences
-from headroom.simulator.generation.state import (
+from headroom.simulator.generation.layout import (
     DECODES,
     IDLE,
     MIXED,
@@ -27,10 +28,9 @@ from headroom.simulator.generation.state import (
     Cost,
     Real,
     Row,
-    TokenState,
     Whole,
 )
-from headroom.simulator.rng import normal
+from headroom.simulator.generation.state import TokenState
 
 LEAST_FACTOR = 0.2
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from headroom.simulator.compiling import compiled
+from headroom.simulator.compiled.compiling import compiled
+from headroom.simulator.compiled.rng import below
 from headroom.simulator.generation import iterations, memory, sequences
-from headroom.simulator.generation.state import (
+from headroom.simulator.generation.layout import (
     DECODES,
     IDLE,
     NONE,
@@ -14,11 +15,10 @@ from headroom.simulator.generation.state import (
     Real,
     Row,
     Time,
-    TokenState,
     Unit,
     Whole,
 )
-from headroom.simulator.rng import below
+from headroom.simulator.generation.state import TokenState
 
 LEAST_IN_FLIGHT, LEAST_TOKENS, PREFIX_AFFINITY = 1, 2, 3
 """`TokenRouting`; 0 is random."""

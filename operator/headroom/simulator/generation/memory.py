@@ -7,8 +7,9 @@ vLLM: blocks without a name are reused before any unit is evicted.
 
 from __future__ import annotations
 
-from headroom.simulator.compiling import compiled
-from headroom.simulator.generation.state import NONE, Ask, Row, TokenState, Unit, Whole
+from headroom.simulator.compiled.compiling import compiled
+from headroom.simulator.generation.layout import NONE, Ask, Row, Unit, Whole
+from headroom.simulator.generation.state import TokenState
 
 
 @compiled

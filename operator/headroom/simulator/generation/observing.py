@@ -10,21 +10,23 @@ from numpy.typing import NDArray
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import CostSums, GenerationSample, TokenCounts
-from headroom.simulator.generation.plant import TokenService
-from headroom.simulator.generation.state import (
-    END_AT,
+from headroom.simulator.generation.histogram_bounds import (
     END_BOUNDS_S,
-    FIRST_AT,
     FIRST_BOUNDS_S,
     LENGTH_BOUNDS,
+    TOKEN_BOUNDS_S,
+)
+from headroom.simulator.generation.layout import (
+    END_AT,
+    FIRST_AT,
     OUTPUT_AT,
     PROMPT_AT,
     TOKEN_AT,
-    TOKEN_BOUNDS_S,
     Column,
     Row,
-    TokenState,
 )
+from headroom.simulator.generation.plant import TokenService
+from headroom.simulator.generation.state import TokenState
 
 
 def pod_sample(p: TokenState, service: TokenService, uid: str, row: int, now_s: float) -> PodSample:

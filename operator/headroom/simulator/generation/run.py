@@ -13,6 +13,7 @@ from headroom.scaling.values.observation import GatewayRejections, PodState
 from headroom.simulator.autoscaler import Autoscaler, View
 from headroom.simulator.generation import kernel, observing
 from headroom.simulator.generation.fleet import TokenFleet
+from headroom.simulator.generation.layout import Row, Whole
 from headroom.simulator.generation.outcome import (
     Move,
     TokenOutcome,
@@ -26,7 +27,7 @@ from headroom.simulator.generation.outcome import (
 )
 from headroom.simulator.generation.plant import TokenService
 from headroom.simulator.generation.requests import Requests
-from headroom.simulator.generation.state import Row, TokenState, Whole, allocate
+from headroom.simulator.generation.state import TokenState, allocate
 from headroom.simulator.metrics import Metrics
 
 LOOK_S = 5.0

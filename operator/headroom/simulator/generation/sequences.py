@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headroom.simulator.compiling import compiled
+from headroom.simulator.compiled.compiling import compiled
 from headroom.simulator.generation import memory
-from headroom.simulator.generation.state import (
+from headroom.simulator.generation.layout import (
     END_AT,
     FIRST_AT,
     NONE,
@@ -17,9 +17,9 @@ from headroom.simulator.generation.state import (
     Floats,
     Row,
     Time,
-    TokenState,
     Whole,
 )
+from headroom.simulator.generation.state import TokenState
 
 
 @compiled

@@ -15,11 +15,7 @@ from itertools import groupby
 from headroom.charts import axes
 from headroom.charts.markup import Markup, joined, tag
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.report import (
-    front_figure,
-    number_format,
-    timeline_section,
-)
+from headroom.simulator.report import front_figure, number_format, timeline_section
 from headroom.simulator.report.comparison import CLAIRVOYANT, OURS, Estimate, family, is_bound
 from headroom.simulator.report.summary import Summary, summarized
 

@@ -15,15 +15,7 @@ from pydantic_core import PydanticCustomError
 from headroom.api.durations import Duration
 from headroom.api.values import Within
 from headroom.scaling.values.policy import RateLimit, Routing
-from headroom.simulator.plant import (
-    Clients,
-    Cluster,
-    ColdStart,
-    Network,
-    Phase,
-    Server,
-    Spread,
-)
+from headroom.simulator.plant import Clients, Cluster, ColdStart, Network, Phase, Server, Spread
 from headroom.simulator.scenario import Fault, FaultKind
 
 ROUTINGS = {routing.name.lower().replace("_", "-"): routing for routing in Routing}

@@ -32,12 +32,7 @@ from headroom.simulator.autoscalers.hpa_controller import (
     from_pods,
 )
 from headroom.simulator.autoscalers.peer import ready_pods, round_up, unready_count
-from headroom.simulator.generation.autoscalers.peer import (
-    TokenPeer,
-    existing,
-    ready,
-    used_share,
-)
+from headroom.simulator.generation.autoscalers.peer import TokenPeer, existing, ready, used_share
 
 
 @dataclass(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.simulator.compiling import compiled
+from headroom.simulator.compiled.compiling import compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,24 +17,24 @@ import numba
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
-_SOURCES = (
-    "client_kernel",
-    "client_state",
-    "generation/iterations",
-    "generation/kernel",
-    "generation/memory",
-    "generation/sequences",
-    "generation/state",
-    "heap",
+_GENERATION = (
+    "histogram_bounds",
+    "iterations",
     "kernel",
-    "plant_state",
-    "rng",
+    "layout",
+    "memory",
+    "sequences",
+    "state",
 )
+"""Modules of the generating plant with compiled functions, or with numbers that these contain."""
 
 
 def _digest() -> str:
-    here = Path(__file__).parent
-    files = (here / f"{name}.py" for name in _SOURCES)
+    here = Path(__file__).parents[1]
+    files = [
+        *sorted((here / "compiled").glob("*.py")),
+        *(here / "generation" / f"{name}.py" for name in _GENERATION),
+    ]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

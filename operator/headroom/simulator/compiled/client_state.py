@@ -15,15 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.values.policy import Routing
+from headroom.simulator.compiled.plant_layout import NONE, Floats, Ints, Number
+from headroom.simulator.compiled.plant_state import PlantState, with_more_nodes
 from headroom.simulator.plant import ServiceSpec
-from headroom.simulator.plant_state import (
-    NONE,
-    Floats,
-    Ints,
-    Number,
-    PlantState,
-    with_more_nodes,
-)
 
 
 class Phase(IntEnum):

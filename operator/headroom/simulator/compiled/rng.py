@@ -12,7 +12,7 @@ import numpy as np
 from numba import uint64
 from numpy.typing import NDArray
 
-from headroom.simulator.compiling import compiled
+from headroom.simulator.compiled.compiling import compiled
 
 Generator = NDArray[np.uint64]
 """The state, [1]; advanced in place."""
