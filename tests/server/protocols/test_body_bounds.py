@@ -52,6 +52,16 @@ def test_largest_request_of_a_model_is_within_its_bounds(signature: Signature, b
     assert len(body) <= bounds.limit(1 << 30)
 
 
+def test_largest_request_of_many_small_items_may_name_each_input_of_each_item() -> None:
+    """Typed JSON has an object per item and a field per input: 4096 x (1 + 3) parts, no lists."""
+    scalars = Signature(
+        inputs=tuple(TensorSpec(name, "FP32") for name in "abc"), outputs=(TensorSpec("y", "FP32"),)
+    )
+    body = json.dumps({"instances": [dict.fromkeys("abc", 0.125)] * 4096}).encode()
+    assert len(body) > UNCHECKED_BYTES
+    BodyBounds(scalars, 4096).check(body)
+
+
 @pytest.mark.parametrize("signature", [IMAGE, WORDS, ROWS], ids=["image", "text", "rows"])
 @pytest.mark.parametrize(
     "body",

@@ -48,6 +48,18 @@ def test_sum_stays_within_the_bound(asked: list[tuple[str, int]]) -> None:
     assert shares.fits("e", 1000)
 
 
+def test_receipt_that_shrank_gives_back_only_what_it_still_holds() -> None:
+    shares = Shares(1000)
+    other, one = Receipt(shares, "a"), Receipt(shares, "a")
+    other.grow(50)
+    one.grow(100)
+    one.shrink(30)
+    assert shares.held == 120
+    one.close()
+    one.close()
+    assert shares.held == 50
+
+
 def test_one_client_may_send_two_of_the_largest_bodies() -> None:
     assert receiving_bytes(8 * MIB) == 32 * MIB
     assert receiving_bytes(64 * MIB) == 256 * MIB

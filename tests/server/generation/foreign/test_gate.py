@@ -104,6 +104,48 @@ def test_the_tenant_that_received_less_is_handed_over_first() -> None:
     assert started(gate) == [10]
 
 
+def test_tenant_whose_answer_was_short_is_charged_for_what_it_got() -> None:
+    """An answer of unknown length is charged as a usual one; it had one token."""
+    gate = gate_of()
+    gate.add(ask(0, tenant="other", most=500), 0.0)
+    gate.add(ask(1, tenant="short", most=500), 0.0)
+    gate.add(ask(2, tenant="exact", prompt=60, most=1), 0.0)
+    gate.next(0.0)
+    for key in (1, 2):
+        token(gate, key, finish=FinishReason.STOP)
+
+    gate.add(ask(10, tenant="exact", arrived_s=1.0), 1.0)
+    gate.add(ask(11, tenant="short", arrived_s=2.0), 2.0)
+
+    assert started(gate) == [11, 10]
+
+
+@pytest.mark.parametrize(
+    ("first_token_s", "promised"),
+    [pytest.param(0.1, True, id="in time"), pytest.param(1.0, False, id="missed")],
+)
+def test_missed_first_tokens_make_later_promises_more_careful(
+    first_token_s: float, promised: bool
+) -> None:
+    gate = gate_of()
+    for count in (16, 32, 64) * 8:  # 1 ms per token of a prompt
+        gate.step(Step(prompt_tokens=count, seconds=count / 1000))
+    for key in range(3):
+        gate.add(ask(key, prompt=16, first_token_deadline_s=0.5), 0.0)
+        gate.next(0.0)
+        token(gate, key, first_token_s, FinishReason.STOP)
+    gate.add(ask(10, prompt=1000, arrived_s=2.0), 2.0)
+    gate.next(2.0)
+
+    # predicted to come after between 90 and 95 % of its deadline
+    due = ask(11, prompt=100, arrived_s=2.0, first_token_deadline_s=3.4)
+    if promised:
+        gate.add(due, 2.0)
+    else:
+        with pytest.raises(LateError):
+            gate.add(due, 2.0)
+
+
 def test_a_promise_waits_for_the_end_of_an_answer_that_the_engine_does_not_interrupt() -> None:
     gate = gate_of()
     for decodes in range(1, 40):
