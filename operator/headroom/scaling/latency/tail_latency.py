@@ -129,16 +129,16 @@ class TailLatency:
 
     def curve(self, replicas: int, percentile: float | None = None) -> LoadCurve:
         """Return latency over t(B) against utilization, of the target percentile or another."""
-        known = self._curves.get((replicas, percentile))
+        known = self._known_curves.get((replicas, percentile))
         if known is None:
-            known = self._curves[replicas, percentile] = self._curve(replicas, percentile)
+            known = self._known_curves[replicas, percentile] = self._new_curve(replicas, percentile)
         return known
 
     @cached_property
-    def _curves(self) -> dict[tuple[int, float | None], LoadCurve]:
+    def _known_curves(self) -> dict[tuple[int, float | None], LoadCurve]:
         return {}
 
-    def _curve(self, replicas: int, percentile: float | None) -> LoadCurve:
+    def _new_curve(self, replicas: int, percentile: float | None) -> LoadCurve:
         share, batch, cv = self._shape
         sticky = self.routing is Routing.STICKY
         routing = Routing.RANDOM if sticky else self.routing
