@@ -56,7 +56,7 @@ class News:
     """Where its pod template changed, which is a rollout; empty if it did not."""
 
     undone_of: str = ""
-    """Who had changed it since the apply before, which this one undid; empty if nobody had."""
+    """Who had changed it since the apply before, which this one undid; empty if no client had."""
 
     def and_also(self, *, adopted: bool, changed: str, undone_of: str) -> News:
         """Add those of a later apply."""
