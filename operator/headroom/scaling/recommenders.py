@@ -87,7 +87,7 @@ def for_latency(
 def replicas_for_latency(
     policy: Policy, tail: ServingModel, arrival_rps: float, target_s: float
 ) -> int | None:
-    """Return the number alone, where nobody is told why."""
+    """Return the number alone, without the text that explains it."""
     margin = policy.tuning.arrival_margin * policy.capacity_factor
     return tail.replicas_for(arrival_rps, target_s, margin)
 
@@ -117,7 +117,7 @@ def for_utilization(
 
 
 def replicas_for_utilization(policy: Policy, cost: ReplicaCost, arrival_rps: float) -> int:
-    """Return the number alone, where nobody is told why."""
+    """Return the number alone, without the text that explains it."""
     ceiling = policy.utilization_ceiling / policy.capacity_factor
     return _replicas(arrival_rps / (ceiling * cost.full_batch_rps))
 
