@@ -2,7 +2,7 @@
 
 - a page: exposition, positions, class_positions, generation_positions, recent_layouts,
   headroom_page, reading, continued_page, stated_limits
-- samples: pod_samples, accounts, baseline, derived_batches, derived_gauges
+- samples: pod_samples, accounts, given_up, baseline, derived_batches, derived_gauges
 - checks: page_checks, physical_bounds, generation_bounds, errors
 - other sources: prometheus_pages, promql, recording
 """
