@@ -13,7 +13,8 @@ from typing import Any
 from headroom.api.demand_status import DemandStatus
 from headroom.api.durations import Duration
 from headroom.api.generation_status import GenerationStatus
-from headroom.api.status import UNBOUNDED, Status
+from headroom.api.status import Status
+from headroom.api.status_durations import UNBOUNDED
 from headroom.api.timestamps import epoch_s
 from headroom.resources.names import SCALER_FIELD_MANAGER
 from headroom.scaling.values.decision import DemandKnown

@@ -22,14 +22,7 @@ from fuzzing import fuzz
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.crd import custom_resource_definition
 from headroom.resources import desired_children
-from headroom.scaling import (
-    CostModel,
-    Observation,
-    Pod,
-    PodState,
-    State,
-    decide,
-)
+from headroom.scaling import CostModel, Observation, Pod, PodState, State, decide
 from service_world import body
 from structural_objects import Schema
 

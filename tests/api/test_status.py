@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from headroom.api import conditions, status, status_rendering
 from headroom.api.crd import custom_resource_definition
 from headroom.api.status import Status
+from headroom.api.status_durations import duration_text
 from headroom.scaling.values.decision import (
     Counterfactual,
     Decision,
@@ -156,13 +157,13 @@ def test_missing_signal_is_omitted() -> None:
     ],
 )
 def test_measured_time_has_three_digits(seconds: float, text: str) -> None:
-    assert status.duration_text(seconds) == text
+    assert duration_text(seconds) == text
 
 
 @pytest.mark.parametrize("seconds", [math.nan, -1.0])
 def test_impossible_measurement_raises(seconds: float) -> None:
     with pytest.raises(ValueError, match="finite number of seconds of at least 0"):
-        status.duration_text(seconds)
+        duration_text(seconds)
 
 
 def test_long_messages_are_cut() -> None:

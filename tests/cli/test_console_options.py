@@ -11,7 +11,7 @@ import pytest
 
 from console_world import START_S, bystander
 from headroom.cli.compose.console import serve_console
-from headroom.cli.run_options import ConsoleChoice, console_choice
+from headroom.cli.run_choices import ConsoleChoice, console_choice
 from headroom.console.read_model import ReadModel
 
 pytestmark = pytest.mark.clock

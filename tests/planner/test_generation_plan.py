@@ -15,7 +15,8 @@ from headroom.planner.accelerators import PUBLISHED_FACTOR, TABLE
 from headroom.planner.errors import ImpossiblePlan
 from headroom.planner.generating_service import GeneratingService
 from headroom.planner.generation import plan_generation, plan_split
-from headroom.planner.serving_settings import Setting, recommend
+from headroom.planner.serving_settings import recommend
+from headroom.planner.setting_effects import Setting
 from headroom.scaling.generation.model_inputs import scaled
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import Binding, EngineLimits, Target, TokenTargets

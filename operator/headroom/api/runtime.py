@@ -6,11 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    field_serializer,
-)
+from pydantic import BeforeValidator, Field, field_serializer
 from pydantic_core import PydanticCustomError
 
 from headroom.api.custom_metrics import CustomMetrics

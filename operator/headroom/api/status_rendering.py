@@ -8,21 +8,14 @@ from typing import Any
 
 from headroom.api.class_status import class_statuses
 from headroom.api.conditions import Conditions, shortened
+from headroom.api.cost_status import ColdStartStatus, ModelStatus
+from headroom.api.decision_status import CounterfactualStatus, DecisionStatus, RecommendationStatus
 from headroom.api.demand_status import demand_status
 from headroom.api.generation_status import generation_status
-from headroom.api.status import (
-    MAX_CHECKPOINT,
-    ColdStartStatus,
-    CounterfactualStatus,
-    DecisionStatus,
-    GatewayStatus,
-    ModelStatus,
-    RecommendationStatus,
-    SignalsStatus,
-    SloStatus,
-    Status,
-    duration_text,
-)
+from headroom.api.signals_status import GatewayStatus, SignalsStatus
+from headroom.api.slo_status import SloStatus
+from headroom.api.status import MAX_CHECKPOINT, Status
+from headroom.api.status_durations import duration_text
 from headroom.api.status_types import rounded
 from headroom.api.timestamps import rfc3339
 from headroom.scaling.generation.class_judgement import ClassState

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic_core import (
-    PydanticCustomError,
-    PydanticUndefined,
-    core_schema,
-    to_jsonable_python,
-)
+from pydantic_core import PydanticCustomError, PydanticUndefined, core_schema, to_jsonable_python
 
 from headroom.api.durations import Duration
 

@@ -21,7 +21,8 @@ from headroom.api.conditions import (
 )
 from headroom.api.demand_status import DemandStatus
 from headroom.api.reasons import StatusReason
-from headroom.api.status import SloStatus, Status
+from headroom.api.slo_status import SloStatus
+from headroom.api.status import Status
 from headroom.resources import accelerators
 
 Manifest = Mapping[str, Any]

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from headroom.cli.exit_codes import fail
-from headroom.cli.run_options import LogLevel, LogLevelOption
+from headroom.cli.run_choices import LogLevel
+from headroom.cli.run_options import LogLevelOption
 
 MIB = 1 << 20
 

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from headroom.adapters.kubernetes_api import KubernetesApi
-    from headroom.api.status import DecisionStatus, SignalsStatus, Status
+    from headroom.api.decision_status import DecisionStatus
+    from headroom.api.signals_status import SignalsStatus
+    from headroom.api.status import Status
 
 
 def explain(
@@ -205,7 +207,7 @@ def _promised_s(service: Mapping[str, Any], status: Status) -> float | None:
 
 
 def _counterfactuals(decision: DecisionStatus, promised_s: float | None) -> Table:
-    from headroom.api.status import seconds_of
+    from headroom.api.status_durations import seconds_of
 
     chosen = [row.replicas == decision.replicas for row in decision.counterfactuals]
 

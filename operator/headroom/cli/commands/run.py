@@ -12,24 +12,29 @@ from typing import Annotated
 import typer
 
 from headroom.cli.exit_codes import fail
-from headroom.cli.run_options import (
+from headroom.cli.run_choices import (
     ACTIVATOR_PORT,
     CONSOLE_ADDRESS,
     CONSOLE_PORT,
     LEASE_NAME,
     PORTS_PER_NAMESPACE,
     XDS_PORT,
-    ActivatorPort,
     CertificateIssuer,
+    GatewayChoice,
+    LogLevel,
+    console_choice,
+    lease_choice,
+    prometheus_sources,
+)
+from headroom.cli.run_options import (
+    ActivatorPort,
     Certificates,
     ConsoleAddress,
     ConsolePort,
     DownloaderImage,
-    GatewayChoice,
     GatewayNamespace,
     LeaseName,
     LeaseNamespace,
-    LogLevel,
     LogLevelOption,
     MarkPods,
     MaxAccelerators,
@@ -42,9 +47,6 @@ from headroom.cli.run_options import (
     WithConsole,
     WithLease,
     XdsPort,
-    console_choice,
-    lease_choice,
-    prometheus_sources,
 )
 
 RECORD_MIB = 48

@@ -22,12 +22,7 @@ from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.cli.compose.console import serve_console
 from headroom.cli.compose.gateway import gateways_of
 from headroom.cli.compose.process_setup import configure_memory, run_until_signal
-from headroom.cli.run_options import (
-    CertificateIssuer,
-    ConsoleChoice,
-    GatewayChoice,
-    LeaseChoice,
-)
+from headroom.cli.run_choices import CertificateIssuer, ConsoleChoice, GatewayChoice, LeaseChoice
 from headroom.console.read_model import ReadModel
 from headroom.controller import permissions
 from headroom.controller.controller import Controller

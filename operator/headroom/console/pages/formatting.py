@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime
 
 from headroom.api.demand_status import DemandStatus
-from headroom.api.status import duration_text
+from headroom.api.status_durations import duration_text
 from headroom.scaling.values.decision import DemandKnown
 
 UNKNOWN = "\N{EN DASH}"

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from headroom.api.service_level import ServiceLevel
-from headroom.api.status import duration_text
+from headroom.api.status_durations import duration_text
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.decision import Decision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroom.api.conditions import ConditionStatus
 from headroom.api.reasons import StatusReason
-from headroom.api.status import duration_text
+from headroom.api.status_durations import duration_text
 from headroom.controller.decide.token_slo import FIELDS, NAMES
 from headroom.controller.report.condition_result import TickResult, join
 from headroom.scaling.generation.class_judgement import ClassState

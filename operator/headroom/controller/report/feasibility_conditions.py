@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroom.api.reasons import StatusReason
-from headroom.api.status import duration_text
+from headroom.api.status_durations import duration_text
 from headroom.controller.report.condition_result import (
     FALSE,
     TRUE,

@@ -11,7 +11,8 @@ from typing import Any
 from headroom.api import conditions, status_rendering
 from headroom.api.conditions import Conditions, ConditionType, is_good
 from headroom.api.kind import API_VERSION, KIND
-from headroom.api.status import SloStatus, Status
+from headroom.api.slo_status import SloStatus
+from headroom.api.status import Status
 from headroom.controller.act.write_result import WriteResult
 from headroom.controller.ports import Cluster, Recorder
 from headroom.controller.report import condition_rules, events

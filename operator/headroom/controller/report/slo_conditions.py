@@ -6,7 +6,7 @@ import math
 
 from headroom.api.conditions import ConditionType
 from headroom.api.reasons import StatusReason
-from headroom.api.status import duration_text
+from headroom.api.status_durations import duration_text
 from headroom.controller.report import (
     class_conditions,
     demand_conditions,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from headroom.api import InferenceService
 from headroom.api.client_tokens import Jwt
-from headroom.api.status import Status, seconds_of
+from headroom.api.status import Status
+from headroom.api.status_durations import seconds_of
 from headroom.controller.routing.ready_pods import ReadyPod
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.activator_messages import UNKNOWN_IN_FLIGHT, Served

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from headroom.api.durations import Duration
 from headroom.api.generation_status import TokenPromiseStatus
 from headroom.api.reasons import StatusReason
-from headroom.api.status import UNBOUNDED
+from headroom.api.status_durations import UNBOUNDED
 from headroom.cli.commands.doctor.facts import Facts, Manifest, service_status, subject
 from headroom.cli.commands.doctor.findings import Diagnosis, note, problem
 from headroom.scaling.values.tokens import Binding

@@ -19,14 +19,11 @@ from headroom.cli.commands.plan.replica_cost import (
     check_given_once,
     replica_cost,
 )
+from headroom.planner.engine_settings import TAIL
 from headroom.planner.errors import positive, require
 from headroom.planner.generating_service import GeneratingService, check_service
-from headroom.planner.generation import (
-    GenerationPlan,
-    plan_generation,
-    plan_split,
-)
-from headroom.planner.serving_settings import TAIL, Advice, recommend
+from headroom.planner.generation import GenerationPlan, plan_generation, plan_split
+from headroom.planner.serving_settings import Advice, recommend
 from headroom.scaling.values.tokens import (
     EngineLimits,
     IterationCost,
