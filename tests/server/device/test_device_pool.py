@@ -152,3 +152,23 @@ def test_slowed_device_costs_only_its_lost_capacity() -> None:
     ends = replica.run(Ask(time_s) for time_s in poisson(3 * IDEAL_RPS, 0.0, 8.0, seed=3))
     good = sum(one.good and 3.0 <= one.time_s < 8.0 for one in ends) / 5.0
     assert good >= 0.9 * 1.5 * IDEAL_RPS
+
+
+@pytest.mark.parametrize(
+    ("arrived_s", "learned"),
+    [
+        pytest.param(0.5, True, id="it waited for the batch before"),
+        pytest.param(1.5, False, id="it came later: the device had nothing to do"),
+        pytest.param(None, False, id="nothing was executed"),
+    ],
+)
+def test_gap_is_learned_from_batches_whose_first_request_waited(
+    arrived_s: float | None, learned: bool
+) -> None:
+    pool = DevicePool(1)
+    pool.assign(0, 0.0, 1.0)
+    pool.complete(0, 0.0, 1.0, arrived_s=0.0)
+    before_s = pool.gap_s
+    pool.assign(0, 2.0, 1.0)
+    pool.complete(0, 2.0, 1.0, arrived_s=arrived_s)
+    assert (pool.gap_s != before_s) is learned

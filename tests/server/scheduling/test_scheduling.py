@@ -141,3 +141,30 @@ def test_misses_that_only_an_idle_device_accepts_leave_the_margin_of_others_alon
         missed = entry(key, 10.0 * key + 0.1, arrived_s=10.0 * key)
         one.record_answer(missed, 10.0 * key + 0.2, answered=False)
     assert one.margin(5).share < 0.95
+
+
+def executed(one: Scheduler[None], key: int, began_s: float, seconds: float) -> QueueEntry[None]:
+    """Let a request with a deadline wait, be executed, and end."""
+    asked = entry(key, began_s + 10.0, arrived_s=began_s)
+    one.offer(asked, began_s)
+    one.record_batch(one.seal(began_s), began_s, seconds, whole=True)
+    return asked
+
+
+def test_shortest_batch_ever_is_what_no_deadline_may_undercut() -> None:
+    one = scheduler()
+    assert one.fastest_s == 0.0, "none was executed"
+    for key, seconds in enumerate((0.02, 0.0065, 0.03)):
+        executed(one, key, float(key), seconds)
+    assert one.fastest_s == 0.0065
+
+
+def test_hiccup_of_the_loop_counts_as_a_bounded_overhead() -> None:
+    """One answer that is a minute late must not make the server refuse everything."""
+    one = scheduler()
+    for key in range(100):
+        asked = executed(one, key, float(key), 0.0065)
+        one.record_answer(asked, key + 0.0075, answered=True)
+    asked = executed(one, 100, 100.0, 0.0065)
+    one.record_answer(asked, 160.0, answered=True)
+    assert one.overhead_s.high < 0.1
