@@ -1,8 +1,10 @@
 """HTTP: the application, the fast path for inference, and connections.
 
-- the application: app, routes, control, middleware, failures, documentation, openapi
-- inference: direct, inference, parsing_turns, fair_turns
-- a connection: http_protocol, http_answers, http_refusals, http_options, known_heads, close_policy
-- bytes in: read_turns, socket_reads, receiving
-- streamed responses: response_stream, socket_stream
+- A connection: `socket_reads` and `read_turns` read it, `http_protocol` parses its requests within
+  the bounds of `http_refusals` and `http_options` (`receiving` shares them among clients),
+  `http_answers` writes; streams are written by `socket_stream`, behind `response_stream`.
+- Inference: `direct` serves what it can without ASGI (`known_heads`), `middleware` the rest; both
+  use `inference`. Large bodies are parsed in turn: `parsing_turns`, by `fair_turns`.
+- Everything else: `app` with its `routes`, `control`, `documentation` and `openapi`; `failures`
+  are their errors, and `close_policy` says which response is a connection's last.
 """
