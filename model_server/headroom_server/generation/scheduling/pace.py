@@ -8,6 +8,8 @@ Every iteration delays the answers that are being decoded. Without prompts it ta
   (`STRETCH`), and with the time until first tokens are due.
 - A short prompt that can be finished now may take as long as the iteration itself: that is less
   than another iteration would cost it.
+- Time that is too little for a chunk is saved for the next iteration: where a token of a prompt
+  takes long, as on a CPU, a share is a chunk every few iterations.
 - Long prompts among usual ones get `LONG_SHARE` of an iteration's time without them, whatever
   waits; what the contexts of their answers cost is part of it.
 """
@@ -38,6 +40,11 @@ class Pace(NamedTuple):
     """For prompts that continue later."""
     finishing_s: float
     """For all prompts, if the rest is for prompts that end."""
+
+    def after(self, saved_s: float) -> Pace:
+        """Return the pace with time that earlier iterations had left."""
+        partial_s = self.partial_s + saved_s
+        return Pace(partial_s, max(self.finishing_s, partial_s))
 
 
 def pace(

@@ -64,9 +64,11 @@ class PromptFill:
     def _serve(self, due_within_s: float | None) -> None:
         running, head = self._running(), self._head()
         first = min((one for one in (*running[:1], head) if one), key=order, default=None)
+        saved, added = self.state.saved_s, self.chunks_added
         if first is None:
+            saved[self.long] = 0.0
             return
-        whole, may_start = self._pace(first, due_within_s), True
+        whole, may_start = self._pace(first, due_within_s).after(saved[self.long]), True
         held = self._held(first, whole, running)
         budget = whole if held is None else self._beside(held, whole)
         while self.room > 0:
@@ -85,6 +87,10 @@ class PromptFill:
             self._add(current, budget)
         if held is not None:
             self._add(held, whole)
+        saved[self.long] = 0.0
+        if self.chunks_added == added and not self._size(first, whole):
+            left_s = whole.partial_s - self.spent_s
+            saved[self.long] = min(left_s, self.state.cost.prompt_s(LEAST_CHUNK))
 
     def _running(self) -> list[LiveSequence]:
         """Return the prompts that are being computed and served now, in order of service."""

@@ -57,6 +57,8 @@ class SchedulerState:
         self.sums = CostSums()
         """All iterations, unweighted."""
         self.totals: dict[str, int] = {}
+        self.saved_s = {False: 0.0, True: 0.0}
+        """Time of usual and of long prompts that was too little for a chunk, for later ones."""
         self.draft_step_s = 0.0
         """Learned time in which a draft model proposes one token for every sequence."""
 

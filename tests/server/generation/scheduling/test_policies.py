@@ -49,6 +49,21 @@ def test_pace_gives_prompts(
     assert given_s.finishing_s >= given_s.partial_s
 
 
+@pytest.mark.parametrize("per_token_s", [0.001, 0.00254, 0.005])
+def test_prompt_whose_smallest_chunk_takes_more_than_its_share_is_computed_every_few_iterations(
+    per_token_s: float,
+) -> None:
+    """88 million parameters on a CPU core, as vLLM was measured there, and costlier prompts."""
+    device = Device(0.072, per_token_s, 0.0033, 5e-6, 0.0)
+    world = World(device)
+    world.arrive(request(key, 64, 8, arrived_s=3.0 * key) for key in range(8))  # it learns the cost
+    world.arrive([request(8, 64, 200, arrived_s=30.0), request(9, 64, 16, arrived_s=31.0)])
+    world.run()
+    prompt_s, iteration_s = 64 * per_token_s, device.seconds(Features(0, 2, 400))
+    assert world.stories[9].first_token_s <= 5 * prompt_s + 2 * iteration_s
+    assert world.stories[8].per_token_s <= 1.05 * iteration_s
+
+
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 300)), max_size=12))
 def test_peak_is_that_of_every_step(pairs: list[tuple[int, int]]) -> None:
     steps = range(max((left for _, left in pairs), default=0) + 1)
