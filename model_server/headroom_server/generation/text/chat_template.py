@@ -133,8 +133,8 @@ def load_chat_template(folder: Path) -> ChatTemplate | None:
     """Return a folder's template; None if the model has none.
 
     It is in chat_template.jinja, or in tokenizer_config.json: one, or several by name. As in
-    transformers, `tool_use` is for chats with tools, and `default` for the others; beside
-    chat_template.jinja it is in additional_chat_templates.
+    transformers, `tool_use` is for chats with tools, and `default` for the others; where there is a
+    chat_template.jinja, the other one is in additional_chat_templates.
 
     Raises:
         LoadError: it is not valid.
