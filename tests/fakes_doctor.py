@@ -57,6 +57,12 @@ def labelled(labels: dict[str, str]) -> dict[str, Any]:
     return DEPLOYMENT | {"spec": {"template": {"metadata": {"labels": labels}}}}
 
 
+def leaving(due: str, *finalizers: str) -> dict[str, Any]:
+    """A pod whose grace period ends then."""
+    metadata = {"name": "resnet50-1", "namespace": "vision", "deletionTimestamp": due}
+    return {"metadata": {**metadata, "finalizers": finalizers}, "spec": {"nodeName": "gpu-1"}}
+
+
 def budget(name: str, labels: dict[str, str], namespace: str = "vision") -> dict[str, Any]:
     """A PodDisruptionBudget for pods with these labels."""
     metadata = {"name": name, "namespace": namespace}

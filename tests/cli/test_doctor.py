@@ -26,6 +26,7 @@ from fakes_doctor import (
     conditioned,
     labelled,
     lease,
+    leaving,
     saying,
     serving,
     stale_crd,
@@ -94,6 +95,20 @@ MISTAKES = [
         "PodDisruptionBudgets resnet50, theirs select its pods",
         "kubectl delete poddisruptionbudget theirs --namespace vision",
         id="two PodDisruptionBudgets",
+    ),
+    pytest.param(
+        replace(HEALTHY, pods={UID: (leaving("2026-11-20T11:50:00Z"),)}),
+        StatusReason.POD_OVERDUE,
+        "pod resnet50-1 should have ended 10 min ago, and node gpu-1 has not said that it is gone",
+        "kubectl describe node gpu-1",
+        id="a pod on a lost node",
+    ),
+    pytest.param(
+        replace(HEALTHY, pods={UID: (leaving("2026-11-20T11:50:00Z", "example.com/hold"),)}),
+        StatusReason.POD_OVERDUE,
+        "its finalizers hold it: example.com/hold",
+        "kubectl edit pod resnet50-1 --namespace vision",
+        id="a pod with a finalizer",
     ),
     pytest.param(
         replace(HEALTHY, certificates={"headroom-system/headroom-gateway-tls": None}),
@@ -468,3 +483,8 @@ def test_findings_as_json_have_all_fields() -> None:
 def test_operators_that_do_not_decide_for_the_same_services_do_not_overlap(operators: Any) -> None:
     found = {one.finding for one in examined(replace(HEALTHY, operators=operators))}
     assert StatusReason.OPERATORS_OVERLAP not in found
+
+
+def test_pod_within_its_grace_period_is_not_overdue() -> None:
+    facts = replace(HEALTHY, pods={UID: (leaving("2026-11-20T12:00:00Z"),)})
+    assert StatusReason.POD_OVERDUE not in {one.finding for one in examined(facts)}

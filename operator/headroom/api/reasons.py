@@ -244,6 +244,9 @@ class StatusReason(StrEnum):
     which are counted."""
     POLICY_UNDONE = "PolicyUndone"
     """Doctor: a NetworkPolicy restricts the clients of a service that a gateway admits all to."""
+    POD_OVERDUE = "PodOverdue"
+    """Doctor: a pod should have ended, and its node or a finalizer holds it, with its accelerators.
+    """
     BUDGETS_OVERLAP = "BudgetsOverlap"
     """Doctor: more than one PodDisruptionBudget selects the pods of a service, so that Kubernetes
     evicts none of them."""
@@ -288,6 +291,7 @@ OF_DOCTOR = frozenset(
         StatusReason.ACCELERATORS_DIFFER,
         StatusReason.POLICY_UNDONE,
         StatusReason.BUDGETS_OVERLAP,
+        StatusReason.POD_OVERDUE,
         StatusReason.NOT_CHECKED,
     }
 )

@@ -1,12 +1,16 @@
-"""Checks of what keeps nodes from being drained."""
+"""Checks of what keeps pods from ending: overlapping budgets, lost nodes, finalizers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from headroom.api.reasons import StatusReason
+from headroom.api.timestamps import epoch_s
 from headroom.cli.commands.doctor.facts import Facts, Manifest, subject, uid
 from headroom.cli.commands.doctor.findings import Diagnosis, warning
+
+OVERDUE_S = 60.0
+"""Beyond the grace period: a kubelet that is slow to clean up takes some seconds."""
 
 
 def pods_have_one_budget(facts: Facts) -> Iterator[Diagnosis]:
@@ -35,6 +39,36 @@ def pods_have_one_budget(facts: Facts) -> Iterator[Diagnosis]:
             f"leave one of them: kubectl delete poddisruptionbudget {others} "
             f"--namespace {metadata['namespace']}",
         )
+
+
+def pods_end_in_time(facts: Facts) -> Iterator[Diagnosis]:
+    """Find pods that should have ended: they serve nothing, and hold their accelerators."""
+    for one in facts.services:
+        for pod in facts.pods.get(uid(one), ()):
+            due = pod["metadata"].get("deletionTimestamp")  # when its grace period ends
+            if not due or facts.now_s is None or facts.now_s - epoch_s(due) <= OVERDUE_S:
+                continue
+            minutes = (facts.now_s - epoch_s(due)) / 60
+            holds, remedy = _held(pod)
+            yield warning(
+                StatusReason.POD_OVERDUE,
+                subject(one),
+                f"pod {pod['metadata']['name']} should have ended {minutes:.0f} min ago, and "
+                f"{holds}; until then it holds its accelerators",
+                remedy,
+            )
+
+
+def _held(pod: Manifest) -> tuple[str, str]:
+    """Return what keeps a pod from ending, and the remedy."""
+    metadata, node = pod["metadata"], pod.get("spec", {}).get("nodeName", "")
+    place = f"{metadata['name']} --namespace {metadata['namespace']}"
+    finalizers = ", ".join(metadata.get("finalizers") or ())
+    if finalizers:
+        remedy = "wait for the controller of the finalizer; without one, remove it: "
+        return f"its finalizers hold it: {finalizers}", f"{remedy}kubectl edit pod {place}"
+    remedy = f"kubectl describe node {node}; if it does not come back: kubectl delete pod {place}"
+    return f"node {node} has not said that it is gone", f"{remedy} --force"
 
 
 def _labels_of_pods(workload: Manifest | None) -> dict[str, str]:

@@ -36,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     service_checks.accelerators_exist,
     service_checks.accelerators_are_as_claimed,
     eviction_checks.pods_have_one_budget,
+    eviction_checks.pods_end_in_time,
     routing_checks.gateway_port_is_declared,
     routing_checks.policy_means_what_it_says,
     telemetry_checks.prometheus_answers,

@@ -76,6 +76,8 @@ class Facts:
     budgets: tuple[Manifest, ...] = ()
     """PodDisruptionBudgets."""
     nodes: tuple[Manifest, ...] = ()
+    pods: Mapping[str, tuple[Manifest, ...]] = field(default_factory=dict)
+    """By the service's UID."""
     answers: Mapping[str, Answered] = field(default_factory=dict)
     """By the service's UID: the answer of one of its running pods."""
     leases: tuple[Manifest, ...] = ()

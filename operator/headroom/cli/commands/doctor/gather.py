@@ -68,7 +68,8 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
         leases += await reading.listed("coordination.k8s.io/v1", "Lease", space)
     certificates = await reading.certificates(operators)
     targets = await asyncio.gather(*(reading.target(one) for one in services))
-    answers = await asyncio.gather(*(reading.answer(one) for one in services))
+    pods = await asyncio.gather(*(reading.pods(one) for one in services))
+    answers = await asyncio.gather(*map(reading.answer, services, pods))
     return Facts(
         version=version,
         now_s=now_s,
@@ -81,6 +82,7 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
         policies=tuple(policies),
         budgets=tuple(budgets),
         nodes=tuple(nodes),
+        pods={uid(one): tuple(found) for one, found in zip(services, pods, strict=True)},
         answers={
             uid(one): answer
             for one, answer in zip(services, answers, strict=True)
@@ -186,13 +188,17 @@ class _Reading:
     async def _secret(self, namespace: str, name: str) -> Manifest:
         return await self.api.get("v1", "Secret", namespace, name)
 
-    async def answer(self, service: Manifest) -> Answered | None:
-        """Ask one of a service's pods for its metrics; None if none runs or access is denied."""
+    async def pods(self, service: Manifest) -> list[Manifest]:
+        """Read the pods of a service; none before it has a status."""
         selector = service_status(service).selector
         if not selector:
+            return []
+        return [*await self.listed("v1", "Pod", service["metadata"]["namespace"], selector)]
+
+    async def answer(self, service: Manifest, pods: Sequence[Manifest]) -> Answered | None:
+        """Ask one of a service's pods for its metrics; None if none runs or access is denied."""
+        if not service_status(service).selector:
             return None
-        namespace = service["metadata"]["namespace"]
-        pods = await self.listed("v1", "Pod", namespace, selector)
         return await self.of("pods/proxy", lambda: ask_pod(self.api, service, pods), None)
 
     async def denied(
