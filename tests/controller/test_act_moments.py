@@ -97,7 +97,8 @@ def test_child_that_failed_is_checked_again(error: ClusterError, again_s: float 
     scene = Scene()
     scene.cluster.fail("create", "Service", error, times=99)
     acted = scene.act(0.0)
-    assert (acted.created, acted.unapplied) == (True, str(error))
+    at_once = str(error) if again_s is None else ""  # what passes is said the second time
+    assert (acted.created, acted.unapplied) == (True, at_once)
     if again_s is not None:
         assert scene.asked([again_s - 0.1, again_s], "create", "Service") == [again_s]
     assert scene.act(7.0).unapplied == str(error)
