@@ -188,14 +188,14 @@ class _Reading:
     async def _secret(self, namespace: str, name: str) -> Manifest:
         return await self.api.get("v1", "Secret", namespace, name)
 
-    async def pods(self, service: Manifest) -> list[Manifest]:
+    async def pods(self, service: Manifest) -> list[dict[str, Any]]:
         """Read the pods of a service; none before it has a status."""
         selector = service_status(service).selector
         if not selector:
             return []
-        return [*await self.listed("v1", "Pod", service["metadata"]["namespace"], selector)]
+        return await self.listed("v1", "Pod", service["metadata"]["namespace"], selector)
 
-    async def answer(self, service: Manifest, pods: Sequence[Manifest]) -> Answered | None:
+    async def answer(self, service: Manifest, pods: Sequence[dict[str, Any]]) -> Answered | None:
         """Ask one of a service's pods for its metrics; None if none runs or access is denied."""
         if not service_status(service).selector:
             return None
