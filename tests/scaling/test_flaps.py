@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -181,16 +179,3 @@ def test_replicas_that_flapped_four_times_in_an_hour_are_kept(
     flaps = after(*sorted(moves))
     assert flaps.kept(1000.0) == kept
     assert flaps.kept(5000.0) == 0
-
-
-def test_replicas_that_a_failing_one_needs_again_and_again_flap_four_times_an_hour() -> None:
-    service = Service(rate_rps=28.0, replicas=4)
-    service.run(300)
-    before = len(service.decisions)
-    for _ in range(18):  # a replica is lost and starts again, every 200 s for an hour
-        service.load_s = 90.0
-        service.born.pop(next(iter(service.born)))
-        service.run(200)
-    numbers = [decision.replicas for decision in service.decisions[before:]]
-    raised = sum(now > then for then, now in itertools.pairwise(numbers))
-    assert raised <= MOST_IN_AN_HOUR + 1

@@ -344,3 +344,17 @@ def test_bounds_clamp_the_number_and_name_the_limit(
     assert all((one.before, one.after) == (replicas, bounded) for one in applied)
     details = {one.detail for one in applied if one.limit is Reason.MIN_REPLICAS}
     assert details <= {"schedule night requires at least 2"}
+
+
+@pytest.mark.parametrize(
+    ("flaps", "kept"),
+    [(3, 3), (4, 5), (6, 5)],
+    ids=["three flaps: a queue is worked off", "four flaps: it comes again", "six flaps"],
+)
+def test_what_a_queue_needed_four_times_in_an_hour_is_kept(flaps: int, kept: int) -> None:
+    recent = tuple((NOW_S - 100.0 * (number + 1), 5) for number in range(flaps))[::-1]
+    arrivals = ((990.0, 3),)
+    found = limit_input(
+        3, 6, needed=((990.0, 3),), arrivals=arrivals, state={"flaps": Flaps(recent=recent)}
+    )
+    assert limit_decrease(found)[0] == kept
