@@ -87,9 +87,9 @@ def intervals_of(
             busy_s = np.where(untimed, iterations * token_s, busy_s)
         prompts = added[:, Count.COMPUTED] / iterations
         if any_set(untimed):
-            seen = beside_own(added[:, Count.SEQUENCE_S] / elapsed_s, level)
-            seen = np.minimum(prompts, seen * added[:, Count.COMPUTED] / steps)
-            prompts = np.where(untimed, seen, prompts)
+            decoding = added[:, Count.SEQUENCE_S] / elapsed_s  # the number that come meanwhile
+            seen = _beside(decoding, decoding, level) * added[:, Count.COMPUTED] / steps
+            prompts = np.where(untimed, np.minimum(prompts, seen), prompts)
         sequences = steps / iterations
         seconds = busy_s / iterations
     contexts, reported = increase.context_tokens, np.isfinite(increase.context_tokens)
@@ -107,11 +107,13 @@ def intervals_of(
     )
     if not all_set(untimed):
         return found, ENGINE_SECONDS
-    own = _of_prompts(increase, shape, level)
+    own = _of_prompts(increase, shape, float(np.nansum(steps)), level)
     return (found if own is None else found.joined(own)), TOKEN_TIMES
 
 
-def _of_prompts(increase: Increase, shape: RequestShape, level: float) -> Intervals | None:
+def _of_prompts(
+    increase: Increase, shape: RequestShape, steps: float, level: float
+) -> Intervals | None:
     """Return the mean iteration that computes a prompt, of all replicas; None where not reported.
 
     Beside the prompt it decodes the sequences that are there at any time, and computes what else
@@ -124,9 +126,10 @@ def _of_prompts(increase: Increase, shape: RequestShape, level: float) -> Interv
     chunks = max(1.0, shape.computed_tokens / DEFAULT_ITERATION_TOKENS)
     step_s, elapsed_s = seconds / prompts / chunks, float(increase.elapsed_s.sum())
     sequences, computing = total[Count.SEQUENCE_S] / elapsed_s, seconds / elapsed_s
-    token_s = total[Count.SEQUENCE_S] / max(total[Count.STEPS], 1.0)
+    token_s = total[Count.SEQUENCE_S] / max(steps, 1.0)
     before_s = token_s + min(1.0, computing) * (step_s - token_s)
-    others = -np.expm1(-sequences - computing) * beside_own(prompts / elapsed_s * before_s, level)
+    others = _beside(np.array([prompts / elapsed_s * before_s]), sequences, level)[0]
+    others *= -np.expm1(-sequences - computing)
     tokens = shape.computed_tokens * (1.0 + others) / chunks
     return Intervals(
         iterations=np.array([prompts * chunks]),
@@ -137,6 +140,15 @@ def _of_prompts(increase: Increase, shape: RequestShape, level: float) -> Interv
         products=np.array([tokens * _products_per_token(shape)]),
         prompt_share=np.ones(1),
     )
+
+
+def _beside(number: Vector, decoding: Vector | float, level: float) -> Vector:
+    """Return how many prompts come beside one's own, where `number` do in any time.
+
+    Level replicas take them in turn while few decode; among many, one that ends makes place for the
+    next at once.
+    """
+    return number - np.exp(-decoding) * (number - beside_own(number, level))
 
 
 def chunk_tokens(shape: RequestShape) -> float:
