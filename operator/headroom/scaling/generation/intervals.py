@@ -148,7 +148,8 @@ def _beside(number: Vector, decoding: Vector | float, level: float) -> Vector:
     Level replicas take them in turn while few decode; among many, one that ends makes place for the
     next at once.
     """
-    return number - np.exp(-decoding) * (number - beside_own(number, level))
+    own = np.array([beside_own(one, level) for one in number.tolist()])
+    return number - np.exp(-decoding) * (number - own)
 
 
 def chunk_tokens(shape: RequestShape) -> float:

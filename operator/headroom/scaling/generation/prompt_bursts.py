@@ -15,15 +15,11 @@ answer of 250 tokens, 2.2 s, is held up by 0.56 +- 0.6 s.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from headroom.scaling.generation.work import Work
 
-Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 LARGEST_CV = 2.0
 """Largest cv of the time of a prompt: a longer tail is that of prompts rarer than a percentile of
 95 %."""
@@ -50,7 +46,7 @@ def bursts_of(work: Work, arrival_rps: float, level: float = 1.0) -> PromptBurst
     squared = prompt_s * prompt_s
     per_s = arrival_rps * squared * (lengths + 1.0 / level)
     waits_s = per_s / (2.0 * max(1.0 - share, _LEAST))
-    number = float(beside_own(share + arrival_rps * waits_s, level))
+    number = beside_own(share + arrival_rps * waits_s, level)
     return PromptBursts(
         share=share,
         backlog_s=number * prompt_s,
@@ -59,7 +55,7 @@ def bursts_of(work: Work, arrival_rps: float, level: float = 1.0) -> PromptBurst
     )
 
 
-def beside_own(number: Numbers, level: float) -> Numbers:
+def beside_own(number: float, level: float) -> float:
     """Return how many prompts arrive in the time of one's own, where `number` do in any time.
 
     N level replicas take them in turn, so the next comes late: arrivals are Erlang's, and with
@@ -69,8 +65,7 @@ def beside_own(number: Numbers, level: float) -> Numbers:
     spared = (1.0 - 1.0 / level) / 2.0
     if spared <= 0.0:
         return number
-    found: Numbers = number + spared * np.expm1(-number / spared)
-    return found
+    return number + spared * math.expm1(-number / spared)
 
 
 _LEAST = 1e-6
