@@ -68,7 +68,7 @@ VLLM = Profile(
         silent=(
             (
                 "Without the plugin there are no engine seconds: the time of an iteration is that "
-                "between two tokens of a sequence."
+                "between two tokens of a sequence, or that of a prompt."
             ),
             (
                 "Iterations that only compute part of a prompt are not counted; a prompt counts "

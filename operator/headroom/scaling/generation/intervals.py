@@ -149,7 +149,8 @@ def _beside(number: Vector, decoding: Vector | float, level: float) -> Vector:
     next at once.
     """
     own = np.array([beside_own(one, level) for one in number.tolist()])
-    return number - np.exp(-decoding) * (number - own)
+    found: Vector = number - np.exp(-decoding) * (number - own)
+    return found
 
 
 def chunk_tokens(shape: RequestShape) -> float:
