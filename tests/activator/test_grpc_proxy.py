@@ -138,14 +138,14 @@ async def test_channels_of_replicas_that_are_gone_are_closed() -> None:
     one = served(20_000, Endpoint("127.0.0.1", 8000), grpc_port=9000)
     await proxy.serve({one.key: one})
     for number in range(1, 200):
-        proxy.channel(Endpoint(f"127.0.0.{number}", 9000))
-    kept = proxy.channel(Endpoint("127.0.0.1", 9000))
-    assert proxy.channels == 199
+        proxy.channels.to(Endpoint(f"127.0.0.{number}", 9000))
+    kept = proxy.channels.to(Endpoint("127.0.0.1", 9000))
+    assert len(proxy.channels) == 199
     await proxy.serve({one.key: one})
-    assert proxy.channels == 1
-    assert proxy.channel(Endpoint("127.0.0.1", 9000)) is kept
+    assert len(proxy.channels) == 1
+    assert proxy.channels.to(Endpoint("127.0.0.1", 9000)) is kept
     await proxy.serve({})
-    assert proxy.channels == 0
+    assert len(proxy.channels) == 0
     await proxy.abort()
 
 

@@ -6,9 +6,7 @@ from collections import deque
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from headroom.activator.held_request import (
-    HeldRequest,
-)
+from headroom.activator.held_request import HeldRequest
 from headroom.gateway.activator_messages import Served
 from headroom.gateway.values import Endpoint
 
