@@ -1,7 +1,7 @@
 """The cost of an iteration, learned from times between tokens where few sequences run at a time.
 
 Sequences see no iteration that computes their own prompt. vLLM without Headroom's plugin reports
-neither the engine's seconds nor the prompts of an iteration that somebody sees.
+neither the engine's seconds nor the prompts of an iteration that a sequence sees.
 """
 
 from __future__ import annotations

@@ -116,8 +116,8 @@ def _of_prompts(
 ) -> Intervals | None:
     """Return the mean iteration that computes a prompt, of all replicas; None where not reported.
 
-    Beside the prompt it decodes the sequences that are there at any time, and computes what else
-    has come while the iteration before was under way, if any was.
+    With the prompt it decodes the sequences that are there at any time, and computes what else has
+    come while the iteration before was under way, if any was.
     """
     total = increase.reporting(Count.PROMPT_S).added.sum(axis=0)
     prompts, seconds = total[Count.TIMED_PROMPTS], total[Count.PROMPT_S]
@@ -143,7 +143,7 @@ def _of_prompts(
 
 
 def _beside(number: Vector, decoding: Vector | float, level: float) -> Vector:
-    """Return how many prompts come beside one's own, where `number` do in any time.
+    """Return how many prompts come with one's own, where `number` do in any time.
 
     Level replicas take them in turn while few decode; among many, one that ends makes place for the
     next at once.

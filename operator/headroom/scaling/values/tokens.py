@@ -161,7 +161,7 @@ class GenerationSample:
     """Prompts that `prompt_seconds` is summed over."""
     preemptions: float | None = None
     given_up: float = 0.0
-    """Of the pod's `missed`: answers that clients gave up after the first token."""
+    """Answers among the pod's `missed` that clients gave up after the first token."""
     drafts: float | None = None
     """Speculative steps: each drafts some tokens for one sequence."""
     accepted_tokens: float | None = None
