@@ -1,4 +1,4 @@
-"""One model's cache with a device that computes when it is told to."""
+"""One model's cache, with a device whose results come from the test."""
 
 from __future__ import annotations
 

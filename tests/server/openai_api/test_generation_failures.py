@@ -1,4 +1,4 @@
-"""A generating server that refuses, fails or hangs: who is told what, and what is counted."""
+"""A generating server that refuses, fails or hangs: what clients get, and what is counted."""
 
 from __future__ import annotations
 
