@@ -1,4 +1,12 @@
 """Capacity planning: replicas for a workload, a cost and an SLO target.
 
 Pure: rates, costs and measurements are values, and so are plans.
+
+- a cost and a target: replicas, queueing, batching, ceiling, utilization_curve, curve_plot,
+  feasibility
+- a workload: demand, trace_plan, fan_out, latency_budget
+- a measurement: load_sweep, cost_from_load
+- services that generate: generating_service, generation, kv_cache, iteration_time
+- settings of their servers: serving_settings, engine_settings, fleet_settings, setting_effects
+- hardware and errors: accelerators, errors
 """
