@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 STAMP := $(VENV)/.installed
-PATHS := operator/headroom model_server/headroom_server e2e tests
+PATHS := operator/headroom model_server/headroom_server deploy e2e tests
 export PYTHONSAFEPATH := 1
 # Many tests start processes: without kept bytecode, each compiles every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=

@@ -2,9 +2,9 @@
 
     python download.py hf://org/name@revision /models --digest sha256:...
 
-It runs the client of each store: `hf` of huggingface_hub, `aws s3 sync`, which read credentials from
-the environment. A restarted container resumes the download. An error is one sentence, which the
-kubelet copies into the pod's status.
+It runs the client of each store: `hf` of huggingface_hub, `aws s3 sync`, which read credentials
+from the environment. A restarted container resumes the download. An error is one sentence, which
+the kubelet copies into the pod's status.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 For 30 to 100 ms after Envoy was killed, a Service still routes to its pod, and the kernel would
 refuse connections. This process also listens on Envoy's ports, on `[::]` for both address families,
 where Envoy has `0.0.0.0`: the kernel prefers the closer match, so Envoy gets every IPv4 connection
-while it listens. (`SO_REUSEPORT` requires that one user runs both.) Ports and gateways are read from
-Envoy's admin interface while it is up. Bytes are forwarded unchanged.
+while it listens. (`SO_REUSEPORT` requires that one user runs both.) Ports and gateways are read
+from Envoy's admin interface while it is up. Bytes are forwarded unchanged.
 """
 
 import argparse

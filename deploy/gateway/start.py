@@ -30,8 +30,8 @@ def main() -> None:
     address = os.environ.get("HEADROOM_OPERATOR_XDS_SERVICE_HOST")
     if not address:
         sys.exit(
-            "HEADROOM_OPERATOR_XDS_SERVICE_HOST must be set: the Service headroom-operator-xds must "
-            "exist before the pod; the kubelet restarts this container"
+            "HEADROOM_OPERATOR_XDS_SERVICE_HOST must be set: the Service headroom-operator-xds "
+            "must exist before the pod; the kubelet restarts this container"
         )
     namespace = os.environ.get("POD_NAMESPACE")
     if not namespace:
