@@ -128,6 +128,14 @@ def test_modules_and_tests_named_in_page_exist(page: str) -> None:
     assert missing == [], f"rename them in {page}"
 
 
+def test_test_modules_named_in_pages_exist() -> None:
+    named = {
+        name for page in PAGES for name in re.findall(r"\btests/[\w/]+\.py\b", page.read_text())
+    }
+    assert len(named) > 10
+    assert sorted(name for name in named if not (ROOT / name).exists()) == [], "rename them"
+
+
 def test_readme_and_design_stay_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
     assert len((ROOT / "operator/DESIGN.md").read_text().split()) <= 5000
