@@ -263,8 +263,10 @@ def test_get_wide_shows_both_promises_on_tokens() -> None:
     assert "unknown (p95, target 20ms)" in text
 
 
-def test_explain_without_decision_says_so() -> None:
-    assert "No decision yet" in words(SERVICE)
+def test_explain_without_decision_says_so_and_what_to_run() -> None:
+    shown = words(SERVICE)
+    assert "No decision yet" in shown
+    assert f"headroom doctor -n {SERVICE['metadata']['namespace']}" in shown
 
 
 def test_explain_with_unknown_metrics_says_so() -> None:

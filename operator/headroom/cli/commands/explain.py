@@ -99,7 +99,7 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
     decision = status.decision
     parts: list[RenderableType] = [_heading(service, status)]
     if decision is None:
-        parts.append(Text("No decision yet: the operator has not evaluated this service."))
+        parts.append(Text(_no_decision(service["metadata"])))
     else:
         parts += [_decision(decision), Text(_signals(service, status))]
         parts += [Text(line) for line in _promise(status)]
@@ -114,6 +114,13 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
         heads = ("condition", "reason", "message")
         parts += [Text(), _table("Conditions that need attention", heads, rows)]
     return Group(*parts)
+
+
+def _no_decision(metadata: Mapping[str, Any]) -> str:
+    return (
+        "No decision yet: the operator has not evaluated this service. See why with "
+        f"headroom doctor -n {metadata['namespace']}"
+    )
 
 
 def _heading(service: Mapping[str, Any], status: Status) -> Text:
