@@ -177,11 +177,32 @@ def test_scale_write_that_keeps_failing_is_reported_throughout(
         assert seen == {said}
         assert len([one for one in world.cluster.calls if one[0] == "apply_status"]) <= 15
         world.cluster.stop_failing()
-        await world.run_for(20.0)
+        await world.run_for(30.0)
         assert world.condition(kind)[0] == "True"
         assert world.replicas() >= 6
 
     play(story)
+
+
+def test_refused_number_is_sent_again_at_growing_intervals_and_another_one_at_once() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"minReplicas": 2})
+        await world.run_for(60.0)
+        world.cluster.fail("apply_scale", "Deployment", Forbidden("policy: 2 at most"), times=9999)
+        world.edit(scaling={"minReplicas": 5})
+        world.cluster.calls.clear()
+        await world.run_for(600.0)
+        assert 15 <= len(sent(world)) <= 60  # every tick would be 300
+        world.cluster.calls.clear()
+        world.edit(scaling={"minReplicas": 4})
+        await world.run_for(6.0)
+        assert sent(world)
+
+    play(story)
+
+
+def sent(world: World) -> list[object]:
+    return [one for one in world.cluster.calls if one[0] == "apply_scale"]
 
 
 def test_rollout_does_not_overwrite_replicas() -> None:

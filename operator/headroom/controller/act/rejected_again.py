@@ -1,4 +1,4 @@
-"""When a manifest that the API server rejects is sent again."""
+"""When a manifest or a number of replicas that the API server rejects is sent again."""
 
 from __future__ import annotations
 

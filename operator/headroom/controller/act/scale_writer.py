@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from headroom.api import InferenceService
 from headroom.controller.act.field_ownership import is_controlled_by
-from headroom.controller.act.state import ActState
+from headroom.controller.act.rejected_again import sent_again_after_s
+from headroom.controller.act.state import ActState, ScaleRefusal
 from headroom.controller.act.write_result import Step, WriteResult
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.ports import Cluster, Manifest
@@ -42,14 +43,27 @@ async def write_replicas(
 ) -> WriteResult:
     """Write replicas for the workload as it was read; return them with the earlier result.
 
-    Raises Conflict, NotFound and Unavailable.
+    A number that was refused is sent again after a while, another one at once. Raises Conflict,
+    NotFound and Unavailable.
     """
+    refused = state.scale_refused
+    if refused is not None and refused.replicas == changed:
+        if now_s - refused.at_s < sent_again_after_s(refused.at_s - refused.since_s):
+            return replace(result, refused=Step.SCALE, message=refused.message)
+    else:
+        refused = None
+    since_s = now_s if refused is None else refused.since_s
+
+    def not_as_written(message: str) -> ScaleRefusal:
+        return ScaleRefusal(replicas=changed, message=message, since_s=since_s, at_s=now_s)
+
     try:
         answer = await cluster.apply_scale(workload, changed, field_manager=SCALER_FIELD_MANAGER)
     except (Rejected, Forbidden, Unavailable) as error:
         state.scale_failed_s = now_s
         if isinstance(error, Unavailable):
             raise
+        state.scale_refused = not_as_written(str(error))
         return replace(result, refused=Step.SCALE, message=str(error))
     stored = int((answer.get("spec") or {}).get("replicas", 0))
     scaled = replace(result, replicas=stored, scaled=stored != result.replicas, unmarked=unmarked)
@@ -59,6 +73,7 @@ async def write_replicas(
             f"{changed} replicas were written and {stored} are stored: an admission policy or "
             "webhook changes them"
         )
+        state.scale_refused = not_as_written(message)
         return replace(scaled, refused=Step.SCALE, message=message)
-    state.scale_failed_s = None
+    state.scale_failed_s = state.scale_refused = None
     return scaled

@@ -26,6 +26,18 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleRefusal:
+    """A number of replicas that the API server rejects, or stores as another one."""
+
+    replicas: int
+    message: str
+    since_s: float
+    """When it was rejected first."""
+    at_s: float
+    """When it was rejected last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChildrenCheck:
     """The last check of the children other than the Deployment."""
 
@@ -87,6 +99,7 @@ class ActState:
     """Until when a new process may leave children that an earlier one found in order."""
     scale_failed_s: float | None = None
     """When the last write of replicas failed; None if it was accepted."""
+    scale_refused: ScaleRefusal | None = None
     evicts_again_s: float = 0.0
     """Before, no pod is evicted: it was forbidden."""
     eviction_refused: str = ""
