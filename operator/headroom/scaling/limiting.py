@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headroom.scaling.demand.shared_limit import SharedLimit
 from headroom.scaling.limits import limits
 from headroom.scaling.limits.limits import LimitInput
 from headroom.scaling.rule_results import RuleResults
@@ -33,6 +34,7 @@ def limit_input(
         now_s=observation.now_s,
         pinned=policy.routing is Routing.STICKY and state.connections.pinned,
         no_effect=model.generation is None and _ends_growth(policy, state.obstacles.obstacle),
+        most_useful=_most_useful(state.shared_limit, observation.current),
         contradicted=bool(state.contradictions.found),
     )
 
@@ -49,6 +51,11 @@ def limit(given: LimitInput) -> tuple[int, tuple[LimitApplied, ...]]:
     replicas, yielded = limits.apply_allocation(given, replicas)
     bounded, cut = limits.apply_bounds(given.policy, replicas)
     return bounded, (*applied, *yielded, *cut)
+
+
+def _most_useful(shared: SharedLimit, current: int) -> int | None:
+    """Return the replicas beyond which none helps, as far as is known."""
+    return current if shared.waits else shared.most
 
 
 def _ends_growth(policy: Policy, obstacle: Obstacle | None) -> bool:

@@ -124,6 +124,10 @@ class Obstacles:
             seen_s=now_s,
         )
 
+    def with_shared_limit(self, now_s: float, detail: str) -> Obstacles:
+        """Return the record after a tick that found that busy replicas wait for what they share."""
+        return replace(self, obstacle=Obstacle.DOWNSTREAM_LIMIT, detail=detail, seen_s=now_s)
+
 
 def _idle(idle: int, ready: int) -> str:
     return f"{idle} of {ready} ready replicas get hardly any of the requests"

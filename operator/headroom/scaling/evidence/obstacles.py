@@ -31,6 +31,9 @@ def with_obstacles(
         signals.latency_s.value > policy.latency_target_s
     )
     settled_s = (now_s - state.ready_since_s) / policy.pace
+    shared = state.shared_limit
+    if not isinstance(cost, GeneratingCost):
+        shared = shared.observe(now_s, load, now_s - state.ready_since_s, over_target=over)
     arrived_s = max(load.window_s, min(policy.pace * settled_s, policy.stable_window_s))
     arrived = busy = _NONE
     if over:
@@ -48,7 +51,11 @@ def with_obstacles(
     if isinstance(cost, GeneratingCost) and over and settled_s >= UNUSED_S:
         taken, busy = _taken(state, ready, UNUSED_S)
         obstacles = obstacles.with_unused(now_s, unused(taken, busy), len(taken))
-    return state if obstacles is state.obstacles else replace(state, obstacles=obstacles)
+    if shared.most is not None:
+        obstacles = obstacles.with_shared_limit(now_s, shared.detail)
+    if obstacles is state.obstacles and shared is state.shared_limit:
+        return state
+    return replace(state, obstacles=obstacles, shared_limit=shared)
 
 
 UNUSED_S = 60.0

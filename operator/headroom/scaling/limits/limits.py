@@ -1,8 +1,9 @@
 """The limits: steps that may change the desired number of replicas, each recorded with its reason.
 
 Upwards: scale-up stabilization, rate, capacity shortage; none of them goes below what the
-utilization ceiling needs. Downwards: every reason to keep replicas, then the rate. In both
-directions: the allocation of a pool that is too small. Bounds always come last.
+utilization ceiling needs, unless more replicas would only wait for what they share. Downwards:
+every reason to keep replicas, then the rate. In both directions: the
+allocation of a pool that is too small. Bounds always come last.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ class LimitInput:
     """Whether connections stay with their replicas: one that is added again would stay idle."""
     no_effect: bool = False
     """Whether earlier growth has not helped."""
+    most_useful: int | None = None
+    """More replicas than this would only wait: not even the ceiling asks for them."""
     contradicted: bool = False
     """Whether the other replicas contradict the samples of one."""
 
@@ -121,6 +124,8 @@ def limit_increase(limit_input: LimitInput) -> Limited:
         cut(Reason.RATE_LIMITED, max(most, limit_input.desired.by_ceiling))
     if limit_input.no_effect:
         cut(Reason.NO_EFFECT, limit_input.desired.by_ceiling)
+    if limit_input.most_useful is not None:
+        cut(Reason.NO_EFFECT, limit_input.most_useful)
     cut(Reason.CAPACITY_SHORTAGE, _obtainable(limit_input))
     return replicas, tuple(applied)
 
