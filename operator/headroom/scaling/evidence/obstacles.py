@@ -32,7 +32,7 @@ def with_obstacles(
     )
     settled_s = (now_s - state.ready_since_s) / policy.pace
     shared = state.shared_limit
-    if not isinstance(cost, GeneratingCost):
+    if signals.latency_s.value is not None and not isinstance(cost, GeneratingCost):
         shared = shared.observe(now_s, load, now_s - state.ready_since_s, over_target=over)
     arrived_s = max(load.window_s, min(policy.pace * settled_s, policy.stable_window_s))
     arrived = busy = _NONE
