@@ -13,7 +13,6 @@ from headroom.scaling.demand.connections import MOST, Connections
 from headroom.scaling.demand.hidden_demand import (
     GROWTH,
     LEAST_GROWTH,
-    GrowthStep,
     InFlightHistory,
     concurrency_within,
     is_hidden,
@@ -101,31 +100,16 @@ def test_concurrency_within_target_counts_whole_batches(
 
 
 def test_64_connections_need_four_replicas_however_much_they_send() -> None:
-    assert replicas_for_in_flight(load(), concurrency_within(FAST, 0.25), GrowthStep(ready=2)) == 4
+    assert replicas_for_in_flight(load(), concurrency_within(FAST, 0.25)) == 4
 
 
 @given(st.integers(1, 100_000), st.integers(1, 50), st.floats(1.0, 100.0))
 def test_growth_for_requests_in_flight_is_bounded_per_cold_start(
     in_flight: int, ready: int, concurrency: float
 ) -> None:
-    there, step = load(in_flight=in_flight, ready=ready), GrowthStep(ready=ready)
-    replicas = replicas_for_in_flight(there, concurrency, step)
+    replicas = replicas_for_in_flight(load(in_flight=in_flight, ready=ready), concurrency)
     assert replicas <= GROWTH * ready
     assert replicas <= max(math.ceil(in_flight / concurrency), math.ceil(LEAST_GROWTH * ready))
-
-
-def test_replicas_of_a_step_that_become_ready_one_by_one_begin_no_further_one() -> None:
-    step, wanted = GrowthStep(), []
-    for number, ready in enumerate([5, 5, 6, 9, 13, 15]):
-        step = step.observe(ready, 15 - ready, 20.0 * number, start_s=60.0)
-        wanted.append(replicas_for_in_flight(load(in_flight=900, ready=ready), 1.7, step))
-    assert wanted == [15, 15, 15, 15, 15, 45]
-
-
-def test_step_ends_after_a_usual_start_and_a_half_though_a_replica_still_starts() -> None:
-    step = GrowthStep().observe(5, 10, 0.0, start_s=60.0)
-    assert step.observe(14, 1, 88.0, start_s=60.0).ready == 5
-    assert step.observe(14, 1, 90.0, start_s=60.0).ready == 14
 
 
 def follow(retries: Retries, rates: list[tuple[float, float]], **kinds: float | bool) -> Retries:

@@ -177,3 +177,24 @@ def test_single_executions_that_take_long_do_not_show_that_pages_repeat() -> Non
             last |= {one.pod: one for one in kept.samples}
             assert page.running or kept.samples
     assert not repeated.proved
+
+
+@pytest.mark.parametrize(
+    ("idle_ticks", "written"),
+    [pytest.param(0, True, id="a page of 10 s"), pytest.param(4, False, id="clumps that last")],
+)
+def test_pages_that_also_change_soon_are_written_all_the_time(
+    idle_ticks: int, written: bool
+) -> None:
+    """Clumps of requests whose executions take long look like pages that are written seldom."""
+    repeated, last = RepeatedPages(), {"a": sample("a", 100.0, 9.0, running=2)}
+    for turn in range(8):
+        counted, began_s = 9.0 + 20.0 * turn, 100.0 + 20.0 * turn
+        pages = [sample("a", began_s + 2.0 * tick, counted, running=2) for tick in range(10)]
+        for tick in range(idle_ticks):  # one request ends at each tick
+            pages[tick] = sample("a", pages[tick].time_s, counted - 4.0 + tick, running=6 - tick)
+        for page in pages[1:]:
+            observation = Observation(now_s=page.time_s, current=1, samples=(page,))
+            repeated, kept = repeated.without(observation, last, COST)
+            last |= {one.pod: one for one in kept.samples}
+    assert (repeated.written_s > 0.0) is written

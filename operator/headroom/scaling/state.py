@@ -16,7 +16,7 @@ from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.cost.execution_variation import MOST_CV, ExecutionVariation
 from headroom.scaling.cost.line_fit import SUMS, Sums
 from headroom.scaling.demand.connections import Connections
-from headroom.scaling.demand.hidden_demand import GrowthStep, InFlightHistory
+from headroom.scaling.demand.hidden_demand import InFlightHistory
 from headroom.scaling.demand.obstacles import Obstacles
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.demand.shared_limit import NO_SHARED_LIMIT, SharedLimit
@@ -78,8 +78,6 @@ class State:
     sufficient_since_s: float | None = None
     """Since when the ready replicas suffice according to the model; None while they do not."""
     in_flight: InFlightHistory = field(default_factory=InFlightHistory)
-    growth_step: GrowthStep = field(default_factory=GrowthStep)
-    """The replicas that hidden demand has requested, until they are ready."""
     connections: Connections = field(default_factory=Connections)
     obstacles: Obstacles = field(default_factory=Obstacles)
     shared_limit: SharedLimit = NO_SHARED_LIMIT

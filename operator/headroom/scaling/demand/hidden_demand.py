@@ -22,8 +22,6 @@ from headroom.scaling.values.observation import CostModel
 
 LEAST_GROWTH, GROWTH = 1.5, 3.0
 """Replicas to request over the ready ones: up to nine times as many after two cold starts."""
-LONGEST_START = 1.5
-"""A step is over after so many usual starts, whatever is still starting."""
 LEVEL_S = 4.0
 """Requests in flight count as level if they have not changed beyond chance for so long, or a
 request."""
@@ -57,25 +55,6 @@ class InFlightHistory:
         return abs(self.points[-1][1] - before) <= chance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrowthStep:
-    """The step under way: it ends when its replicas are ready, or should be."""
-
-    ready: int = 0
-    """Replicas that were ready when it was requested; 0 without one."""
-    ends_s: float = 0.0
-
-    def observe(self, ready: int, warming: int, now_s: float, start_s: float) -> GrowthStep:
-        """Return the step that a request at this tick belongs to, where a start takes `start_s`.
-
-        Worked: of 5 ready replicas 15 are made. While the first ten become ready, one by one, 6, 9
-        and 13 ready ones request no 18, 27 and 39.
-        """
-        if self.ready and warming and now_s < self.ends_s:
-            return self
-        return GrowthStep(ready=ready, ends_s=now_s + LONGEST_START * start_s)
-
-
 def is_hidden(
     load: Throughput, history: InFlightHistory, now_s: float, level_s: float = LEVEL_S
 ) -> bool:
@@ -106,15 +85,14 @@ def concurrency_within(cost: CostModel, target_s: float) -> float:
 
 
 def replicas_for_in_flight(
-    load: Throughput, concurrency: float, step: GrowthStep, *, queue_in_front: bool = False
+    load: Throughput, concurrency: float, *, queue_in_front: bool = False
 ) -> int:
     """Return the replicas that answer everything in flight within the target.
 
-    At most `GROWTH` times those that were ready when the `step` began: the next step follows when
-    these are ready. At least `LEAST_GROWTH` times as many: a proxy or the clients may hold more
-    requests than are in flight. With a `queue_in_front` of the replicas they certainly do, and
-    nothing bounds their number.
+    At most `GROWTH` times the ready ones: the next step follows when these are ready. At least
+    `LEAST_GROWTH` times as many: a proxy or the clients may hold more requests than are in flight.
+    With a `queue_in_front` of the replicas they certainly do, and nothing bounds their number.
     """
     enough = -(-load.in_flight // max(1.0, concurrency))
     least = GROWTH if queue_in_front else LEAST_GROWTH
-    return math.ceil(min(max(enough, least * step.ready), GROWTH * step.ready))
+    return math.ceil(min(max(enough, least * load.ready), GROWTH * load.ready))

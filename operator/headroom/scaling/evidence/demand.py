@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from headroom.scaling.demand.hidden_demand import (
     LEVEL_S,
-    GrowthStep,
     concurrency_within,
     is_hidden,
     replicas_for_in_flight,
@@ -67,9 +66,7 @@ def estimate_demand(
     concurrency = _concurrency(policy, cost)
     if works_near_full(policy) and not load.busy and load.in_flight <= concurrency * load.ready:
         return state, exact  # a queue stands as it may, and is answered in time
-    step = state.growth_step.observe(load.ready, counts.warming, now_s, state.cold_starts.assumed_s)
-    state = replace(state, growth_step=step)
-    return state, _hidden(policy, exact, load, concurrency, step, rate_rps)
+    return state, _hidden(policy, exact, load, concurrency, rate_rps)
 
 
 def _judged_by_sequences(load: Throughput, cost: GeneratingCost) -> Throughput:
@@ -91,12 +88,7 @@ def _concurrency(policy: Policy, cost: ReplicaCost) -> float:
 
 
 def _hidden(
-    policy: Policy,
-    exact: DemandEstimate,
-    load: Throughput,
-    concurrency: float,
-    step: GrowthStep,
-    rate_rps: float,
+    policy: Policy, exact: DemandEstimate, load: Throughput, concurrency: float, rate_rps: float
 ) -> DemandEstimate:
     replicas = "replica" if load.ready == 1 else "replicas"
     detail = f"{load.in_flight} requests in flight at {load.ready} saturated {replicas}"
@@ -109,7 +101,7 @@ def _hidden(
     recommendation = Recommendation(
         rule=Reason.HIDDEN_DEMAND,
         replicas=replicas_for_in_flight(
-            load, concurrency, step, queue_in_front=policy.routing is Routing.CENTRAL
+            load, concurrency, queue_in_front=policy.routing is Routing.CENTRAL
         ),
         detail=f"at least {rate_rps:.3g}/s, {detail}; "
         f"{concurrency:.3g} per replica are answered in time",

@@ -8,13 +8,14 @@ tick. Left out, the replica is silent (`unscraped`), and what it counts next is 
 A server that writes its page every 10 s repeats it also where the page happens to show no request
 in flight. That is known once several pages were proved to repeat: each stayed the same with
 requests in flight, and the next one counted several arrivals. Idle pages then say nothing either,
-until one has stayed the same for longer than those did.
+until one has stayed the same for longer than those did. A page that changes twice within 0.6 of
+that time shows that pages are written all the time, and that some executions took long.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -32,6 +33,8 @@ FEWEST_ARRIVALS = 3.0
 """After a single execution that took long, one or two requests have come."""
 PROOFS, PROVED_S = 3, 600.0
 """So many repeated pages within this time show that pages are written now and then."""
+SOONER = 0.6
+"""Two changes within this share of the usual time: pages are not written now and then."""
 LONGER, MOST_WRITTEN_S = 1.5, 30.0
 """A page is read up to a tick after it was written, and may be written late. One that stays the
 same for longer than the second is not written now and then: what writes it hangs."""
@@ -44,15 +47,19 @@ class RepeatedPages:
     since_s: Mapping[str, float] = field(default_factory=dict)
     proved: tuple[tuple[float, float], ...] = ()
     """(time, seconds) of the latest pages that were proved to repeat, of all replicas."""
+    pages: Mapping[str, tuple[PodSample, float]] = field(default_factory=dict)
+    """The page of each replica, and when it changed, since the first proof."""
     named: tuple[LeftOut, ...] = ()
     """Those that are left out at this tick, and have been for a while."""
 
     @property
     def written_s(self) -> float:
         """How old a page may be that is written now and then; 0 where that is not known."""
-        if len(self.proved) < PROOFS:
-            return 0.0
-        return LONGER * median(took_s for _, took_s in self.proved)
+        return LONGER * self._usual_s if len(self.proved) >= PROOFS else 0.0
+
+    @property
+    def _usual_s(self) -> float:
+        return median(took_s for _, took_s in self.proved) if self.proved else 0.0
 
     def without(
         self, observation: Observation, last: Mapping[str, PodSample], cost: CostModel | None
@@ -78,6 +85,9 @@ class RepeatedPages:
         proved = self.proved
         if proved and observation.now_s - proved[-1][0] > PROVED_S:
             proved = ()
+        pages = self._changed(observation.samples) if proved else {}
+        if pages is None:
+            proved, pages = (), {}
         idle_s = replace(self, proved=proved).written_s
         left, named = set(), list[LeftOut]()
         for sample in observation.samples:
@@ -106,11 +116,23 @@ class RepeatedPages:
                     named.append(LeftOut(pod=sample.pod, why=why))
         if not (since_s or proved):
             return _NONE, observation
-        found = RepeatedPages(since_s=since_s, proved=proved, named=tuple(named))
+        found = RepeatedPages(since_s=since_s, proved=proved, pages=pages, named=tuple(named))
         if not left:
             return found, observation
         kept = tuple(sample for sample in observation.samples if sample.pod not in left)
         return found, replace(observation, samples=kept)
+
+    def _changed(self, samples: Iterable[PodSample]) -> dict[str, tuple[PodSample, float]] | None:
+        """Return each page and when it changed; None if one did so twice too soon."""
+        pages, soon_s = dict(self.pages), SOONER * self._usual_s
+        for sample in samples:
+            page, changed_s = pages.get(sample.pod, (sample, -math.inf))
+            if replace(sample, time_s=page.time_s) != page:
+                if sample.time_s - changed_s < soon_s:
+                    return None
+                changed_s = sample.time_s
+            pages[sample.pod] = sample, changed_s
+        return pages
 
 
 def _counts_iterations(sample: PodSample) -> bool:
