@@ -138,7 +138,9 @@ def test_late_replica_among_many_is_replaced() -> None:
     for uid in service.born:
         service.born[uid] = service.now_s - 2e6
     service.born["pod-3"] = service.now_s - service.policy.warmup_timeout_s - 1
-    decision = service.tick()
+    decision = service.run(service.policy.warmup_timeout_s)
+    assert (decision.counts.ready, decision.counts.late) == (3, 0)  # it was ready: as at first
+    decision = service.run(4)
     assert (decision.counts.ready, decision.counts.late) == (3, 1)
     assert decision.replicas == 5
 
