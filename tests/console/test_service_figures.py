@@ -33,7 +33,7 @@ def test_gauges_are_cleared_and_counters_stay() -> None:
     figures.show(T5, "replicas", 2, "ready")
     figures.count(BERT, "minutes_total", 5, "true")
     figures.clear_gauges(BERT)
-    figures.clear_gauges(("nobody", "none"))
+    figures.clear_gauges(("missing", "none"))
     found = read(figures)
     assert found["replicas"] == {("t5", "text", "ready"): 2}
     assert sum(found["minutes"].values()) == 5

@@ -86,7 +86,7 @@ async def test_failing_second_level_is_paused_and_fails_no_request(error: Except
         assert (await request)[1] is Source.COMPUTED
     counts = bench.cache.counts()
     assert (counts.levels.store_asked, counts.levels.store_failures) == (False, store.asked)
-    assert 3 <= store.asked <= 4  # lookups and writes both count; then nobody asks
+    assert 3 <= store.asked <= 4  # lookups and writes both count; then no request asks
     store.error = None
     bench.now_s = 1.0  # the pause is over: the next request has it probed, and waits for nothing
     request = bench.ask(9, 9)
