@@ -15,17 +15,6 @@ from headroom_server.settings.lifecycle import LifecycleSettings
 from headroom_server.settings.listeners import ListenerSettings
 from headroom_server.settings.models import ModelSettings
 
-GROUPS: tuple[type[Group], ...] = (
-    ModelSettings,
-    ListenerSettings,
-    EngineSettings,
-    EmulationSettings,
-    QueueSettings,
-    GenerationSettings,
-    CacheSettings,
-    LifecycleSettings,
-)
-
 
 class Settings(
     ModelSettings,
@@ -38,6 +27,10 @@ class Settings(
     LifecycleSettings,
 ):
     """Every key with its limits and default."""
+
+
+GROUPS = tuple(base for base in Settings.__bases__ if issubclass(base, Group))
+"""The groups of keys, in the order of the reference page."""
 
 
 def title(group: type[Group]) -> str:
