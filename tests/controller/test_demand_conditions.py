@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -192,6 +193,22 @@ def test_latency_above_target_refers_to_the_obstacle() -> None:
     missed = found(pinned, ConditionType.SLO_MET)
     assert missed.reason is StatusReason.ABOVE_TARGET
     assert missed.message.endswith("see ScalingEffective")
+
+
+@pytest.mark.parametrize(
+    ("undecided_s", "where"),
+    [((0.1, 10.0), "between 100ms and 10s"), ((0.05, math.inf), "above 50ms")],
+)
+def test_latency_is_not_judged_where_the_histogram_does_not_tell(
+    undecided_s: tuple[float, float], where: str
+) -> None:
+    signals = replace(DECISION.signals, undecided_s=undecided_s)
+    missed = found(replace(DECISION, signals=signals), ConditionType.SLO_MET)
+    assert (missed.status, missed.reason) == (
+        ConditionStatus.UNKNOWN,
+        StatusReason.LATENCY_NOT_MEASURED,
+    )
+    assert f"are {where}, in one bucket" in missed.message
 
 
 def test_hidden_demand_and_obstacles_are_events() -> None:

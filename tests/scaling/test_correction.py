@@ -134,7 +134,7 @@ def test_corrected_target_without_model_or_component_is_the_target(without_model
 
 @dataclass
 class Measured(Service):
-    """A service whose answers all take 1..2 s, so that the 95th percentile measures 1.95 s.
+    """A service whose answers all take 1.5..2 s, so that the 95th percentile measures 1.975 s.
 
     Each of its replicas reports the queue that `queued` says for it.
     """
@@ -147,7 +147,7 @@ class Measured(Service):
         for number, sample in enumerate(super().samples()):
             answered = sample.latency.counts[-1]
             counts = (0.0, 0.0, 0.0, 0.0, answered, answered, answered)
-            latency = LatencyCounts(bounds_s=BOUNDS_S, counts=counts)
+            latency = LatencyCounts(bounds_s=(*BOUNDS_S[:3], 1.5, *BOUNDS_S[4:]), counts=counts)
             slow.append(replace(sample, latency=latency, waiting=self.queued[number]))
         return tuple(slow)
 
@@ -161,7 +161,7 @@ def test_correction_of_a_fast_model_rises_with_its_time_constant() -> None:
     # Learnt from one window after the first tick on: 24/s x 30 s are more than 200 requests.
     assert service.learned_s() == pytest.approx(300.0, abs=2.0)
     modelled_s = TailLatency(cost=COST, percentile=0.95).latency_s(24.0, 3)
-    assert decision.correction == pytest.approx((1.95 / modelled_s) ** (1 - 1 / math.e), rel=0.01)
+    assert decision.correction == pytest.approx((1.975 / modelled_s) ** (1 - 1 / math.e), rel=0.01)
 
 
 def test_correction_with_too_few_for_the_present_is_unchanged() -> None:

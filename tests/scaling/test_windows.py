@@ -20,6 +20,7 @@ from headroom.scaling.windows.histogram import (
     nearest,
     percentile,
     rebinned,
+    undecided,
 )
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.window_totals import BatchStats
@@ -338,7 +339,10 @@ def test_percentile_with_few_or_no_requests() -> None:
 @pytest.mark.parametrize(
     ("bounds_s", "counts", "target_s", "late"),
     [
-        pytest.param((0.1, 0.2, 0.4, math.inf), (4, 6, 8, 10), 0.3, 3.0, id="narrow: interpolated"),
+        pytest.param(
+            (0.2, 0.3, 0.4, math.inf), (4, 6, 8, 10), 0.35, 3.0, id="narrow: interpolated"
+        ),
+        pytest.param((0.25, 0.5, 1.0, math.inf), (4, 9, 10, 10), 0.7, 0.0, id="twice as wide"),
         pytest.param((1.0, 2.5, math.inf), (6, 8, 10), 0.25, 4.0, id="coarse: those above it"),
         pytest.param((1.0, 2.5, math.inf), (6, 8, 10), 2.0, 2.0, id="coarse, not the first"),
         pytest.param((50.0, 62.0, math.inf), (6, 7, 10), 50.0, 4.0, id="at a bound"),
@@ -350,6 +354,30 @@ def test_only_answers_that_took_longer_for_certain_are_late(
 ) -> None:
     found = at_least_late(bounds_s, np.array(counts, dtype=float), target_s)
     assert float(found) == pytest.approx(late)
+
+
+@pytest.mark.parametrize(
+    ("bounds_s", "counts", "missed", "target_s", "bounds_of_both_s"),
+    [
+        pytest.param((0.25, 0.5, 1.0, math.inf), (4, 9, 10, 10), 0, 0.7, (0.5, 1.0), id="wide"),
+        pytest.param((0.25, 0.5, 1.0, math.inf), (4, 9, 10, 10), 0, 0.5, None, id="at a bound"),
+        pytest.param((0.25, 0.5, 1.0, math.inf), (4, 10, 10, 10), 0, 0.7, None, id="another: met"),
+        pytest.param((0.25, 0.5, 1.0, math.inf), (4, 7, 8, 10), 0, 0.7, None, id="another: missed"),
+        pytest.param((0.25, 0.5, 1.0, math.inf), (4, 9, 10, 10), 1, 0.7, None, id="by misses"),
+        pytest.param((0.5, 0.7, 1.0, math.inf), (4, 9, 10, 10), 0, 0.8, None, id="narrow"),
+        pytest.param((50.0, 62.0, math.inf), (6, 7, 10), 0, 135.0, (62.0, math.inf), id="above"),
+        pytest.param((0.5, 1.0, math.inf), (0, 0, 0), 0, 0.7, None, id="no request"),
+    ],
+)
+def test_target_and_percentile_in_one_wide_bucket_are_not_compared(
+    bounds_s: tuple[float, ...],
+    counts: tuple[float, ...],
+    missed: float,
+    target_s: float,
+    bounds_of_both_s: tuple[float, float] | None,
+) -> None:
+    found = undecided(bounds_s, np.array(counts, dtype=float), missed, 0.95, target_s)
+    assert found == bounds_of_both_s
 
 
 @pytest.mark.parametrize(

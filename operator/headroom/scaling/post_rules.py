@@ -149,7 +149,12 @@ def show_client_latency(policy: Policy, inputs: PostRuleInputs, decision: Decisi
     seen = inputs.client_signals
     if seen is None:
         return decision
-    signals = replace(decision.signals, latency_s=seen.latency_s, attainment=seen.attainment)
+    signals = replace(
+        decision.signals,
+        latency_s=seen.latency_s,
+        undecided_s=seen.undecided_s,
+        attainment=seen.attainment,
+    )
     return replace(decision, signals=signals)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness
-from headroom.scaling.windows.histogram import percentile
+from headroom.scaling.windows.histogram import percentile, undecided
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.window_totals import WindowTotal
 
@@ -153,7 +153,12 @@ def judged(
 def held(
     bounds_s: tuple[float, ...], minute: WindowTotal, ratio: float, target_s: float
 ) -> bool | None:
-    """Return whether a minute's percentile was within the target; None where no request ended."""
+    """Return whether a minute's percentile was within the target.
+
+    None where no request ended, or where the histogram cannot tell.
+    """
+    if undecided(bounds_s, minute.latency, minute.missed, ratio, target_s) is not None:
+        return None
     found_s = percentile(bounds_s, minute.latency, minute.missed, ratio)
     return None if found_s is None else found_s <= target_s
 

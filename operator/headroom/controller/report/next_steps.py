@@ -40,7 +40,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.CAPACITY_SHORTAGE: "see CapacityAvailable",
     StatusReason.YIELDED_TO_PRIORITY: "add accelerators, or raise scaling.priority",
     StatusReason.NO_TRAFFIC: "send requests to measure it",
-    StatusReason.LATENCY_NOT_MEASURED: "use a profile with a latency histogram to have it checked",
+    StatusReason.LATENCY_NOT_MEASURED: "use a latency histogram with a bound at the target",
     StatusReason.CLASS_NOT_MEASURED: "use the headroom server, or one service per promise",
     StatusReason.REPLICA_SLOW: "see its node: kubectl describe pod",
     StatusReason.REPLICA_IMPLAUSIBLE: "compare its metrics with those of another replica",

@@ -50,21 +50,32 @@ def slo_met(tick: TickResult) -> Judgement:
             "metrics are missing, so the latency is not known",
         )
     latency, message = tick.service.spec.slo.latency, ""
+    undecided_s = tick.decision.signals.undecided_s
     if tick.classes.judgement is not None:
-        latency = None  # requests of all classes: each class has its own, among the tokens
-    if latency is not None:
+        latency = undecided_s = None  # each class has its own promise, among the tokens
+    if latency is not None and undecided_s is not None:
+        message = _undecided(f"p{latency.percentile}", str(latency.target), undecided_s)
+    elif latency is not None:
         measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
         where = " at the gateway" if tick.gateway.watched else ""
         message = f"p{latency.percentile} is {measured}{where}, the target is {latency.target}"
     message = join(message, *(one.message for one in tick.tokens))
-    late = latency is not None and signal.value > latency.target.seconds
+    late = latency is not None and undecided_s is None and signal.value > latency.target.seconds
     if late or any(one.missed for one in tick.tokens):
         return FALSE, StatusReason.ABOVE_TARGET, f"{message}; {_above_target_step(tick)}"
     if (unknown := class_conditions.unmeasured(tick)) is not None:
         return unknown
-    if any(one.value_s is None for one in tick.tokens):
+    if undecided_s is not None or any(one.value_s is None for one in tick.tokens):
         return UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, message
     return TRUE, StatusReason.WITHIN_TARGET, message
+
+
+def _undecided(percentile: str, target: str, bounds_s: tuple[float, float]) -> str:
+    """Return that the server's histogram does not tell whether the target is met."""
+    lower_s, upper_s = bounds_s
+    between = f"between {duration_text(lower_s)} and {duration_text(upper_s)}"
+    where = f"above {duration_text(lower_s)}" if math.isinf(upper_s) else between
+    return f"{percentile} and the target of {target} are {where}, in one bucket of the histogram"
 
 
 def _above_target_step(tick: TickResult) -> str:

@@ -53,6 +53,8 @@ class Signals:
     in_flight: Signal = MISSING
     latency_s: Signal = MISSING
     """The target percentile in the stable window, misses as +Inf; missing without traffic."""
+    undecided_s: tuple[float, float] | None = None
+    """Bounds of a wide bucket in which both that percentile and its target lie; None: no such."""
     attainment: Signal = MISSING
     """Share of the stable window's requests answered within the target; missing without traffic."""
     coverage: float = 0.0

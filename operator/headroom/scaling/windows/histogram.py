@@ -71,8 +71,27 @@ def answered_within(bounds_s: Sequence[float], counts: Counts, target_s: float) 
     return within
 
 
-COARSE = 2.0
-"""Ratio of its bounds above which a bucket does not tell where in it a latency is."""
+COARSE = 1.5
+"""Ratio of its bounds above which a bucket does not tell where in it a latency is. Worked: nine of
+ten answers take less than 0.5 s, the rest up to 0.6 s. Spread evenly from 0.5 s to 1 s, the next of
+Prometheus' default bounds, 6 % of all would miss a target of 0.7 s."""
+
+
+def undecided(
+    bounds_s: Sequence[float], counts: Counts, missed: float, ratio: float, target_s: float
+) -> tuple[float, float] | None:
+    """Return the bounds of a coarse bucket in which both the percentile and the target lie.
+
+    Then it is not known which of them is larger. None where it is known, or nothing was counted.
+    Misses alone may exceed what the target allows.
+    """
+    found_s = percentile(bounds_s, counts, missed, ratio)
+    if found_s is None or not len(counts) or missed > (1.0 - ratio) * (counts[-1] + missed):
+        return None
+    lower, upper, _ = _bucket(bounds_s, bisect_left(bounds_s, target_s))
+    if target_s == upper or upper <= COARSE * lower or not lower < found_s <= upper:
+        return None
+    return lower, upper
 
 
 def at_least_late(bounds_s: Sequence[float], counts: Counts, target_s: float) -> Counts:

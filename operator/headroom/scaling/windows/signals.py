@@ -8,7 +8,7 @@ from statistics import median_low
 from headroom.scaling.values.observation import Observation, Pod
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness, Signal, Signals
-from headroom.scaling.windows.histogram import attainment, percentile
+from headroom.scaling.windows.histogram import attainment, percentile, undecided
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.unscraped import (
     arrivals_extrapolated,
@@ -105,6 +105,13 @@ def read_signals(
         in_flight=gauges.in_flight,
         latency_s=known(
             percentile(windows.bounds_s, total.latency, total.missed, policy.latency_percentile)
+        ),
+        undecided_s=undecided(
+            windows.bounds_s,
+            total.latency,
+            total.missed,
+            policy.latency_percentile,
+            policy.latency_target_s,
         ),
         attainment=known(
             attainment(windows.bounds_s, total.latency, total.missed, policy.latency_target_s)

@@ -88,7 +88,8 @@ REMEDIES: dict[StatusReason, str] = {
     _R.YIELDED_TO_PRIORITY: "add accelerators, or raise spec.scaling.priority",
     _R.NO_TRAFFIC: "send requests to measure the latency",
     _R.CLASS_NOT_MEASURED: "to measure classes, use the headroom server or one service per promise",
-    _R.LATENCY_NOT_MEASURED: "to measure it, set a runtime.profile with a latency histogram",
+    _R.LATENCY_NOT_MEASURED: "to measure it, set a runtime.profile whose "
+    "latency histogram has a bound at the target, or set the target to one of its bounds",
     _R.ABOVE_TARGET: "wait for replicas that start; if none do, headroom explain {service} "
     "--namespace {namespace} shows which rule or limit sets their number",
     _R.SLO_INFEASIBLE: "raise spec.slo.latency.target above the latency of an idle replica, or use "
