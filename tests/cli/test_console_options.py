@@ -8,10 +8,11 @@ from typing import Any
 
 import aiohttp
 import pytest
+import typer
 
 from console_world import START_S, bystander
 from headroom.cli.compose.console import serve_console
-from headroom.cli.run_choices import ConsoleChoice, console_choice
+from headroom.cli.run_options.console import ConsoleChoice, ConsoleOptions
 from headroom.console.read_model import ReadModel
 
 pytestmark = pytest.mark.clock
@@ -30,10 +31,10 @@ def test_loopback_address_is_recognized(address: str, loopback: bool) -> None:
 
 
 def test_console_listens_on_loopback_by_default() -> None:
-    assert console_choice(True, "127.0.0.1", 8081) == ConsoleChoice()
-    assert console_choice(False, "127.0.0.1", 8081) is None
-    with pytest.raises(ValueError, match="must be an IP address, such as 127"):
-        console_choice(True, "localhost", 8081)
+    assert ConsoleOptions().choice() == ConsoleChoice(address="127.0.0.1", port=8081)
+    assert ConsoleOptions(console=False).choice() is None
+    with pytest.raises(typer.BadParameter, match="must be an IP address, such as 127"):
+        ConsoleOptions(console_address="localhost").choice()
 
 
 @pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("0.0.0.0", 401)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.cli.run_choices import prometheus_sources
+from headroom.cli.run_options.prometheus import prometheus_sources
 
 
 def test_prometheus_urls_of_one_name_are_replicas() -> None:

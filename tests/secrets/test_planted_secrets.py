@@ -24,7 +24,8 @@ from headroom.adapters.system_clock import SystemClock
 from headroom.cli.app import app as command
 from headroom.cli.compose.console import serve_console
 from headroom.cli.compose.operator_process import service_objects
-from headroom.cli.run_choices import ConsoleChoice, prometheus_sources
+from headroom.cli.run_options.console import ConsoleChoice
+from headroom.cli.run_options.prometheus import prometheus_sources
 from headroom.console.read_model import ReadModel
 from headroom.controller.controller import Controller
 from headroom.errors import ClusterError, ScrapeFailed

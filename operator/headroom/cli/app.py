@@ -18,6 +18,7 @@ from headroom.cli.commands.reference.command import reference
 from headroom.cli.commands.render import render
 from headroom.cli.commands.run import run
 from headroom.cli.commands.simulate.command import app as simulate_app
+from headroom.cli.option_groups import with_option_groups
 
 app = typer.Typer(
     name="headroom",
@@ -52,7 +53,7 @@ app.command()(explain)
 app.command()(doctor)
 app.add_typer(plan_app)
 app.add_typer(simulate_app)
-app.command()(run)
+app.command()(with_option_groups(run))
 app.command()(activator)
 app.command()(render)
 app.command()(crd)

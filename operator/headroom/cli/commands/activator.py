@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from headroom.cli.exit_codes import fail
-from headroom.cli.run_choices import LogLevel
-from headroom.cli.run_options import LogLevelOption
+from headroom.cli.log_level import LogLevel, LogLevelOption
 
 MIB = 1 << 20
 

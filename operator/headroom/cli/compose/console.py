@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headroom.cli.run_choices import ConsoleChoice
+    from headroom.cli.run_options.console import ConsoleChoice
     from headroom.console.access import Guard, Reviewer
     from headroom.console.read_model import ReadModel
 

@@ -14,7 +14,7 @@ from headroom.adapters.port_probe import PortProbe
 from headroom.adapters.system_clock import SystemClock
 from headroom.adapters.token_review import TokenReview
 from headroom.certificates.values import Role
-from headroom.cli.run_choices import CertificateIssuer, GatewayChoice
+from headroom.cli.run_options.gateway import CertificateIssuer, GatewayChoice
 from headroom.controller.gather.gateway_pages import GatewayPages
 from headroom.controller.routing import Router
 from headroom.resources.names import SERVICE_LABEL

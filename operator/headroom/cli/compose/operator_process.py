@@ -22,7 +22,9 @@ from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.cli.compose.console import serve_console
 from headroom.cli.compose.gateway import gateways_of
 from headroom.cli.compose.process_setup import configure_memory, run_until_signal
-from headroom.cli.run_choices import CertificateIssuer, ConsoleChoice, GatewayChoice, LeaseChoice
+from headroom.cli.run_options.console import ConsoleChoice
+from headroom.cli.run_options.gateway import CertificateIssuer, GatewayChoice
+from headroom.cli.run_options.lease import LeaseChoice
 from headroom.console.read_model import ReadModel
 from headroom.controller import permissions
 from headroom.controller.controller import Controller

@@ -8,7 +8,7 @@ from itertools import combinations
 from headroom.api.reasons import StatusReason
 from headroom.cli.commands.doctor.facts import Facts, Manifest, option, subject
 from headroom.cli.commands.doctor.findings import Diagnosis, problem
-from headroom.cli.run_choices import LEASE_NAME
+from headroom.cli.run_options.lease import LEASE_NAME
 
 
 def operators_share_no_services(facts: Facts) -> Iterator[Diagnosis]:
