@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from headroom.adapters.metrics_page import page_url
+from headroom.cli.commands.plan.generation_options import ReplicaOptions
 from headroom.cli.commands.plan.measured_engine import Clock, MeasuredEngine, measured_engine
-from headroom.cli.commands.plan.replica_cost import GivenReplica, ReplicaCost, replica_cost
+from headroom.cli.commands.plan.replica_cost import ReplicaCost, replica_cost
 from headroom.errors import Unmeasurable
 from headroom.planner.errors import ImpossiblePlan
 from headroom.scaling.values.tokens import EngineLimits
@@ -181,18 +182,7 @@ def test_a_server_that_states_no_limit_of_sequences_has_the_given_or_the_usual_o
     assert not any(one.startswith("cost at load") for one in found.unknown)
 
 
-MEASURED = GivenReplica(
-    on=None,
-    measure="http://replica:8000",
-    iteration_ms=None,
-    prompt_token_ms=None,
-    sequence_ms=None,
-    context_token_ms=None,
-    kv_tokens=None,
-    max_sequences=32,
-    iteration_tokens=None,
-    gpus=None,
-)
+MEASURED = ReplicaOptions(measure="http://replica:8000", max_sequences=32)
 
 
 @pytest.mark.parametrize(("planned_rps", "warns"), [(1.0, False), (2.0, True)])

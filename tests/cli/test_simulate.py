@@ -15,7 +15,8 @@ import fakes_simulation
 from headroom.cli.app import app
 from headroom.cli.cluster_options import Output
 from headroom.cli.commands.simulate.campaign import listed, simulate
-from headroom.cli.commands.simulate.request import Misuse, Ports, Request, runs_of
+from headroom.cli.commands.simulate.options import SimulationOptions
+from headroom.cli.commands.simulate.planned_runs import Misuse, Ports, runs_of
 from headroom.simulator.report.json_report import read
 
 NAMES = ("headroom", "hpa", "keda", "clairvoyant", "refused", "broken", "dying", "interrupting")
@@ -53,15 +54,17 @@ class Said:
     err: str
 
 
-def run(request: Request, ports: Ports) -> Said:
+def run(request: SimulationOptions, ports: Ports) -> Said:
     out, err = Console(width=170, file=io.StringIO()), Console(width=170, file=io.StringIO())
     code = simulate(request, ports, out, err)
     texts = [console.file.getvalue() for console in (out, err)]  # type: ignore[attr-defined]
     return Said(code, *texts)
 
 
-def ask(*scenarios: str, autoscalers: Sequence[str] = ("headroom", "clairvoyant")) -> Request:
-    return Request(scenarios=scenarios, autoscalers=autoscalers, jobs=1)
+def ask(
+    *scenarios: str, autoscalers: Sequence[str] = ("headroom", "clairvoyant")
+) -> SimulationOptions:
+    return SimulationOptions(scenario=[*scenarios], autoscalers=[*autoscalers], jobs=1)
 
 
 def test_simulate_prints_table_and_writes_reports(ports: Ports, tmp_path: Path) -> None:
@@ -99,20 +102,20 @@ def test_runs_by_default_are_the_usual_autoscalers(ports: Ports) -> None:
 
 def test_knob_applies_to_the_autoscaler_it_names(ports: Ports) -> None:
     request = replace(
-        ask("step", autoscalers=("hpa", "keda")), knobs=("hpa.target=2", "keda.without=a")
+        ask("step", autoscalers=("hpa", "keda")), knobs=["hpa.target=2", "keda.without=a"]
     )
     assert [dict(each.knobs) for each in runs_of(request, ports)] == [
         {"target": 2.0},
         {"without": "a"},
     ]
-    alone = replace(ask("step", autoscalers=("hpa",)), knobs=("target=0.5",))
+    alone = replace(ask("step", autoscalers=("hpa",)), knobs=["target=0.5"])
     assert dict(runs_of(alone, ports)[0].knobs) == {"target": 0.5}
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"scenarios": ("stepp",)}, "one of: step, ramp; got 'stepp'"),
+        ({"scenario": ["stepp"]}, "one of: step, ramp; got 'stepp'"),
         ({"autoscalers": ("hpaa",)}, "an autoscaler must be one of: headroom, hpa, .*'hpaa'"),
         ({"knobs": ("target",)}, "NAME=VALUE"),
         ({"knobs": ("target=",)}, "NAME=VALUE"),

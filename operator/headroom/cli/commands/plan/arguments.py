@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from headroom.api.durations import Duration
+from headroom.cli.commands.plan.options import CostOptions, ServingOptions, SloOptions
 from headroom.planner.ceiling import check_ceiling, check_headroom
 from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan
@@ -22,58 +23,49 @@ ROUTINGS = {
 }
 
 
-def cost_of(
-    batch_overhead: str | None,
-    per_item_time: str | None,
-    max_batch: int | None,
-    slots: int,
-    service_time: str | None,
-    cv: float | None,
-) -> CostModel:
+def cost_of(given: CostOptions) -> CostModel:
     """Return the cost of a replica: a batch cost, or slots with a mean service time."""
-    if service_time is not None:
-        if batch_overhead is not None or per_item_time is not None or max_batch is not None:
+    overhead, per_item = given.batch_overhead, given.per_item_time
+    if given.service_time is not None:
+        if overhead is not None or per_item is not None or given.max_batch is not None:
             raise ImpossiblePlan(
                 "the cost of a replica must be either --service-time or a batch cost; got both. "
                 "Leave out --batch-overhead, --per-item-time and --max-batch."
             )
-        service_s = seconds("--service-time", service_time)
-        variation = 1.0 if cv is None else cv
-        return CostModel(fixed_s=service_s, per_item_s=0.0, max_batch=1, cv=variation, slots=slots)
-    if batch_overhead is None and per_item_time is None:
+        return CostModel(
+            fixed_s=seconds("--service-time", given.service_time),
+            per_item_s=0.0,
+            max_batch=1,
+            cv=1.0 if given.cv is None else given.cv,
+            slots=given.slots,
+        )
+    if overhead is None and per_item is None:
         missing("the cost of a replica", "--batch-overhead 6ms --per-item-time 4ms --max-batch 8")
     return CostModel(
-        fixed_s=seconds("--batch-overhead", batch_overhead or "0s"),
-        per_item_s=seconds("--per-item-time", per_item_time or "0s"),
-        max_batch=1 if max_batch is None else max_batch,
-        cv=cv or 0.0,
-        slots=slots,
+        fixed_s=seconds("--batch-overhead", overhead or "0s"),
+        per_item_s=seconds("--per-item-time", per_item or "0s"),
+        max_batch=1 if given.max_batch is None else given.max_batch,
+        cv=given.cv or 0.0,
+        slots=given.slots,
     )
 
 
-def service_with(
-    target: str | None,
-    percentile: float,
-    max_utilization: float,
-    headroom: float,
-    routing: str,
-    gpus: int,
-) -> Callable[[CostModel], Service]:
+def service_with(serving: ServingOptions, slo: SloOptions) -> Callable[[CostModel], Service]:
     """Return the service as a function of its cost, after checking all that needs no cost."""
-    check_ceiling(max_utilization)
-    check_headroom(headroom)
-    target_s = None if target is None else seconds("--target", target)
-    share, balancing = ratio(percentile), routing_of(routing)
+    check_ceiling(slo.max_utilization)
+    check_headroom(slo.headroom)
+    target_s = None if slo.target is None else seconds("--target", slo.target)
+    share, balancing = ratio(slo.percentile), routing_of(serving.routing)
 
     def service(cost: CostModel) -> Service:
         return Service(
             cost=cost,
             target_s=target_s,
             percentile=share,
-            ceiling=max_utilization,
-            headroom=headroom,
+            ceiling=slo.max_utilization,
+            headroom=slo.headroom,
             routing=balancing,
-            gpus_per_replica=gpus,
+            gpus_per_replica=serving.gpus,
         )
 
     return service

@@ -11,16 +11,12 @@ import typer
 from headroom.cli.cluster_options import Output, OutputOption
 from headroom.cli.commands.plan.options import (
     SCALING,
-    BatchOverhead,
-    MaxBatch,
+    CostOptions,
     MaxUtilization,
     MinReplicas,
     Percentile,
-    PerItemTime,
     RequiredTarget,
-    ServiceTime,
     Slots,
-    Variation,
 )
 from headroom.cli.commands.plan.output import exit_on_invalid_input, show
 
@@ -33,17 +29,12 @@ def feasibility(
         typer.Option(help="Time from requesting a replica to readiness.", rich_help_panel=SCALING),
     ],
     target: RequiredTarget,
+    cost: CostOptions,
     peak_duration: Annotated[str, typer.Option(help="Duration of the peak.")] = "20m",
     horizon: Annotated[
         str, typer.Option(help="Time over which attainment is computed, with the peak.")
     ] = "90m",
     min_replicas: MinReplicas = 1,
-    batch_overhead: BatchOverhead = None,
-    per_item_time: PerItemTime = None,
-    max_batch: MaxBatch = None,
-    slots: Slots = 1,
-    service_time: ServiceTime = None,
-    cv: Variation = None,
     percentile: Percentile = 95.0,
     max_utilization: MaxUtilization = 0.8,
     output: OutputOption = Output.TEXT,
@@ -55,7 +46,7 @@ def feasibility(
 
     with exit_on_invalid_input():
         service = Service(
-            cost=cost_of(batch_overhead, per_item_time, max_batch, slots, service_time, cv),
+            cost=cost_of(cost),
             target_s=seconds("--target", target),
             percentile=ratio(percentile),
             ceiling=max_utilization,

@@ -20,25 +20,21 @@ from headroom.cli.commands.plan.calculator_commands import (
 from headroom.cli.commands.plan.generation_command import generation
 from headroom.cli.commands.plan.options import (
     OUTPUT,
-    BatchOverhead,
     ColdStart,
-    Gpus,
+    CostOptions,
     Headroom,
     MaxBatch,
     MaxUtilization,
     MinReplicas,
     Percentile,
-    PerItemTime,
     Rate,
     RequiredTarget,
-    RoutingOption,
-    ServiceTime,
-    Slots,
-    Target,
-    Variation,
+    ServingOptions,
+    SloOptions,
     Wait,
 )
 from headroom.cli.commands.plan.output import exit_on_invalid_input, show
+from headroom.cli.option_groups import with_option_groups
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -71,21 +67,13 @@ INTERRUPTED = 130
 
 
 @app.command()
+@with_option_groups
 def rate(
     arrivals: Rate,
-    batch_overhead: BatchOverhead = None,
-    per_item_time: PerItemTime = None,
-    max_batch: MaxBatch = None,
-    slots: Slots = 1,
-    service_time: ServiceTime = None,
-    cv: Variation = None,
+    cost: CostOptions,
+    serving: ServingOptions,
+    slo: SloOptions,
     wait: Wait = "0s",
-    routing: RoutingOption = "random",
-    gpus: Gpus = 1,
-    target: Target = None,
-    percentile: Percentile = 95.0,
-    max_utilization: MaxUtilization = 0.8,
-    headroom: Headroom = 0.0,
     curve: Annotated[
         bool, typer.Option("--curve", help="Print latency by utilization.", rich_help_panel=OUTPUT)
     ] = False,
@@ -105,9 +93,8 @@ def rate(
     with exit_on_invalid_input():
         if out is not None:
             picture_kind(out)
-        service = service_with(target, percentile, max_utilization, headroom, routing, gpus)
-        cost = cost_of(batch_overhead, per_item_time, max_batch, slots, service_time, cv)
-        found = planned_rate(service(cost), arrivals, seconds("--wait", wait))
+        service = service_with(serving, slo)
+        found = planned_rate(service(cost_of(cost)), arrivals, seconds("--wait", wait))
         parts: list[tuple[str, Any, RenderableType]] = [("plan", found.report, found.view)]
         if curve:
             parts.append(("curve", *curve_of(found.plan)))
@@ -117,24 +104,16 @@ def rate(
 
 
 @app.command()
+@with_option_groups
 def trace(
     name: Annotated[
         str, typer.Argument(metavar="TRACE", help="A trace file, or the name of a shipped trace.")
     ],
+    cost: CostOptions,
+    serving: ServingOptions,
+    slo: SloOptions,
     window: Annotated[str, typer.Option(help="Length of a window.")] = "60s",
     scale: Annotated[float, typer.Option(help="Factor for the rates of the trace.")] = 1.0,
-    batch_overhead: BatchOverhead = None,
-    per_item_time: PerItemTime = None,
-    max_batch: MaxBatch = None,
-    slots: Slots = 1,
-    service_time: ServiceTime = None,
-    cv: Variation = None,
-    routing: RoutingOption = "random",
-    gpus: Gpus = 1,
-    target: Target = None,
-    percentile: Percentile = 95.0,
-    max_utilization: MaxUtilization = 0.8,
-    headroom: Headroom = 0.0,
     cold_start: ColdStart = None,
     min_replicas: MinReplicas = 1,
     output: OutputOption = Output.TEXT,
@@ -144,10 +123,9 @@ def trace(
     from headroom.cli.commands.plan.trace_plan import planned_trace
 
     with exit_on_invalid_input():
-        service = service_with(target, percentile, max_utilization, headroom, routing, gpus)
-        cost = cost_of(batch_overhead, per_item_time, max_batch, slots, service_time, cv)
+        service = service_with(serving, slo)
         found = planned_trace(
-            service(cost),
+            service(cost_of(cost)),
             name,
             window_s=seconds("--window", window),
             scale=scale,
@@ -158,11 +136,13 @@ def trace(
 
 
 @app.command()
+@with_option_groups
 def measure(
     url: Annotated[
         str, typer.Argument(metavar="URL", help="One replica, loaded until it misses the target.")
     ],
     target: RequiredTarget,
+    serving: ServingOptions,
     percentile: Percentile = 95.0,
     max_utilization: MaxUtilization = 0.8,
     headroom: Headroom = 0.0,
@@ -170,8 +150,6 @@ def measure(
         float | None, typer.Option(help="Requests per second to plan for with the measured cost.")
     ] = None,
     max_batch: MaxBatch = None,
-    routing: RoutingOption = "random",
-    gpus: Gpus = 1,
     model: Annotated[
         str | None, typer.Option(help="Name of the model, if the server does not list it.")
     ] = None,
@@ -188,8 +166,11 @@ def measure(
     from headroom.cli.commands.plan.measure import measured
     from headroom.cli.commands.plan.replicas import planned_rate
 
+    slo = SloOptions(
+        target=target, percentile=percentile, max_utilization=max_utilization, headroom=headroom
+    )
     with exit_on_invalid_input():
-        service = service_with(target, percentile, max_utilization, headroom, routing, gpus)
+        service = service_with(serving, slo)
         found = measured(
             url,
             model=model,
@@ -213,8 +194,8 @@ def measure(
         raise typer.Exit(INTERRUPTED)
 
 
-app.command()(generation)
-app.command()(feasibility)
+app.command()(with_option_groups(generation))
+app.command()(with_option_groups(feasibility))
 app.command()(queue)
 app.command("fan-out")(fan_out)
 app.command()(budget)

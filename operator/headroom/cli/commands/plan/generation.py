@@ -10,11 +10,15 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headroom.cli.commands.plan.arguments import ratio, routing_of, seconds
+from headroom.cli.commands.plan.generation_options import (
+    PromiseOptions,
+    ReplicaOptions,
+    RequestOptions,
+)
 from headroom.cli.commands.plan.measured_engine import measured_engine
 from headroom.cli.commands.plan.output import counted, finite, ms, rate
 from headroom.cli.commands.plan.replica_cost import (
     USUAL_SEQUENCES,
-    GivenReplica,
     ReplicaCost,
     check_given_once,
     replica_cost,
@@ -38,23 +42,11 @@ class Asked:
     """The options as given."""
 
     rate_rps: float
-    prompt: float
-    output: float
-    prompt_cv: float
-    output_cv: float
-    cached: float
-    accepted: float
-    replica: GivenReplica
-    profile: str
-    model: str | None
-    watch: str
-    gpu_price: float
-    first_token: str | None
-    output_token: str | None
-    whole_answer: str | None
-    percentile: float
-    max_utilization: float
+    requests: RequestOptions
+    replica: ReplicaOptions
+    promises: PromiseOptions
     routing: str
+    gpu_price: float
 
 
 UNMEASURED = ReplicaCost(
@@ -75,9 +67,9 @@ def planned_generation(asked: Asked) -> tuple[dict[str, Any], RenderableType]:
         check_service(service_of(asked, UNMEASURED))  # a measurement takes a minute
         engine = measured_engine(
             asked.replica.measure,
-            profile=asked.profile,
-            model=asked.model,
-            seconds=seconds("--watch", asked.watch),
+            profile=asked.replica.profile,
+            model=asked.replica.model,
+            seconds=seconds("--watch", asked.replica.watch),
             sequences=asked.replica.max_sequences or USUAL_SEQUENCES,
         )
     replica = replica_cost(asked.replica, engine)
@@ -91,36 +83,39 @@ def planned_generation(asked: Asked) -> tuple[dict[str, Any], RenderableType]:
 
 def service_of(asked: Asked, replica: ReplicaCost) -> GeneratingService:
     """Return the service; ImpossiblePlan says which option is missing or wrong."""
-    require(
-        0 <= asked.cached < 1, "--cached must be from 0 to below 1", f"{asked.cached:g}", "Try 0.3"
-    )
-    require(asked.accepted >= 1, "--accepted must be at least 1", f"{asked.accepted:g}", "Try 1")
-    for name, value in (("--prompt-cv", asked.prompt_cv), ("--answer-cv", asked.output_cv)):
-        require(0 <= value <= 20, f"{name} must be from 0 to 20", f"{value:g}", "1 is exponential")
-    percentile = ratio(asked.percentile)
-    shape = RequestShape(
-        prompt_tokens=asked.prompt,
-        computed_tokens=asked.prompt * (1.0 - asked.cached),
-        output_tokens=asked.output,
-        prompt_tokens_squared=asked.prompt**2 * (1.0 + asked.prompt_cv**2),
-        output_tokens_squared=asked.output**2 * (1.0 + asked.output_cv**2),
-        prompt_output_product=asked.prompt * asked.output,
-        accepted_per_step=asked.accepted,
-    )
+    promises = asked.promises
+    percentile = ratio(promises.percentile)
     return GeneratingService(
-        shape=shape,
+        shape=_shape(asked.requests),
         cost=replica.cost,
         limits=replica.limits,
         targets=TokenTargets(
-            first_token=_target("--first-token", asked.first_token, percentile),
-            output_token=_target("--output-token", asked.output_token, percentile),
-            latency=_target("--whole-answer", asked.whole_answer, percentile),
+            first_token=_target("--first-token", promises.first_token, percentile),
+            output_token=_target("--output-token", promises.output_token, percentile),
+            latency=_target("--whole-answer", promises.whole_answer, percentile),
         ),
-        ceiling=asked.max_utilization,
+        ceiling=promises.max_utilization,
         gpus=replica.gpus,
         price_per_hour=asked.gpu_price,
         percentile=percentile,
         routing=routing_of(asked.routing),
+    )
+
+
+def _shape(given: RequestOptions) -> RequestShape:
+    cached, accepted = given.cached, given.accepted
+    require(0 <= cached < 1, "--cached must be from 0 to below 1", f"{cached:g}", "Try 0.3")
+    require(accepted >= 1, "--accepted must be at least 1", f"{accepted:g}", "Try 1")
+    for name, value in (("--prompt-cv", given.prompt_cv), ("--answer-cv", given.answer_cv)):
+        require(0 <= value <= 20, f"{name} must be from 0 to 20", f"{value:g}", "1 is exponential")
+    return RequestShape(
+        prompt_tokens=given.prompt,
+        computed_tokens=given.prompt * (1.0 - cached),
+        output_tokens=given.answer,
+        prompt_tokens_squared=given.prompt**2 * (1.0 + given.prompt_cv**2),
+        output_tokens_squared=given.answer**2 * (1.0 + given.answer_cv**2),
+        prompt_output_product=given.prompt * given.answer,
+        accepted_per_step=accepted,
     )
 
 

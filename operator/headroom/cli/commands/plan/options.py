@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -18,27 +19,11 @@ Rate = Annotated[float, typer.Argument(metavar="RATE", help="Requests per second
 COST, SLO, SCALING = "Cost of a replica", "SLO", "Scaling"
 OUTPUT = "Output"
 
-BatchOverhead = Annotated[
-    str | None, typer.Option(help="Time of a batch without its items.", rich_help_panel=COST)
-]
-PerItemTime = Annotated[
-    str | None, typer.Option(help="Additional time per item of a batch.", rich_help_panel=COST)
-]
 MaxBatch = Annotated[
     int | None, typer.Option(help="Maximum batch size; default: 1.", rich_help_panel=COST)
 ]
 Slots = Annotated[
     int, typer.Option(help="Concurrent executions of one replica.", rich_help_panel=COST)
-]
-ServiceTime = Annotated[
-    str | None, typer.Option(help="Mean time of one request in a slot.", rich_help_panel=COST)
-]
-Variation = Annotated[
-    float | None,
-    typer.Option(
-        help="Coefficient of variation of an execution; default: 1 with --service-time, else 0.",
-        rich_help_panel=COST,
-    ),
 ]
 Wait = Annotated[
     str, typer.Option(help="Batching wait of the server, if it has one.", rich_help_panel=COST)
@@ -51,8 +36,6 @@ RoutingOption = Annotated[
         rich_help_panel=COST,
     ),
 ]
-Gpus = Annotated[int, typer.Option(help="GPUs per replica.", rich_help_panel=COST)]
-Target = Annotated[str | None, typer.Option(help="Latency target.", rich_help_panel=SLO)]
 RequiredTarget = Annotated[str, typer.Option(help="Latency target.", rich_help_panel=SLO)]
 Percentile = Annotated[
     float, typer.Option(help="Percentile of the target, in percent.", rich_help_panel=SLO)
@@ -71,3 +54,46 @@ ColdStart = Annotated[
 MinReplicas = Annotated[
     int, typer.Option(help="Replicas that always run (minReplicas).", rich_help_panel=SCALING)
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostOptions:
+    """What a request or a batch takes on one replica."""
+
+    batch_overhead: Annotated[
+        str | None, typer.Option(help="Time of a batch without its items.", rich_help_panel=COST)
+    ] = None
+    per_item_time: Annotated[
+        str | None, typer.Option(help="Additional time per item of a batch.", rich_help_panel=COST)
+    ] = None
+    max_batch: MaxBatch = None
+    slots: Slots = 1
+    service_time: Annotated[
+        str | None, typer.Option(help="Mean time of one request in a slot.", rich_help_panel=COST)
+    ] = None
+    cv: Annotated[
+        float | None,
+        typer.Option(
+            help="Coefficient of variation of an execution; default: 1 with --service-time, else "
+            "0.",
+            rich_help_panel=COST,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingOptions:
+    """How requests reach the replicas, and the GPUs of one replica."""
+
+    routing: RoutingOption = "random"
+    gpus: Annotated[int, typer.Option(help="GPUs per replica.", rich_help_panel=COST)] = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SloOptions:
+    """What has to be kept, and how full replicas may be."""
+
+    target: Annotated[str | None, typer.Option(help="Latency target.", rich_help_panel=SLO)] = None
+    percentile: Percentile = 95.0
+    max_utilization: MaxUtilization = 0.8
+    headroom: Headroom = 0.0

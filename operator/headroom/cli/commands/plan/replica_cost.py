@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from headroom.cli.commands.plan.arguments import missing
+from headroom.cli.commands.plan.generation_options import ReplicaOptions
 from headroom.cli.commands.plan.measured_engine import MeasuredEngine
 from headroom.planner.accelerators import PUBLISHED_FACTOR, accelerator
 from headroom.planner.errors import require
@@ -23,23 +24,6 @@ NO_SEQUENCES = (
     f"sequences at once: the server does not state its limit, so {USUAL_SEQUENCES} are assumed. "
     "Give --max-sequences"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenReplica:
-    """The options that describe a replica; None where one was not given."""
-
-    on: str | None
-    measure: str | None
-    """URL of a replica that shows its cost."""
-    iteration_ms: float | None
-    prompt_token_ms: float | None
-    sequence_ms: float | None
-    context_token_ms: float | None
-    kv_tokens: float | None
-    max_sequences: int | None
-    iteration_tokens: int | None
-    gpus: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +83,7 @@ class ReplicaCost:
         ]
 
 
-def check_given_once(given: GivenReplica) -> None:
+def check_given_once(given: ReplicaOptions) -> None:
     """Raise ImpossiblePlan unless the options name the cost in one way."""
     named = {
         "--measure": given.measure is not None,
@@ -117,7 +101,7 @@ def check_given_once(given: GivenReplica) -> None:
     )
 
 
-def replica_cost(given: GivenReplica, engine: MeasuredEngine | None) -> ReplicaCost:
+def replica_cost(given: ReplicaOptions, engine: MeasuredEngine | None) -> ReplicaCost:
     """Return the replica; ImpossiblePlan says which option is missing or wrong."""
     if engine is not None:
         cost, gpus, seen = engine.cost, 1, engine.limits
@@ -157,7 +141,7 @@ def _first(*found: _Number | None) -> _Number | None:
     return next((one for one in found if one is not None), None)
 
 
-def _given_cost(given: GivenReplica) -> tuple[IterationCost, tuple[str, ...]]:
+def _given_cost(given: ReplicaOptions) -> tuple[IterationCost, tuple[str, ...]]:
     """Return the cost as given, and what of it is only usual."""
     if given.iteration_ms is None or given.prompt_token_ms is None:
         absent = "--iteration-ms" if given.iteration_ms is None else "--prompt-token-ms"

@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from headroom.cli.cluster_options import Output
+from headroom.cli.commands.simulate.options import SimulationOptions
+from headroom.cli.commands.simulate.planned_runs import WITHOUT, Misuse, Ports, runs_of
 from headroom.cli.commands.simulate.progress import RunsProgress
-from headroom.cli.commands.simulate.request import WITHOUT, Misuse, Ports, Request, runs_of
 from headroom.cli.commands.simulate.worker_pool import Study, carry_out
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.report import number_format
@@ -64,28 +65,28 @@ def _opening(path: Path) -> str:
     return " ".join(line.removeprefix("#").strip() for line in lines)
 
 
-def simulate(request: Request, ports: Ports, out: Console, say: Console) -> int:
+def simulate(options: SimulationOptions, ports: Ports, out: Console, say: Console) -> int:
     """Run the simulation and return the exit code.
 
     Raises Misuse, ValueError for a malformed scenario, OSError where a file cannot be read.
     """
-    runs = runs_of(request, ports)
-    _check_writable(_files(request))
-    jobs = min(len(runs), request.jobs or _cores())
+    runs = runs_of(options, ports)
+    _check_writable(_files(options))
+    jobs = min(len(runs), options.jobs or _cores())
     with RunsProgress(say, runs) as progress:
         study = carry_out(runs, ports.perform, jobs=jobs, watch=progress.show)
     outcomes = study.outcomes
     if outcomes:
-        if request.output is Output.JSON:
+        if options.output is Output.JSON:
             print(written(outcomes), file=out.file)
         else:
-            out.print(_reported(request, study))
-        _write(_files(request), outcomes, say)
+            out.print(_reported(options, study))
+        _write(_files(options), outcomes, say)
     return _verdict(study, len(runs), say)
 
 
-def _reported(request: Request, study: Study) -> RenderableType:
-    if request.ablate:
+def _reported(options: SimulationOptions, study: Study) -> RenderableType:
+    if options.ablate:
         whole: list[Outcome] = []
         without: dict[str, list[Outcome]] = {}
         for each in study.finished:
@@ -94,15 +95,15 @@ def _reported(request: Request, study: Study) -> RenderableType:
             target += each.outcomes
         return ablated(effects(whole, without))
     summaries = summarized(study.outcomes)
-    if request.sweep:
+    if options.sweep:
         return Group(swept(tuned(summaries)), tables([row for row in summaries if row.on_front]))
     return tables(summaries)
 
 
-def _files(request: Request) -> Mapping[Path, Callable[[Sequence[Outcome]], str]]:
+def _files(options: SimulationOptions) -> Mapping[Path, Callable[[Sequence[Outcome]], str]]:
     """Return the files of the reports, and what renders each. Raises Misuse."""
     files: dict[Path, Callable[[Sequence[Outcome]], str]] = {}
-    for path in request.out:
+    for path in options.out or ():
         if (render := _RENDERERS.get(path.suffix)) is not None:
             files[path] = render
         elif path.suffix and not path.is_dir():

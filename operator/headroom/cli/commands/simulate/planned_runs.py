@@ -1,4 +1,4 @@
-"""The runs of a simulation request, or the rule that the request breaks."""
+"""The runs that the options of a simulation name, or the rule that they break."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from headroom.cli.cluster_options import Output
+from headroom.cli.commands.simulate.options import SimulationOptions
 from headroom.simulator.autoscalers.catalogue import typed
 from headroom.simulator.campaign import Knob, Perform, Run, planned
 from headroom.simulator.report.comparison import CLAIRVOYANT, OURS
@@ -50,32 +50,16 @@ class Ports:
     perform: Perform
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """The options of the command."""
-
-    scenarios: Sequence[str]
-    autoscalers: Sequence[str] = ()
-    knobs: Sequence[str] = ()
-    seeds: int = 1
-    jobs: int | None = None
-    sweep: bool = False
-    ablate: bool = False
-    out: Sequence[Path] = ()
-    """Folders, or files that end with .json or .html."""
-    output: Output = Output.TEXT
-
-
-def runs_of(request: Request, ports: Ports) -> tuple[Run, ...]:
+def runs_of(given: SimulationOptions, ports: Ports) -> tuple[Run, ...]:
     """Return the runs.
 
     Raises Misuse, ValueError for a malformed scenario, OSError where a file cannot be read.
     """
-    paths = [_scenario(name, ports.scenarios) for name in request.scenarios]
-    settings = _settings(request, ports)
+    paths = [_scenario(name, ports.scenarios) for name in given.scenario or ()]
+    settings = _settings(given, ports)
     for path in paths:
         ports.check(path)
-    return planned(dict.fromkeys(paths), settings, request.seeds)
+    return planned(dict.fromkeys(paths), settings, given.seeds)
 
 
 def _scenario(name: str, shipped: Mapping[str, Path]) -> Path:
@@ -88,19 +72,19 @@ def _scenario(name: str, shipped: Mapping[str, Path]) -> Path:
     raise Misuse(f"a scenario must be a TOML file or one of: {known}; got {name!r}")
 
 
-def _settings(request: Request, ports: Ports) -> Sequence[tuple[str, Mapping[str, Knob]]]:
-    if request.ablate:
-        if request.sweep or request.autoscalers or request.knobs:
+def _settings(given: SimulationOptions, ports: Ports) -> Sequence[tuple[str, Mapping[str, Knob]]]:
+    if given.ablate:
+        if given.sweep or given.autoscalers or given.knobs:
             raise Misuse("--ablate runs only Headroom: leave out --sweep, --autoscaler and --knob")
         if not ports.components:
             raise Misuse("--ablate: the decision has no component that can be left out")
         return [(OURS, {}), *((OURS, {WITHOUT: component}) for component in ports.components)]
-    chosen = _chosen(request.autoscalers, tuple(ports.autoscalers))
-    if request.sweep:
-        if request.knobs:
+    chosen = _chosen(given.autoscalers or (), tuple(ports.autoscalers))
+    if given.sweep:
+        if given.knobs:
             raise Misuse("--sweep sets the parameters: leave out --knob or --sweep")
         return settings_of(chosen, ports.grids)
-    knobs = _knobs(request.knobs, {name: ports.autoscalers[name].knobs for name in chosen})
+    knobs = _knobs(given.knobs or (), {name: ports.autoscalers[name].knobs for name in chosen})
     return [(name, knobs[name]) for name in chosen]
 
 
