@@ -9,10 +9,11 @@ import yaml
 
 from cluster import Cluster, ControlPlane
 from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.kubernetes_connection import KubernetesConnection
 from headroom.errors import ClusterError, Conflict, Forbidden, NotFound, Unavailable
 from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
-from reliability.testbed import shared_cluster, world
+from reliability.testbed import SharedCluster, shared_cluster, world
 
 MARK_PODS = Path(__file__).parents[2] / "deploy/components/mark-pods/rbac.yaml"
 
@@ -22,6 +23,11 @@ pytestmark = pytest.mark.clock
 @pytest.fixture(scope="module")
 def cluster(control_plane: ControlPlane) -> Cluster:
     return control_plane
+
+
+def counted_api(on: SharedCluster) -> KubernetesApi:
+    connection = KubernetesConnection(OperatorMetrics().called, kubeconfig=str(on.credentials))
+    return KubernetesApi(connection)
 
 
 async def test_quota_rejection_is_reported_and_creates_no_more_pods(
@@ -61,7 +67,9 @@ async def test_operator_annotates_and_clears_its_own_pods_only(
         async def annotations() -> dict[str, str]:
             return dict((await on.admin.get(f"{pods}/busy"))["metadata"]["annotations"])
 
-        async with KubernetesApi(OperatorMetrics().called, kubeconfig=str(on.credentials)) as api:
+        async with KubernetesApi(
+            KubernetesConnection(OperatorMetrics().called, kubeconfig=str(on.credentials))
+        ) as api:
 
             async def apply(**metadata: object) -> None:
                 named = {"name": "busy", "namespace": namespace, "uid": uid, **metadata}
@@ -102,7 +110,9 @@ async def test_eviction_respects_the_disruption_budget_and_the_uid(
         uid = created["metadata"]["uid"]
         await on.admin.patch(f"{pods}/slow/status", {"status": serves})
         await on.admin.create(budgets, budget)
-        async with KubernetesApi(OperatorMetrics().called, kubeconfig=str(on.credentials)) as api:
+        async with KubernetesApi(
+            KubernetesConnection(OperatorMetrics().called, kubeconfig=str(on.credentials))
+        ) as api:
             with pytest.raises(Unavailable, match="disruption budget"):
                 await api.evict(namespace, "slow", uid)
             await on.admin.delete(f"{budgets}/all")

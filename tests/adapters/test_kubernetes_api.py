@@ -16,7 +16,7 @@ from kubernetes.aio.client.configuration import Configuration
 
 from answering import Answering
 from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.kubernetes_connection import MAX_ANSWER_BYTES
+from headroom.adapters.kubernetes_connection import MAX_ANSWER_BYTES, KubernetesConnection
 from headroom.adapters.kubernetes_credentials import of_pod
 from headroom.errors import (
     AnswerTooLarge,
@@ -62,7 +62,9 @@ async def api(server: Answering, calls: Calls, tmp_path: Path) -> AsyncIterator[
     path.write_text(json.dumps(config))
     environment = {"KUBECONFIG": str(path), "KUBERNETES_SERVICE_HOST": "10.96.0.1"}
     server.gives(text="{}")
-    async with KubernetesApi(calls, deadline_s=0.5, environment=environment) as opened:
+    async with KubernetesApi(
+        KubernetesConnection(calls, deadline_s=0.5, environment=environment)
+    ) as opened:
         yield opened
 
 
@@ -323,7 +325,7 @@ async def test_missing_credentials_error_names_the_remedy(
 ) -> None:
     environment = {"KUBECONFIG": str(tmp_path / "absent")}
     with pytest.raises(Forbidden, match=r"absent does not exist; set KUBECONFIG"):
-        async with KubernetesApi(on_call=calls, environment=environment):
+        async with KubernetesApi(KubernetesConnection(on_call=calls, environment=environment)):
             pass
     assert not caplog.records, "one line, and it is the error"
 
@@ -339,7 +341,7 @@ async def test_file_that_is_no_kubeconfig_is_named_in_the_error(
     path = tmp_path / "kubeconfig"
     path.write_bytes(content)
     with pytest.raises(Forbidden, match=r"kubeconfig must be a readable kubeconfig file; got "):
-        async with KubernetesApi(on_call=calls, kubeconfig=str(path)):
+        async with KubernetesApi(KubernetesConnection(on_call=calls, kubeconfig=str(path))):
             pass
 
 
@@ -393,7 +395,7 @@ async def test_named_context_is_used_with_its_namespace(
     inside = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
     for context, token, namespace in ((None, "one", "default"), ("two", "two", "vision")):
         async with KubernetesApi(
-            calls, environment=inside, kubeconfig=str(path), context=context
+            KubernetesConnection(calls, environment=inside, kubeconfig=str(path), context=context)
         ) as api:
             await api.get("v1", "Pod", "a", "b")
             assert api.namespace == namespace

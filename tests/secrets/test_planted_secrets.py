@@ -17,13 +17,13 @@ from typer.testing import CliRunner
 
 from api_server import ApiServer
 from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.kubernetes_connection import KubernetesConnection
 from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.prometheus_source import PrometheusSource
 from headroom.adapters.redaction import REDACTED
 from headroom.adapters.system_clock import SystemClock
 from headroom.cli.app import app as command
 from headroom.cli.compose.console import serve_console
-from headroom.cli.compose.operator_process import service_objects
 from headroom.cli.run_options.console import ConsoleChoice
 from headroom.cli.run_options.prometheus import prometheus_sources
 from headroom.console.read_model import ReadModel
@@ -132,7 +132,7 @@ async def test_no_log_event_status_metric_or_page_has_it(
     async with served(server.handle) as url:
         path = kubeconfig(url, tmp_path)
         async with (
-            KubernetesApi(on_call=instruments.called, kubeconfig=path) as api,
+            KubernetesApi(KubernetesConnection(on_call=instruments.called, kubeconfig=path)) as api,
             PodScraper() as scraper,
         ):
             controller = Controller(
@@ -143,7 +143,7 @@ async def test_no_log_event_status_metric_or_page_has_it(
                 instance="operator-0",
                 tick_s=0.2,
             )
-            model = ReadModel(lambda: service_objects(controller.cache))
+            model = ReadModel(controller.cache.objects)
             choice = ConsoleChoice(port=unused_tcp_port)
             tasks = [
                 asyncio.create_task(controller.run()),
@@ -223,6 +223,8 @@ async def test_a_broken_kubeconfig_is_said_without_its_token(
 ) -> None:
     path = kubeconfig("http://127.0.0.1:1", tmp_path, **change)
     with pytest.raises(ClusterError) as refused:
-        async with KubernetesApi(on_call=OperatorMetrics().called, kubeconfig=path):
+        async with KubernetesApi(
+            KubernetesConnection(on_call=OperatorMetrics().called, kubeconfig=path)
+        ):
             pass
     assert TOKEN not in str(refused.value)

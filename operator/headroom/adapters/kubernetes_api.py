@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Any, Self
 
 from headroom.adapters.kept_parts import kept_parts
-from headroom.adapters.kubernetes_connection import DEADLINE_S, KubernetesConnection, OnCall
+from headroom.adapters.kubernetes_connection import KubernetesConnection
 from headroom.adapters.kubernetes_discovery import PathFinder
 from headroom.adapters.kubernetes_lists import ListPages, metadata_of
 from headroom.adapters.kubernetes_paths import path_of, path_to
@@ -38,15 +37,7 @@ _NO_REPLICAS = b"the spec replicas field"
 class KubernetesApi:
     """Client of one API server. Use as an async context manager."""
 
-    def __init__(
-        self,
-        on_call: OnCall,
-        deadline_s: float = DEADLINE_S,
-        environment: Mapping[str, str] = os.environ,
-        kubeconfig: str | None = None,
-        context: str | None = None,
-    ) -> None:
-        connection = KubernetesConnection(on_call, deadline_s, environment, kubeconfig, context)
+    def __init__(self, connection: KubernetesConnection) -> None:
         self._connection = connection
         self._pages = ListPages(connection)
         self._paths = PathFinder(connection)

@@ -59,9 +59,12 @@ def connection(
 ) -> KubernetesApi:
     """Return a client of the selected cluster, not yet opened."""
     from headroom.adapters.kubernetes_api import KubernetesApi
+    from headroom.adapters.kubernetes_connection import KubernetesConnection
 
     return KubernetesApi(
-        on_call=_ignore_call, deadline_s=deadline_s, kubeconfig=kubeconfig, context=context
+        KubernetesConnection(
+            on_call=_ignore_call, deadline_s=deadline_s, kubeconfig=kubeconfig, context=context
+        )
     )
 
 

@@ -31,12 +31,13 @@ def run(
     """Run the operator, in a cluster or with KUBECONFIG, until SIGTERM."""
     import uvloop
 
-    from headroom.cli.compose.operator_process import RunOptions, operate
+    from headroom.cli.compose.operator_process import operate
     from headroom.cli.compose.process_setup import configure_logging, raise_open_files
+    from headroom.cli.compose.run_request import RunRequest
     from headroom.errors import ClusterError
 
     instance = os.environ.get("HOSTNAME") or socket.gethostname()
-    options = RunOptions(
+    request = RunRequest(
         namespaces=tuple(process.namespace or ()),
         tick_s=process.tick_s(),
         port=process.port,
@@ -54,6 +55,6 @@ def run(
     configure_logging(process.log_level.number)
     raise_open_files()
     try:
-        uvloop.run(operate(options))
+        uvloop.run(operate(request))
     except (ClusterError, OSError) as error:
         fail(str(error))

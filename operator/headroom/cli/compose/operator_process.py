@@ -1,73 +1,33 @@
-"""The operator as a process: builds the adapters, hands them to the controller, ends in time."""
+"""The operator as a process: builds the controller and what serves beside it, ends in time."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.adapters.inference_service_watch import InferenceServiceWatch
-from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.pod_requester import PodRequester
-from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.pod_watch import PodWatch
-from headroom.adapters.recording_file import RecordingFile
-from headroom.adapters.system_clock import SystemClock
 from headroom.api.kind import GROUP, PLURAL, VERSION
+from headroom.cli.compose.adapters import Adapters, opened_adapters
 from headroom.cli.compose.console import serve_console
-from headroom.cli.compose.gateway import gateways_of
+from headroom.cli.compose.gateway import Gateways, gateways_of
 from headroom.cli.compose.process_setup import configure_memory, run_until_signal
-from headroom.cli.run_options.console import ConsoleChoice
-from headroom.cli.run_options.gateway import CertificateIssuer, GatewayChoice
-from headroom.cli.run_options.lease import LeaseChoice
+from headroom.cli.compose.run_request import RunRequest
 from headroom.console.read_model import ReadModel
-from headroom.controller import permissions
 from headroom.controller.controller import Controller
 from headroom.controller.leadership import Candidate, Election
-from headroom.controller.permissions import Permission
-from headroom.controller.ports import Prometheus
-from headroom.controller.services.service_cache import ServiceCache
-from headroom.controller.sharing.ceilings import Caps
 from headroom.controller.warmup import WarmupDeps
 from headroom.ops.health import Health, watch_loop_lag
 from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.ops.prerequisites import Prerequisites
 from headroom.ops.server import application, serve
 from headroom.resources.names import WARMED_LABEL
-from headroom.resources.settings import Settings
-from headroom.telemetry.recording import header_line
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """What `headroom run` was started with."""
-
-    namespaces: Sequence[str] = ()
-    """Empty: all namespaces."""
-    tick_s: float
-    port: int
-    instance: str
-    lease: LeaseChoice | None = None
-    """None: decide always, without an election."""
-    console: ConsoleChoice | None = None
-    gateway: GatewayChoice | None = None
-    record: Path | None = None
-    record_mib: int = 0
-    prometheus: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """URLs by name."""
-    replica_labels: Sequence[str] = ()
-    settings: Settings
-    caps: Caps
-
-
-async def operate(options: RunOptions) -> None:
+async def operate(request: RunRequest) -> None:
     """Run until SIGTERM or SIGINT; record the ticks in a file where one is named.
 
     With a lease, decide while it is held; without one, always.
@@ -76,118 +36,53 @@ async def operate(options: RunOptions) -> None:
     cannot be written.
     """
     configure_memory()
-    instruments, clock = OperatorMetrics(), SystemClock()
-    console, gateway, namespaces = options.console, options.gateway, options.namespaces
-    with _recording(options.record, options.record_mib) as journal:
-        async with (
-            KubernetesApi(on_call=instruments.called) as api,
-            PodScraper() as scraper,
-            GatewayScraper() as gateway_pages,
-            PodRequester() as requester,
-            _prometheus(options.prometheus, options.replica_labels) as sources,
-        ):
-            model = ReadModel(lambda: service_objects(controller.cache))
-            gateways = (
-                gateways_of(
-                    *(api, clock, gateway, namespaces, gateway_pages),
-                    leads=lambda: election is None or election.leading,
-                    known=instruments.certificates,
-                )
-                if gateway
-                else None
-            )
-            controller = Controller(
-                cluster=api,
-                scraper=scraper,
-                clock=clock,
-                recorder=instruments,
-                instance=options.instance,
-                namespaces=namespaces,
-                tick_s=options.tick_s,
-                journal=journal,
-                listener=None if console is None else model,
-                prometheus=sources,
-                caps=options.caps,
-                router=gateways.router if gateways else None,
-                warmup=_warmup(api, requester, namespaces),
-                settings=options.settings,
-            )
-            if gateways is not None:
-                gateways.desk.listen(on_held=controller.wake, on_change=controller.reroute)
-            lease = options.lease
-            election = None if lease is None else _election(lease, api, clock, instruments)
-            prerequisites = Prerequisites(api, _permissions(options))
-            watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
-            health = Health(
-                controller,
-                prerequisites=lambda: (
-                    *prerequisites.checks(),
-                    *([gateways.keeper.check()] if gateways else []),
-                ),
-                leader_status=election,
-                watch=watch,
-            )
-            app = application(health, instruments)
-            where = ", ".join(namespaces) or "all namespaces"
-            _log.info("evaluating every %g s in %s", options.tick_s, where)
-            if journal is not None:
-                _log.info("recording to %s, up to %d MiB", options.record, options.record_mib)
-            await run_until_signal(
-                _decide(controller, election, instruments),
-                watch.run(controller.observe, controller.cache.synced.wait, controller.doubt),
-                prerequisites.watch(),
-                serve(app, options.port),
-                *(gateways.loops() if gateways else ()),
-                serve_console(console, model, api, clock.now_s),
-                watch_loop_lag(instruments.lagged, health.lagged),
-            )
+    instruments = OperatorMetrics()
+    async with opened_adapters(request, instruments.called) as adapters:
+        await _run(request, adapters, instruments)
     _log.info("ended")
 
 
-def service_objects(cache: ServiceCache) -> Iterator[dict[str, Any]]:
-    """Yield the InferenceServices as last seen by the watch."""
-    for uid in cache.uids():
-        if (one := cache.get(uid)) is not None:
-            yield one
-
-
-@asynccontextmanager
-async def _prometheus(
-    urls: Mapping[str, Sequence[str]], replica_labels: Sequence[str]
-) -> AsyncIterator[Mapping[str, Prometheus]]:
-    """Import the Prometheus client only where one is configured: it takes 20 MB."""
-    async with AsyncExitStack() as stack:
-        sources: dict[str, Prometheus] = {}
-        if urls:
-            from headroom.adapters.prometheus_source import PrometheusSource  # noqa: PLC0415
-
-            for name, given in urls.items():
-                source = PrometheusSource(name, given, replica_labels=replica_labels)
-                sources[name] = await stack.enter_async_context(source)
-        yield sources
-
-
-def _recording(path: Path | None, most_mib: int) -> AbstractContextManager[RecordingFile | None]:
-    if path is None:
-        return nullcontext()
-    return RecordingFile(path, header=header_line(), most_bytes=most_mib * 1024**2)
-
-
-def _warmup(api: KubernetesApi, requester: PodRequester, namespaces: Sequence[str]) -> WarmupDeps:
-    """Build the sender of warm-up requests, and a watch of its pods in each namespace, or all."""
-    watched = tuple(namespaces) or (None,)
-    return WarmupDeps(
-        requester=requester,
-        watches=[PodWatch(api, selector=WARMED_LABEL, namespace=one) for one in watched],
+async def _run(request: RunRequest, adapters: Adapters, instruments: OperatorMetrics) -> None:
+    api, namespaces = adapters.api, request.namespaces
+    election = _election(request, adapters, instruments)
+    gateways = _gateways(request, adapters, instruments, election)
+    model = ReadModel(lambda: controller.cache.objects())  # noqa: PLW0108  (the controller is built below)
+    controller = _controller(request, adapters, instruments, gateways, model)
+    if gateways is not None:
+        gateways.desk.listen(on_held=controller.wake, on_change=controller.reroute)
+    watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
+    prerequisites = Prerequisites(api, request.permissions())
+    health = Health(
+        controller,
+        prerequisites=lambda: (
+            *prerequisites.checks(),
+            *([gateways.keeper.check()] if gateways else []),
+        ),
+        leader_status=election,
+        watch=watch,
+    )
+    where = ", ".join(namespaces) or "all namespaces"
+    _log.info("evaluating every %g s in %s", request.tick_s, where)
+    await run_until_signal(
+        _decide(controller, election, instruments),
+        watch.run(controller.observe, controller.cache.synced.wait, controller.doubt),
+        prerequisites.watch(),
+        serve(application(health, instruments), request.port),
+        *(gateways.loops() if gateways else ()),
+        serve_console(request.console, model, api, adapters.clock.now_s),
+        watch_loop_lag(instruments.lagged, health.lagged),
     )
 
 
 def _election(
-    lease: LeaseChoice, api: KubernetesApi, clock: SystemClock, instruments: OperatorMetrics
-) -> Election:
+    request: RunRequest, adapters: Adapters, instruments: OperatorMetrics
+) -> Election | None:
+    lease = request.lease
+    if lease is None:
+        return None
     return Election(
-        leases=api,
-        clocks=clock,
+        leases=adapters.api,
+        clocks=adapters.clock,
         namespace=lease.namespace,
         name=lease.name,
         candidate=Candidate(identity=lease.identity),
@@ -195,20 +90,57 @@ def _election(
     )
 
 
-def _permissions(options: RunOptions) -> list[Permission]:
-    namespaces, lease, gateway = options.namespaces, options.lease, options.gateway
-    needed = list(permissions.on_services(namespaces))
-    if options.settings.marks_pods:
-        needed += permissions.on_marks(namespaces)
-    if gateway is not None:
-        needed += permissions.on_gateways(
-            namespaces, gateway.namespace, reviews_tokens=gateway.reviews_tokens
-        )
-        issues = gateway.certificates is CertificateIssuer.OPERATOR
-        needed += permissions.on_certificates(gateway.namespace, issues=issues)
-    if lease is not None:
-        needed += permissions.on_lease(lease.namespace, lease.name)
-    return needed
+def _gateways(
+    request: RunRequest,
+    adapters: Adapters,
+    instruments: OperatorMetrics,
+    election: Election | None,
+) -> Gateways | None:
+    if request.gateway is None:
+        return None
+    return gateways_of(
+        adapters.api,
+        adapters.clock,
+        request.gateway,
+        request.namespaces,
+        adapters.gateway_pages,
+        leads=lambda: election is None or election.leading,
+        known=instruments.certificates,
+    )
+
+
+def _controller(
+    request: RunRequest,
+    adapters: Adapters,
+    instruments: OperatorMetrics,
+    gateways: Gateways | None,
+    model: ReadModel,
+) -> Controller:
+    return Controller(
+        cluster=adapters.api,
+        scraper=adapters.scraper,
+        clock=adapters.clock,
+        recorder=instruments,
+        instance=request.instance,
+        namespaces=request.namespaces,
+        tick_s=request.tick_s,
+        journal=adapters.journal,
+        listener=None if request.console is None else model,
+        prometheus=adapters.prometheus,
+        caps=request.caps,
+        router=gateways.router if gateways else None,
+        warmup=_warmup(adapters, request.namespaces),
+        settings=request.settings,
+    )
+
+
+def _warmup(adapters: Adapters, namespaces: Sequence[str]) -> WarmupDeps:
+    """Build the sender of warm-up requests, and a watch of its pods in each namespace, or all."""
+    watched = tuple(namespaces) or (None,)
+    return WarmupDeps(
+        requester=adapters.requester,
+        watches=[PodWatch(adapters.api, selector=WARMED_LABEL, namespace=one) for one in watched],
+    )
 
 
 async def _decide(

@@ -47,6 +47,10 @@ class ServiceCache:
         """Return the object as last seen."""
         return self._services.get(uid)
 
+    def objects(self) -> tuple[Manifest, ...]:
+        """Return all objects as last seen."""
+        return tuple(self._services.values())
+
     def named(self, namespace: str, name: str) -> str | None:
         """Return the UID of the service of a name."""
         return self._by_name.get((namespace, name))
