@@ -6,7 +6,6 @@ import pytest
 
 from fakes_doctor import conditioned, saying
 from headroom.api.conditions import ConditionType
-from headroom.api.reasons import OF_DOCTOR, OF_EVENTS, StatusReason
 from headroom.cli.commands.doctor.condition_checks import (
     NO_FINDING,
     REMEDIES,
@@ -14,7 +13,7 @@ from headroom.cli.commands.doctor.condition_checks import (
 )
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.findings import Severity
-from healthy_reasons import HEALTHY_REASONS
+from reasons_by_use import HEALTHY_REASONS, OF_CONDITIONS
 
 
 @pytest.mark.parametrize("kind", ConditionType)
@@ -23,7 +22,7 @@ def test_every_condition_that_needs_attention_gives_a_finding(
     kind: ConditionType, status: str
 ) -> None:
     good = "False" if kind is ConditionType.SCALING_LIMITED else "True"
-    for reason in set(StatusReason) - OF_EVENTS - OF_DOCTOR - NO_FINDING:
+    for reason in OF_CONDITIONS - NO_FINDING:
         facts = conditioned(saying(kind, status, reason))
         found = list(conditions_need_attention(facts, ()))
         if status == good:
@@ -34,8 +33,7 @@ def test_every_condition_that_needs_attention_gives_a_finding(
 
 
 def test_every_reason_that_needs_attention_has_a_remedy() -> None:
-    of_conditions = set(StatusReason) - OF_EVENTS - OF_DOCTOR - NO_FINDING
-    assert of_conditions - set(REMEDIES) == HEALTHY_REASONS
+    assert OF_CONDITIONS - NO_FINDING - set(REMEDIES) == HEALTHY_REASONS
 
 
 def test_reason_of_another_version_gives_a_finding() -> None:
@@ -44,13 +42,13 @@ def test_reason_of_another_version_gives_a_finding() -> None:
 
 
 def test_limit_is_warning_only_while_slo_is_missed() -> None:
-    limited = saying("ScalingLimited", "True", "AtMaxReplicas")
+    limited = saying("ScalingLimited", "True", "MaxReplicas")
     (found,) = examined(conditioned(limited, saying("SLOMet", "True", "WithinTarget")))
     assert found.severity is Severity.NOTE
     both = examined(conditioned(limited, saying("SLOMet", "False", "AboveTarget")))
     assert [(one.finding, one.severity) for one in both] == [
         ("AboveTarget", Severity.PROBLEM),
-        ("AtMaxReplicas", Severity.WARNING),
+        ("MaxReplicas", Severity.WARNING),
     ]
 
 

@@ -247,7 +247,7 @@ def test_demand_and_obstacles_are_metrics() -> None:
     assert shown(instruments, "headroom_service_late_requests_ratio{") == []
     assert shown(instruments, "headroom_service_demand_at_most_per_second{") == []
     instruments.decided(named("bert"), replace(DECISION, feasible=False))
-    infeasible = f'headroom_service_obstacle{{{mine},obstacle="TargetBelowIdle"}} 1.0'
+    infeasible = f'headroom_service_obstacle{{{mine},obstacle="SLOInfeasible"}} 1.0'
     assert infeasible in shown(instruments, "headroom_service_obstacle")
 
 

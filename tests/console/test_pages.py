@@ -26,7 +26,8 @@ from headroom.console.pages import overview, plots
 from headroom.console.pages import service as service_page
 from headroom.console.pages.what_if_form import Asked
 from headroom.console.read_model import ReadModel
-from headroom.console.summary import State, summarize
+from headroom.console.service_state import State
+from headroom.console.summary import summarize
 from headroom.console.what_if import Changes, answer, neighbours, parsed
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Demand, DemandKnown, decide

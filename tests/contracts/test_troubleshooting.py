@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from controller_world import World, play
-from headroom.console.summary import State
+from headroom.console.service_state import State
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "operator/guide/TROUBLESHOOTING.md").read_text(encoding="utf-8")

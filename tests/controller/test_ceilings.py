@@ -45,7 +45,7 @@ def test_tighter_of_cap_and_max_replicas_is_named() -> None:
         world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
         await world.run_for(90.0)
         assert settled(world) == {"resnet": 3}
-        assert world.condition("ScalingLimited") == ("True", "AtMaxReplicas")
+        assert world.condition("ScalingLimited") == ("True", "MaxReplicas")
 
     play(story)
 

@@ -128,12 +128,6 @@ def test_demand_visible_unless_hidden_or_repeated(
                 "replicas share; more of them do not help"
             ),
         ),
-        (
-            Obstacle.TARGET_BELOW_IDLE,
-            "",
-            StatusReason.SLO_INFEASIBLE,
-            "an idle replica exceeds the target; see SLOFeasible",
-        ),
     ],
     ids=lambda value: str(value) if isinstance(value, Obstacle) else "",
 )
@@ -145,18 +139,20 @@ def test_scaling_is_effective_unless_an_obstacle_is_found(
     assert one == (EFFECTIVE, status, reason, message)
 
 
-@pytest.mark.parametrize(
-    "decision",
-    [replace(DECISION, feasible=False), replace(DECISION, obstacle=Obstacle.TARGET_BELOW_IDLE)],
-    ids=["by the model", "by the obstacle"],
-)
-def test_target_below_idle_is_explained_by_slo_feasible(decision: Decision) -> None:
+def test_target_below_idle_is_explained_by_slo_feasible() -> None:
+    decision = replace(DECISION, feasible=False)
     feasible = found(decision, ConditionType.SLO_FEASIBLE)
     assert (feasible.status, feasible.reason) == (
         ConditionStatus.FALSE,
         StatusReason.SLO_INFEASIBLE,
     )
-    assert found(decision, EFFECTIVE).reason is StatusReason.SLO_INFEASIBLE
+    message = "an idle replica exceeds the target; see SLOFeasible"
+    assert found(decision, EFFECTIVE) == (
+        EFFECTIVE,
+        ConditionStatus.FALSE,
+        StatusReason.SLO_INFEASIBLE,
+        message,
+    )
 
 
 @pytest.mark.parametrize(

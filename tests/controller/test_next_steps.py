@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headroom.api.conditions import ConditionStatus, ConditionType, pending
-from headroom.api.reasons import OF_DOCTOR, OF_EVENTS, StatusReason
+from headroom.api.reasons import StatusReason
 from headroom.controller.report.next_steps import IN_MESSAGE, with_next_step
-from healthy_reasons import HEALTHY_REASONS
+from reasons_by_use import HEALTHY_REASONS, OF_CONDITIONS
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 LONGEST_STEP = 70
-OF_CONDITIONS = set(StatusReason) - OF_EVENTS - OF_DOCTOR
 
 
 @pytest.mark.parametrize("reason", sorted(OF_CONDITIONS - HEALTHY_REASONS - IN_MESSAGE))

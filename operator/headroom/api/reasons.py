@@ -12,6 +12,7 @@ where both name the same trouble, such as MetricsMissing, they spell it alike.
 | another client keeps overwriting them | ReplicasRepeatedlyOverwritten |
 | the API server rejects the number of replicas | ScaleFailed |
 | the API server rejects pods (quota, admission) | PodCreationForbidden |
+| more replicas are needed than maxReplicas | MaxReplicas |
 | the target is shorter than one request takes | SLOInfeasible |
 | the percentile exceeds its target | AboveTarget |
 | clients wait for saturated replicas, so arrivals are a lower bound | HiddenDemand |
@@ -125,7 +126,7 @@ class StatusReason(StrEnum):
 
     WITHIN_BOUNDS = "WithinBounds"
     """ScalingLimited: no limit reduces the desired replicas."""
-    AT_MAX_REPLICAS = "AtMaxReplicas"
+    MAX_REPLICAS = "MaxReplicas"
     """ScalingLimited: more than maxReplicas are needed."""
     OPERATOR_LIMIT = "OperatorLimit"
     """ScalingLimited, Ready, ScalingActive: the operator's settings allow no more replicas of a
@@ -268,43 +269,3 @@ class StatusReason(StrEnum):
     ready replicas."""
     PREEMPTING_LOWER_PRIORITY = "PreemptingLowerPriority"
     """Event: services with a lower scaling.priority must yield accelerators to this one."""
-
-
-OF_DOCTOR = frozenset(
-    {
-        StatusReason.KUBERNETES_TOO_OLD,
-        StatusReason.CRD_MISSING,
-        StatusReason.CRD_OUTDATED,
-        StatusReason.OPERATOR_MISSING,
-        StatusReason.OPERATOR_DOWN,
-        StatusReason.OPERATORS_OVERLAP,
-        StatusReason.PERMISSION_MISSING,
-        StatusReason.CERTIFICATE_MISSING,
-        StatusReason.CERTIFICATE_EXPIRED,
-        StatusReason.CLOCK_SKEW,
-        StatusReason.NOT_EVALUATED,
-        StatusReason.NO_ACCELERATORS,
-        StatusReason.INSUFFICIENT_ACCELERATORS,
-        StatusReason.WRONG_PORT,
-        StatusReason.WRONG_PROFILE,
-        StatusReason.PROMETHEUS_UNREACHABLE,
-        StatusReason.ACCELERATORS_DIFFER,
-        StatusReason.POLICY_UNDONE,
-        StatusReason.BUDGETS_OVERLAP,
-        StatusReason.POD_OVERDUE,
-        StatusReason.NOT_CHECKED,
-    }
-)
-"""Reasons that only findings of the doctor have."""
-OF_EVENTS = frozenset(
-    {
-        StatusReason.CREATED,
-        StatusReason.ADOPTED,
-        StatusReason.SCALED_UP,
-        StatusReason.SCALED_DOWN,
-        StatusReason.REPLICA_REPLACED,
-        StatusReason.CONNECTIONS_REBALANCED,
-        StatusReason.PREEMPTING_LOWER_PRIORITY,
-    }
-)
-"""Reasons that only events have."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from headroom.console.read_model import ServiceEntry
-from headroom.console.summary import ServiceSummary, State
+from headroom.console.service_state import State
+from headroom.console.summary import ServiceSummary
 
 PER_PAGE = 100
 LONGEST_SEARCH = 100

@@ -93,7 +93,7 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
     from rich.text import Text
 
     from headroom.api.status import Status
-    from headroom.console.summary import needing_attention
+    from headroom.console.service_state import needing_attention
 
     status = Status.read(service.get("status"))
     decision = status.decision

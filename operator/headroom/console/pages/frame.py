@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom.charts.markup import Inner, Markup, joined, tag
-from headroom.console.summary import State
+from headroom.console.service_state import State
 
 SHAPES = {
     State.BLOCKED: "M2 2l8 8M10 2l-8 8",

@@ -11,7 +11,8 @@ from headroom.console.pages import formatting as fmt
 from headroom.console.pages.frame import badge, page
 from headroom.console.pages.plots import sparkline
 from headroom.console.read_model import ServiceEntry
-from headroom.console.summary import ServiceSummary, State
+from headroom.console.service_state import State
+from headroom.console.summary import ServiceSummary
 
 
 def rendered(seen: Listing, *, now_s: float) -> str:

@@ -16,7 +16,8 @@ from headroom.console.pages.past import moves_section, starts_section
 from headroom.console.pages.what_if_form import Asked
 from headroom.console.pages.what_if_form import section as what_if
 from headroom.console.read_model import ServiceEntry
-from headroom.console.summary import ServiceSummary, needing_attention
+from headroom.console.service_state import needing_attention
+from headroom.console.summary import ServiceSummary
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import DemandKnown
 

@@ -20,7 +20,7 @@ from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.report.next_steps import with_next_step
 from headroom.controller.sharing.ceilings import Ceiling
 from headroom.scaling.generation.class_judgement import ClassState
-from headroom.scaling.values.decision import Decision, Obstacle
+from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.signals import Freshness
 from headroom.scaling.values.token_decision import GenerationMeasurement
 
@@ -109,8 +109,7 @@ class TickResult:
     @property
     def more_cannot_help(self) -> bool:
         """Whether even an idle replica exceeds the target."""
-        infeasible = self.decision.obstacle is Obstacle.TARGET_BELOW_IDLE
-        return infeasible or not self.decision.feasible
+        return not self.decision.feasible
 
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN

@@ -6,12 +6,15 @@ from headroom.api.reasons import StatusReason
 from headroom.controller.report.condition_result import FALSE, TRUE, Judgement, TickResult, join
 from headroom.scaling.values.decision import Reason
 
-_LIMITS = {
-    Reason.MAX_REPLICAS: StatusReason.AT_MAX_REPLICAS,
-    Reason.RATE_LIMITED: StatusReason.RATE_LIMITED,
-    Reason.CAPACITY_SHORTAGE: StatusReason.CAPACITY_SHORTAGE,
-    Reason.YIELDED_TO_PRIORITY: StatusReason.YIELDED_TO_PRIORITY,
-}
+_REPORTED = frozenset(
+    {
+        Reason.MAX_REPLICAS,
+        Reason.RATE_LIMITED,
+        Reason.CAPACITY_SHORTAGE,
+        Reason.YIELDED_TO_PRIORITY,
+    }
+)
+"""Limits of a decision that are a reason of the condition too, of the same name."""
 
 
 def scaling_limited(tick: TickResult) -> Judgement:
@@ -26,9 +29,9 @@ def scaling_limited(tick: TickResult) -> Judgement:
         if ceiling is not None and ceiling.why and applied.limit is Reason.MAX_REPLICAS:
             message = f"{applied.before} replicas are needed, {ceiling.replicas} allowed"
             return TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
-        if applied.limit in _LIMITS and applied.after < applied.before:
+        if applied.limit in _REPORTED and applied.after < applied.before:
             message = f"{applied.before} replicas are needed, {applied.after} allowed"
-            return TRUE, _LIMITS[applied.limit], join(message, applied.detail)
+            return TRUE, StatusReason(applied.limit.value), join(message, applied.detail)
     message = join("no limit reduces the number of replicas", tick.accelerators)
     return FALSE, StatusReason.WITHIN_BOUNDS, message
 
@@ -43,7 +46,7 @@ def _wish_limited(tick: TickResult, wish: int) -> Judgement:
     if ceiling is not None and ceiling.why and allowed == ceiling.replicas:
         return TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
     if allowed == tick.service.spec.scaling.max_replicas:
-        return TRUE, StatusReason.AT_MAX_REPLICAS, message
+        return TRUE, StatusReason.MAX_REPLICAS, message
     return TRUE, StatusReason.RATE_LIMITED, f"{message} now"
 
 

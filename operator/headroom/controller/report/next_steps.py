@@ -34,7 +34,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.METRICS_MISSING: _DIAGNOSE,
     StatusReason.COLLECTING_METRICS: "wait up to a minute",
     StatusReason.SCALE_FAILED: "fix what is rejected: a policy, or the operator's permissions",
-    StatusReason.AT_MAX_REPLICAS: "raise maxReplicas to allow more",
+    StatusReason.MAX_REPLICAS: "raise maxReplicas to allow more",
     StatusReason.OPERATOR_LIMIT: "or free accelerators of other services",
     StatusReason.RATE_LIMITED: "wait, or raise scaling.scaleUp.rate",
     StatusReason.CAPACITY_SHORTAGE: "see CapacityAvailable",

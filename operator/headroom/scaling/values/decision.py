@@ -139,8 +139,6 @@ class Obstacle(StrEnum):
     """Connections stay with saturated replicas while other ready ones get hardly any request."""
     DOWNSTREAM_LIMIT = "DownstreamLimit"
     """More replicas were added and together they serve no more than before."""
-    TARGET_BELOW_IDLE = "TargetBelowIdle"
-    """An idle replica takes longer than the target allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from headroom.api.reasons import StatusReason
 from headroom.api.status import Status
 from headroom.cli.commands.doctor.facts import Facts, Manifest, resource, service_status, subject
 from headroom.cli.commands.doctor.findings import Diagnosis, Severity
-from headroom.console.summary import needing_attention
+from headroom.console.service_state import needing_attention
 
 _R = StatusReason
 
@@ -25,7 +25,7 @@ NOTES = frozenset(
 """They pass, or were configured, or are being answered."""
 LIMITS = frozenset(
     {
-        *(_R.AT_MAX_REPLICAS, _R.OPERATOR_LIMIT, _R.RATE_LIMITED, _R.CAPACITY_SHORTAGE),
+        *(_R.MAX_REPLICAS, _R.OPERATOR_LIMIT, _R.RATE_LIMITED, _R.CAPACITY_SHORTAGE),
         _R.YIELDED_TO_PRIORITY,
     }
 )
@@ -81,7 +81,7 @@ REMEDIES: dict[StatusReason, str] = {
     "kubectl logs {pods}",
     _R.COLLECTING_METRICS: "wait; the history is complete within a minute",
     _R.SCALE_FAILED: "follow the message; the write is repeated every minute",
-    _R.AT_MAX_REPLICAS: "raise spec.scaling.maxReplicas",
+    _R.MAX_REPLICAS: "raise spec.scaling.maxReplicas",
     _R.OPERATOR_LIMIT: "raise the operator's limits, or free replicas of other services",
     _R.RATE_LIMITED: "wait, or raise the rate in spec.scaling.scaleUp",
     _R.CAPACITY_SHORTAGE: "see CapacityAvailable: kubectl describe pods {pods}",

@@ -1,9 +1,15 @@
-"""The reasons of conditions that need no attention."""
+"""The reasons by what has them, as their descriptions say, and those that need no attention."""
 
 from __future__ import annotations
 
 from headroom.api.reasons import StatusReason
+from headroom.cli.commands.reference.page import documented
 
+OF_CONDITIONS = {
+    StatusReason(value)
+    for value, description in documented(StatusReason)
+    if not description.startswith(("Doctor: ", "Event: ", "Event, doctor: "))
+}
 HEALTHY_REASONS = {
     StatusReason.SERVING,
     StatusReason.AUTO,
