@@ -1,4 +1,4 @@
-"""The operator as a process: builds the controller and what serves beside it, ends in time."""
+"""The operator as a process: builds the controller and its servers, and ends in time."""
 
 from __future__ import annotations
 
