@@ -45,6 +45,7 @@ async def opened_adapters(request: RunRequest, on_call: OnCall) -> AsyncIterator
         journal = _recording(request)
         if journal is not None:
             stack.enter_context(journal)
+            _log.info("recording to %s, up to %d MiB", request.record, request.record_mib)
         yield Adapters(
             clock=SystemClock(),
             journal=journal,
@@ -59,7 +60,6 @@ async def opened_adapters(request: RunRequest, on_call: OnCall) -> AsyncIterator
 def _recording(request: RunRequest) -> RecordingFile | None:
     if request.record is None:
         return None
-    _log.info("recording to %s, up to %d MiB", request.record, request.record_mib)
     most_bytes = request.record_mib * 1024**2
     return RecordingFile(request.record, header=header_line(), most_bytes=most_bytes)
 
