@@ -18,7 +18,12 @@ from virtual_time import VirtualTimeLoop
 class Bench:
     """A scheduler of which each tick is noted with its time; `does` says what a tick does."""
 
-    def __init__(self, concurrency: int = 16, deadline_s: float = 20.0) -> None:
+    def __init__(
+        self,
+        concurrency: int = 16,
+        deadline_s: float = 20.0,
+        owner_of: Callable[[str], str] = str,
+    ) -> None:
         self.does: dict[str, Callable[[], Awaitable[None]]] = {}
         self.begun_s: dict[str, list[float]] = defaultdict(list)
         self.failures: list[tuple[str, str]] = []
@@ -29,6 +34,7 @@ class Bench:
             on_failure=self._failed,
             on_ticked=lambda seconds, lag_s, outcome: self.outcomes.append(outcome),
             period_s=2.0,
+            owner_of=owner_of,
             concurrency=concurrency,
             deadline_s=deadline_s,
             chance=random.Random(3),
@@ -88,6 +94,45 @@ def test_service_is_evaluated_each_period_at_its_own_moment() -> None:
         assert 1.0 <= first <= 3.0
         assert all(gap == pytest.approx(2.0, abs=0.02) for gap in gaps)
     assert bench.begun_s["a"][1] != pytest.approx(bench.begun_s["b"][1], abs=0.02)
+
+
+def test_namespace_whose_ticks_hang_delays_no_other() -> None:
+    """With one line for all, 100 of them left the other service 3 of its 30 ticks."""
+    bench = Bench(concurrency=48, owner_of=lambda uid: uid.partition("/")[0])
+    bench.does = {"fine/a": quick, **{f"hostile/{number}": hang for number in range(100)}}
+    play(bench, 60.0)
+    assert len(bench.begun_s["fine/a"]) >= 28
+    assert bench.most_at_once >= 40  # the only one that is slow has most of the places
+    assert len({uid for uid in bench.begun_s if uid.startswith("hostile")}) == 100
+
+
+def test_namespace_at_its_share_is_not_overdue() -> None:
+    """Else its slow ticks would have the operator of all restarted."""
+    bench = Bench(concurrency=16, deadline_s=200.0, owner_of=lambda uid: uid.partition("/")[0])
+    bench.does = {"fine/a": quick, **{f"hostile/{number}": hang for number in range(40)}}
+    overdue_s: list[float] = []
+
+    async def story() -> None:
+        for uid in bench.does:
+            bench.scheduler.kick(uid)
+        await asyncio.sleep(100.0)
+        overdue_s.append(bench.scheduler.overdue_s())
+
+    play(bench, 1.0, story)
+    assert overdue_s[0] < 5.0
+
+
+def test_changes_in_a_row_cause_few_ticks() -> None:
+    bench = Bench()
+    bench.does = {"a": quick}
+
+    async def story() -> None:
+        for _ in range(1000):
+            bench.scheduler.kick("a")
+            await asyncio.sleep(0.01)
+
+    play(bench, 0.0, story)
+    assert 15 <= len(bench.begun_s["a"]) <= 25
 
 
 def test_many_services_are_spread_over_a_longer_period() -> None:

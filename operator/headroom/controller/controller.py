@@ -118,6 +118,7 @@ class Controller:
             on_ticked=self._recorder.ticked,
             period_s=self._tick_s,
             name_of=self._name_of,
+            owner_of=self._namespace_of,
             chance=self._chance,
         )
         try:
@@ -197,6 +198,10 @@ class Controller:
         if service is None:
             return uid
         return f"{service['metadata']['namespace']}/{service['metadata']['name']}"
+
+    def _namespace_of(self, uid: str) -> str:
+        service = self.cache.get(uid)
+        return "" if service is None else str(service["metadata"]["namespace"])
 
     def _changed(self, uid: str) -> None:
         self.reroute()

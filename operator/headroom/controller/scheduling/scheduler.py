@@ -1,8 +1,8 @@
 """When each service is due, and the one place that survives any exception of a tick.
 
-A heap of due times; a maximum of concurrent ticks; a deadline for each. A service is never
-evaluated twice at a time, and one that hangs, fails or is rejected delays no other. Intervals use
-the event loop's clock, so a test may make them virtual.
+A heap of due times; a maximum of concurrent ticks, shared by namespaces; a deadline for each. A
+service is never evaluated twice at a time, and one that hangs, fails or is rejected delays no
+other. Intervals use the event loop's clock, so a test may make them virtual.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import asyncio
 import heapq
 import itertools
 import logging
+import math
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from headroom.controller.scheduling import tick_period
 from headroom.controller.scheduling.failure_log import FailureLog
+from headroom.controller.scheduling.tick_places import TickPlaces
 from headroom.errors import ClusterError, Conflict, NotFound, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -33,6 +36,9 @@ of one tick to that of the next: once a fault has ended, decisions are to be bac
 and 5 s, of which a request may take 3 s. Fewer calls than those of ticks that succeed are nothing
 to spare the API server from; what it asks for by Retry-After is kept besides."""
 HEARTBEAT_S = 1.0
+KICKS_APART_S = 0.5
+"""Between two ticks of a service for changes: whoever changes a spec a hundred times a second has
+no hundred ticks a second."""
 
 
 class Ticked(Protocol):
@@ -52,6 +58,8 @@ class _Entry:
     """Position of its ticks in the period, 0 to 1, so that services do not synchronize."""
     running: asyncio.Task[None] | None = None
     kicked: bool = False
+    kicked_s: float = -math.inf
+    """When its last tick for a change was due."""
     conflicts: int = 0
     failures: int = 0
     begun: bool = False
@@ -59,6 +67,10 @@ class _Entry:
     then, and a service that waited for long would have another one at once."""
     complaint: str = ""
     """The last failure's message, so that it is logged once."""
+
+    def may_be_kicked_s(self, now_s: float) -> float:
+        """Return when a tick for a change may be due."""
+        return max(now_s, self.kicked_s + KICKS_APART_S)
 
 
 @dataclass(slots=True)
@@ -72,6 +84,8 @@ class Scheduler:
     period_s: float
     name_of: Callable[[str], str] = str
     """What the log calls a service."""
+    owner_of: Callable[[str], str] = str
+    """The namespace of a service, which has a share of the concurrent ticks."""
     deadline_s: float = 20.0
     concurrency: int = 48
     """A tick waits for two answers of the API: half a second each, and these are 48 a second."""
@@ -81,12 +95,17 @@ class Scheduler:
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _places: TickPlaces = field(init=False)
     _failures: FailureLog = field(default_factory=FailureLog)
     last_round_s: float | None = None
     """When the schedule was last processed, on the event loop's clock."""
 
+    def __post_init__(self) -> None:
+        """Begin with every place free."""
+        self._places = TickPlaces(self.concurrency)
+
     def kick(self, uid: str) -> None:
-        """Make a service due now; add it if it is new."""
+        """Make a service due now, or as soon as it may be again; add it if it is new."""
         now_s = asyncio.get_running_loop().time()
         entry = self._entries.get(uid)
         if entry is None:
@@ -94,6 +113,11 @@ class Scheduler:
         elif entry.running:
             entry.kicked = True
             return
+        else:
+            at_s = entry.may_be_kicked_s(now_s)
+            if entry.due_s <= at_s:
+                return  # it keeps its place among those that wait
+            now_s = entry.kicked_s = at_s
         self._push(uid, now_s)
 
     def remove(self, uid: str) -> None:
@@ -115,12 +139,18 @@ class Scheduler:
     def overdue_s(self) -> float:
         """Seconds by which the most overdue service is late while there is room to evaluate it.
 
-        Where every place is taken, it is the API that is slow, and each tick ends at its deadline.
+        Where every place of its namespace is taken, it is the API that is slow, or its pods are,
+        and each tick ends at its deadline.
         """
-        if len(self._running) >= self.concurrency:
-            return 0.0
         now_s = asyncio.get_running_loop().time()
-        return max((now_s - entry.due_s for entry in self._entries.values()), default=0.0)
+        return max(
+            (
+                now_s - entry.due_s
+                for uid, entry in self._entries.items()
+                if self._places.fits(self.owner_of(uid))
+            ),
+            default=0.0,
+        )
 
     async def run(self) -> None:
         """Evaluate what is due, until cancelled; then what runs is cancelled as well."""
@@ -131,7 +161,7 @@ class Scheduler:
                 self._wake.clear()
                 self._start_due(loop.time())
                 pause_s = HEARTBEAT_S
-                if self._heap and len(self._running) < self.concurrency:
+                if self._heap:
                     pause_s = min(HEARTBEAT_S, max(0.0, self._heap[0][0] - loop.time()))
                 try:
                     async with asyncio.timeout(pause_s):
@@ -149,18 +179,22 @@ class Scheduler:
         self._wake.set()
 
     def _start_due(self, now_s: float) -> None:
-        while self._heap and self._heap[0][0] <= now_s and len(self._running) < self.concurrency:
+        while self._heap and self._heap[0][0] <= now_s:
             due_s, _, uid = heapq.heappop(self._heap)
+            self._places.wait(self.owner_of(uid), due_s, uid)
+        for owner, due_s, uid in self._places.granted():
             entry = self._entries.get(uid)
             if entry is None or entry.running or entry.due_s != due_s:
                 continue  # removed, or scheduled anew since
             task = asyncio.create_task(self._run_one(uid, entry, now_s - due_s))
             entry.running = task
             self._running.add(task)
-            task.add_done_callback(self._finished)
+            self._places.take(owner)
+            task.add_done_callback(partial(self._finished, owner))
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, owner: str, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._places.give_back(owner)
         self._wake.set()
 
     async def _run_one(self, uid: str, entry: _Entry, lag_s: float) -> None:
@@ -183,7 +217,8 @@ class Scheduler:
         if self._entries.get(uid) is not entry:
             return
         if entry.kicked:
-            entry.kicked, pause_s = False, 0.0
+            entry.kicked, entry.kicked_s = False, entry.may_be_kicked_s(now_s)
+            pause_s = entry.kicked_s - now_s
         if not entry.begun:
             entry.begun, entry.due_s = True, begun_s
         self._push(uid, self._next_s(entry, now_s, pause_s))
