@@ -125,6 +125,21 @@ def test_stray_pods_cost_one_read_each_in_half_a_minute() -> None:
     assert len(scene.cluster.calls) == 1 + 50
 
 
+def test_stray_pods_with_forbidden_owners_cost_few_reads() -> None:
+    """Any pod may name a Secret as its controller, which the operator may not read."""
+    strays = [
+        owned("Pod", f"stray-{number}", f"p{number}", by=owned("Secret", "none", f"u{number}"))
+        for number in range(50)
+    ]
+    scene = Scene(SET)
+    scene.cluster.fail("get", "Secret", Forbidden("cannot get secrets"), times=3000)
+    for _ in range(60):
+        found, reasons = scene.ours(POD, *strays)
+        assert found == ["llm-abc-1"]
+        assert reasons == ["its owner cannot be read: cannot get secrets"] * 50
+    assert len(scene.cluster.calls) <= 1 + 50 * 8
+
+
 def test_controller_that_was_not_found_is_looked_up_again() -> None:
     scene = Scene()
     assert scene.ours(POD) == ([], [])

@@ -6,7 +6,7 @@ Any pod may have the labels, and a name may be used again; a UID is unique.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
@@ -29,14 +29,25 @@ class Stranger:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """A controller that is not there, or may not be read."""
+
+    left: int
+    """For how many more calls that is believed: 1000 stray pods would cost 1000 reads per tick. Not
+    for good: an API server that starts finds no custom kind."""
+    times: int = 0
+    """How often in a row it was refused: the first time it is read again at once."""
+    why: str = ""
+    """Of one that may not be read: any pod may name a Secret as its controller."""
+
+
 @dataclass(slots=True)
 class PodOwnership:
     """The controllers that were looked up for one workload, by UID; each is read once."""
 
     _above: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    _gone: dict[str, int] = field(default_factory=dict)
-    """UIDs that were not found, and for how many more calls that is believed: 1000 stray pods would
-    cost 1000 reads per tick. Not for good: an API server that starts finds no custom kind."""
+    _unread: dict[str, _Unread] = field(default_factory=dict)
 
     async def of(
         self, cluster: Cluster, pods: Sequence[_RawPod], workload_uid: str
@@ -56,7 +67,11 @@ class PodOwnership:
                 name = str(pod["metadata"]["name"])
                 strangers.append(Stranger(name=name, why=f"its owner cannot be read: {error}"))
         self._above = {uid: above for uid, above in self._above.items() if uid in passed}
-        self._gone = {uid: left - 1 for uid, left in self._gone.items() if uid in passed and left}
+        self._unread = {
+            uid: replace(one, left=one.left - 1)
+            for uid, one in self._unread.items()
+            if uid in passed and (one.left > 0 or one.why)
+        }
         return ours, strangers
 
     async def _reaches(
@@ -69,8 +84,10 @@ class PodOwnership:
             uid = controller["uid"]
             if uid == workload_uid:
                 return True
-            if uid in self._gone:
-                passed.add(uid)
+            passed.add(uid)
+            if (unread := self._unread.get(uid)) is not None and unread.left >= 0:
+                if unread.why:
+                    raise Forbidden(unread.why)
                 return False
             if uid not in self._above:
                 try:
@@ -78,12 +95,20 @@ class PodOwnership:
                         cluster, controller, pod["metadata"]["namespace"]
                     )
                 except NotFound:
-                    self._gone[uid] = BELIEVED_FOR + crc32(uid.encode()) % BELIEVED_FOR
-                    passed.add(uid)
+                    self._unread[uid] = _Unread(_believed_for(uid))
                     return False
-            passed.add(uid)
+                except (Forbidden, Rejected) as error:
+                    times = 0 if unread is None else unread.times
+                    left = min(2**times - 1, _believed_for(uid))
+                    self._unread[uid] = _Unread(left, min(times + 1, 10), str(error))
+                    raise
+            self._unread.pop(uid, None)
             controller = self._above[uid]
         return False
+
+
+def _believed_for(uid: str) -> int:
+    return BELIEVED_FOR + crc32(uid.encode()) % BELIEVED_FOR
 
 
 def controller_of(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
