@@ -148,9 +148,10 @@ class Batcher(Generic[T]):
                 del batch[front:]
                 break
             expired += [self._withdrawn(batch[at]) for at in hopeless]
+        tenants = sum(queue.tenants for queue in self._queues.values())
         for entry in batch:
             self._queues[entry.priority].serve(entry.key)
-            self._received.serve(entry.tenant, entry.items)
+            self._received.serve(entry.tenant, entry.items, tenants)
             self.items -= entry.items
             self.size -= entry.size
         if len(self._received) > KEPT_TENANTS:

@@ -2,8 +2,9 @@
 
 Tenants share the device equally: an entry's level is its tenant's service so far, in items, when
 its turn comes (start-time fair queueing, Goyal 1996). A single tenant is served first come, first
-served. Idle tenants earn no credit: they enter at the level of those served last. An entry that
-leaves unserved returns its share.
+served. Idle tenants earn no credit: they enter at the level of those served last, which also
+rises with each round of newcomers (see `tenant_shares`). An entry that leaves unserved returns its
+share.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from headroom_server.scheduling.entries import QueueEntry
+from headroom_server.scheduling.tenant_shares import Newcomers
 
 T = TypeVar("T")
 
@@ -33,7 +35,16 @@ class QueuePosition(NamedTuple, Generic[T]):
 class TenantQueue(Generic[T]):
     """The waiting entries of one priority."""
 
-    __slots__ = ("_accounts", "_by_age", "_turn", "items", "level", "order")
+    __slots__ = (
+        "_accounts",
+        "_by_age",
+        "_newcomers",
+        "_turn",
+        "_waiting",
+        "items",
+        "level",
+        "order",
+    )
 
     def __init__(self) -> None:
         self.order: list[QueuePosition[T]] = []
@@ -47,6 +58,9 @@ class TenantQueue(Generic[T]):
         """Per tenant: its service when all its waiting entries are served, and the level of its
         last entry, which keeps its entries in order after one has left and returned its share."""
         self._turn = 0
+        self._waiting: dict[str, int] = {}
+        """Waiting entries of each tenant that has some."""
+        self._newcomers = Newcomers()
 
     def __len__(self) -> int:
         """Return the number of waiting entries."""
@@ -59,6 +73,16 @@ class TenantQueue(Generic[T]):
     def __contains__(self, key: int) -> bool:
         """Return whether the entry with this key waits here."""
         return key in self._by_age
+
+    @property
+    def tenants(self) -> int:
+        """How many tenants wait."""
+        return len(self._waiting)
+
+    @property
+    def accounts(self) -> int:
+        """How many tenants are remembered."""
+        return len(self._accounts)
 
     @property
     def oldest_s(self) -> float:
@@ -93,6 +117,7 @@ class TenantQueue(Generic[T]):
         if not order:
             self._accounts.clear()
             level = self.level = self._turn = 0
+            self._newcomers.begin()
         else:
             account = self._accounts.get(tenant)
             if account is not None:
@@ -100,6 +125,7 @@ class TenantQueue(Generic[T]):
             if len(self._accounts) > KEPT_TENANTS + 2 * len(order):
                 self._forget()
         self._accounts[tenant] = (level + entry.items, level)
+        self._waiting[tenant] = self._waiting.get(tenant, 0) + 1
         self._turn += 1
         place = self._by_age[entry.key] = QueuePosition(level, self._turn, entry)
         if not order or order[-1].level <= level:
@@ -110,8 +136,13 @@ class TenantQueue(Generic[T]):
 
     def serve(self, key: int) -> QueueEntry[T]:
         """Remove an entry to serve it."""
+        tenants = len(self._waiting)
         place = self._remove(key)
-        self.level = max(self.level, place.level)
+        if place.level > self.level:
+            self.level = place.level
+            self._newcomers.begin()
+        else:
+            self.level += round(self._newcomers.served(place.entry.items, tenants))
         return place.entry
 
     def withdraw(self, key: int) -> QueueEntry[T]:
@@ -126,14 +157,17 @@ class TenantQueue(Generic[T]):
         at = 0 if self.order[0] is place else bisect_left(self.order, _rank(place), key=_rank)
         del self.order[at]
         self.items[place.entry.length] -= place.entry.items
+        tenant = place.entry.tenant
+        self._waiting[tenant] -= 1
+        if not self._waiting[tenant]:
+            del self._waiting[tenant]
         return place
 
     def _forget(self) -> None:
-        waiting = {place.entry.tenant for place in self.order}
         self._accounts = {
             tenant: account
             for tenant, account in self._accounts.items()
-            if tenant in waiting or account[0] > self.level
+            if tenant in self._waiting or account[0] > self.level
         }
 
 

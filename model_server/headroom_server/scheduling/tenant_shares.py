@@ -1,7 +1,9 @@
 """PURE. What each tenant received, as work: the tenant with the least is served next.
 
 Start-time fair queueing (Goyal 1996). A tenant that comes back enters at the level of the one
-served last: idle time earns no credit.
+served last: idle time earns no credit. The level also rises with each round of tenants that came at
+it: else a client that invents a tenant for each request would keep it where it is, and no tenant
+that was served before would be served again.
 """
 
 from __future__ import annotations
@@ -17,15 +19,43 @@ RECENT = 256
 """Requests by which the shares are known that tenants receive."""
 
 
+class Newcomers:
+    """Tenants that came at the common level and were served, of the present round."""
+
+    __slots__ = ("_count", "_waited", "_work")
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a round."""
+        self._count, self._waited, self._work = 0, 2, 0.0
+
+    def served(self, work: float, tenants: int) -> float:
+        """Count one, of so many tenants that wait; return by how much the level rises.
+
+        After as many as wait, and one more, each that waited when the round began has had its turn.
+        """
+        self._count += 1
+        self._work += work
+        self._waited = max(self._waited, tenants)
+        if self._count <= self._waited:
+            return 0.0
+        mean = self._work / self._count
+        self.begin()
+        return mean
+
+
 class TenantShares:
     """The accounts of all tenants."""
 
-    __slots__ = ("_accounts", "_counts", "_served", "level")
+    __slots__ = ("_accounts", "_counts", "_newcomers", "_served", "level")
 
     def __init__(self) -> None:
         self._accounts: dict[str, float] = {}
         self.level = 0.0
         """The account of the tenant served last, when it was served."""
+        self._newcomers = Newcomers()
         self._served: deque[str] = deque()
         """The tenants of the last requests that were served."""
         self._counts = Counter[str]()
@@ -38,11 +68,15 @@ class TenantShares:
         """Return a tenant's account."""
         return max(self.level, self._accounts.get(tenant, 0.0))
 
-    def serve(self, tenant: str, work: float) -> None:
-        """Charge a request that starts."""
+    def serve(self, tenant: str, work: float, tenants: int) -> None:
+        """Charge a request that starts; so many tenants waited, with this one."""
         account = self.of(tenant)
-        self.level = max(self.level, account)
         self._accounts[tenant] = account + work
+        if account > self.level:
+            self.level = account
+            self._newcomers.begin()
+        else:
+            self.level += self._newcomers.served(work, tenants)
         self._served.append(tenant)
         self._counts[tenant] += 1
         if len(self._served) > RECENT:

@@ -9,7 +9,8 @@ import pytest
 from headroom_server.scheduling.batch_selection import Prices
 from headroom_server.scheduling.batching import Batcher, QueueEntry
 from headroom_server.scheduling.cost_model import CostModel
-from headroom_server.scheduling.tenant_queue import KEPT_TENANTS
+from headroom_server.scheduling.tenant_queue import KEPT_TENANTS, TenantQueue
+from headroom_server.scheduling.tenant_shares import TenantShares
 
 MAX = 4
 # t(b) = 1 s + b * (0.1 s at length 1, 0.8 s at 8): short ones are not padded to 8
@@ -95,10 +96,40 @@ def test_batch_of_another_length_gives_newcomers_no_credit() -> None:
 
 
 def test_account_of_a_tenant_that_was_served_outlives_many_others() -> None:
+    tenants = KEPT_TENANTS + 10
     batcher = queue([one(0, "waits", items=4), one(1, "waits", items=2)])
     assert sealed(batcher) == [0]
-    for key in range(2, KEPT_TENANTS + 10):
+    for key in range(2, tenants):
         batcher.add(one(key, f"tenant {key}", items=4))
-        assert sealed(batcher) == [key]
+    assert [sealed(batcher) for _ in range(2, tenants)] == [[key] for key in range(2, tenants)]
     batcher.add(one(1000, "tenant 2", items=2))
     assert sealed(batcher) == [1, 1000]
+
+
+def test_client_that_invents_tenants_cannot_starve_another_one() -> None:
+    """A new tenant in each request kept the level at 0, and the second request waited for ever."""
+    batcher = queue([one(key, "quiet") for key in range(10)])
+    for key in range(100, 130):
+        batcher.add(one(key, f"invented {key}"))
+    left, key = set(range(10)), 130
+    for _ in range(150):
+        served = sealed(batcher)
+        left -= set(served)
+        for _ in served:
+            batcher.add(one(key, f"invented {key}"))
+            key += 1
+    assert not left
+
+
+def test_invented_tenants_do_not_accumulate() -> None:
+    """20 000 of them had 20 000 accounts, each of which was looked at for each request."""
+    waiting: TenantQueue[str] = TenantQueue()
+    shares = TenantShares()
+    for key in range(4000):
+        waiting.add(one(key, f"invented {key}"))
+        if key > 30:
+            waiting.serve(waiting.order[0].entry.key)
+        shares.serve(f"invented {key}", 1.0, tenants=30)
+        shares.forget(("waits",))
+    assert len(shares) <= 1100
+    assert waiting.accounts <= 200

@@ -207,9 +207,7 @@ class Gate:
         insort(state.prefilling, sequence, key=order)
         self._held_tokens += len(sequence.tokens)
         sequence.charged = work_tokens(sequence.remaining, state.expected_left(sequence))
-        state.shares.serve(tenant, sequence.charged)
-        state.shares.forget({name for one in state.lines for name in one.by_tenant})
-        state.account_changed(tenant)
+        state.charge(tenant, sequence.charged)
 
     def _first(self, sequence: LiveSequence, cached_tokens: int, now_s: float) -> None:
         sequence.first_token_s = now_s

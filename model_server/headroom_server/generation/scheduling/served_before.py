@@ -34,7 +34,7 @@ def served_before(
         if len(others) > 1:  # hundreds of tenants have one each
             others.sort(key=attrgetter("place_s"))
         for one in others:
-            before = account < turn or (account == turn and name < tenant)
+            before = (account, one.place_s, name) < (turn, place_s, tenant)
             level = one.request.priority
             if level < priority:
                 before = before or one.place_s <= place_s

@@ -136,12 +136,17 @@ class SchedulerState:
         if not sequence.charged:
             tenant = sequence.request.tenant
             sequence.charged = work_tokens(sequence.remaining, self.expected_left(sequence))
-            self.shares.serve(tenant, sequence.charged)
-            self.shares.forget({name for one in self.lines for name in one.by_tenant})
-            self.account_changed(tenant)
+            self.charge(tenant, sequence.charged)
             sequence.cached_tokens = sequence.computed
         self.count("cached_prompt_tokens", sequence.computed)
         insort(self.prefilling, sequence, key=order)
+
+    def charge(self, tenant: str, work: float) -> None:
+        """Charge a request that starts."""
+        waiting = {name for one in self.lines for name in one.by_tenant} | {tenant}
+        self.shares.serve(tenant, work, len(waiting))
+        self.shares.forget(waiting)
+        self.account_changed(tenant)
 
     def charge_progress(self, sequence: LiveSequence) -> None:
         """Charge what an answer has taken beyond what was expected when it started.

@@ -5,7 +5,9 @@ A request's place is a point in time: its arrival, plus a second per level of pr
 shortly before it, and everything is served eventually: what arrives later has a later place.
 
 The next request is of the priority that has the earliest place; within a priority, of the tenant
-that received the least (`tenant_shares`); within a tenant, the earliest place. A more urgent
+that received the least (`tenant_shares`), of several the one whose request has the earliest place:
+by their names, a client that chooses names would always be first. Within a tenant, the earliest
+place. A more urgent
 request of a tenant that received less goes first: what grew old behind its own tenant's requests
 must not pass it.
 """
@@ -13,7 +15,7 @@ must not pass it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.values import GenerationRequest
@@ -83,8 +85,8 @@ class _Priority:
         self.shares = shares
         self.all = _Heap(_place)
         self.tenants: dict[str, _Tenant] = {}
-        self._accounts: list[tuple[float, str]] = []
-        """Tenants by account; an entry is current if its account is."""
+        self._accounts: list[tuple[float, float, str]] = []
+        """Tenants by account and earliest place; an entry is current if both are."""
 
     def push(self, sequence: LiveSequence) -> None:
         tenant = sequence.request.tenant
@@ -92,16 +94,22 @@ class _Priority:
         own = self.tenants.get(tenant)
         if own is None:
             own = self.tenants[tenant] = _Tenant()
-            self.rank(tenant)
         own.by_place.push(sequence)
         own.by_length.push(sequence)
+        if own.by_place.first() is sequence:
+            self.rank(tenant)
 
     def rank(self, tenant: str) -> None:
         """Follow a change of a tenant's account."""
         if tenant in self.tenants:
-            heappush(self._accounts, (self.shares.of(tenant), tenant))
+            heappush(self._accounts, self._rank(tenant))
             if len(self._accounts) > 64 + 4 * len(self.tenants):
-                self._accounts = sorted((self.shares.of(name), name) for name in self.tenants)
+                self._accounts = sorted(map(self._rank, self.tenants))
+
+    def _rank(self, tenant: str) -> tuple[float, float, str]:
+        first = self.tenants[tenant].by_place.first()
+        assert first is not None
+        return self.shares.of(tenant), first.place_s, tenant
 
     def remove(self, sequence: LiveSequence) -> None:
         key, tenant = sequence.request.key, sequence.request.tenant
@@ -114,14 +122,15 @@ class _Priority:
         """Return the account and the requests of the tenant that received the least; one waits."""
         accounts = self._accounts
         while True:
-            account, tenant = accounts[0]
-            own = self.tenants.get(tenant)
-            now = self.shares.of(tenant) if own is not None else account
-            if own is not None and now <= account:
-                return now, own
-            heappop(accounts)
+            said = accounts[0]
+            own = self.tenants.get(said[2])
             if own is not None:
-                heappush(accounts, (now, tenant))
+                now = self._rank(said[2])
+                if now <= said:
+                    return now[0], own
+                heapreplace(accounts, now)
+            else:
+                heappop(accounts)
 
 
 class WaitingLine:

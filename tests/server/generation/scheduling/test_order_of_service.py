@@ -156,8 +156,7 @@ def test_what_is_served_before_a_request_is_what_the_line_serves_before_it(seed:
 
     def serve(one: LiveSequence) -> None:
         line.remove(one)
-        state.shares.serve(one.request.tenant, work_tokens(one.remaining, state.expected_left(one)))
-        state.account_changed(one.request.tenant)
+        state.charge(one.request.tenant, work_tokens(one.remaining, state.expected_left(one)))
 
     for key in range(30):
         state.wait(made(key))
@@ -174,3 +173,27 @@ def test_what_is_served_before_a_request_is_what_the_line_serves_before_it(seed:
         served.add(first.key)
         serve(first)
     assert expected == served
+
+
+@pytest.mark.parametrize("prefix", ["a", "z"])
+def test_client_that_invents_tenants_cannot_starve_another_one(prefix: str) -> None:
+    """Of tenants that received as much, the name decided: one that sorts last was never served."""
+    state = SchedulerState(LIMITS, SchedulingOptions())
+
+    def wait(key: int, tenant: str, place_s: float) -> None:
+        one = request(key, 50, 50, tenant=tenant, arrived_s=place_s)
+        state.wait(LiveSequence(one, place_s))
+
+    for key in range(5):
+        wait(key, "m", 0.0)
+    for key in range(100, 130):
+        wait(key, f"{prefix}{key}", 0.1)
+    left = set(range(5))
+    for key in range(130, 430):
+        first = state.interactive.first()
+        assert first is not None
+        state.interactive.remove(first)
+        state.charge(first.request.tenant, work_tokens(first.remaining, 50.0))
+        left.discard(first.key)
+        wait(key, f"{prefix}{key}", float(key))
+    assert not left
