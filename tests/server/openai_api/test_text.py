@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 import tracemalloc
 from itertools import pairwise
@@ -180,6 +181,30 @@ def test_stop_strings_of_many_choices_take_no_more_than_their_own_size() -> None
     finally:
         tracemalloc.stop()
     assert choices[0].push("a" * 255).text == ""
+
+
+def test_stop_strings_take_the_same_time_whatever_text_they_hold_back() -> None:
+    """Searched for from each position, 16 of them took 3.5 ms for a token of each choice."""
+
+    def steps(held: int) -> int:
+        stops = ["a" * 255 + "b", *("aa" + chr(99 + number) + "d" * 253 for number in range(15))]
+        matcher, count = StopStrings(stops), 0
+
+        def traced(*_: object) -> object:
+            nonlocal count
+            count += 1
+            return traced
+
+        matcher.push("a" * held)
+        before = sys.gettrace()
+        sys.settrace(traced)  # type: ignore[arg-type]
+        try:
+            matcher.push("a")
+        finally:
+            sys.settrace(before)
+        return count
+
+    assert steps(250) <= 2 * steps(20)
 
 
 def test_text_that_cannot_stop_is_not_held_back() -> None:
