@@ -28,6 +28,44 @@ def test_new_service_gets_children_and_becomes_ready() -> None:
     play(story)
 
 
+def test_new_service_costs_few_requests() -> None:
+    """Two hundred services that are created together wait for the API server alone."""
+
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(1.0)
+        about = ("ServiceAccount", "Service", "PodDisruptionBudget", "Deployment", "Pod")
+        assert [call for call in world.cluster.calls if call[1] in about] == [
+            ("get", "Deployment"),
+            ("dry_run", "Deployment"),
+            ("create", "ServiceAccount"),
+            ("create", "Service"),
+            ("create", "PodDisruptionBudget"),
+            ("create", "Deployment"),
+        ]
+        await world.run_for(120.0)
+        patched = [kind for verb, kind in world.cluster.calls if verb == "json_patch"]
+        assert patched == ["Deployment"]
+        assert "apply" not in {verb for verb, _ in world.cluster.calls}
+
+    play(story)
+
+
+def test_created_child_is_handed_over_before_it_is_changed() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(10.0)
+        service = world.cluster.find("Service", "resnet")
+        assert service
+        world.cluster.update(service, lambda one: one["spec"].update(selector={LABEL: "other"}))
+        await world.run_for(35.0)
+        calls = [verb for verb, kind in world.cluster.calls if kind == "Service"]
+        assert [one for one in calls if one != "get"] == ["create", "json_patch", "apply"]
+        assert service["spec"]["selector"] == {LABEL: "resnet"}
+
+    play(story)
+
+
 @pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget", "ServiceAccount"])
 def test_deleted_child_is_recreated(kind: str) -> None:
     async def story(world: World) -> None:

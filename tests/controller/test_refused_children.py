@@ -107,6 +107,23 @@ def test_pods_get_no_foreign_account_by_the_choice_of_a_name() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("error", TROUBLES, ids=lambda error: type(error).__name__)
+def test_foreign_account_is_seen_where_creations_are_refused_without_a_look(
+    error: ClusterError,
+) -> None:
+    """A quota and a webhook answer before the API server looks whether the object exists."""
+
+    async def story(world: World) -> None:
+        foreign(world, "ServiceAccount")
+        world.cluster.fail("create", "ServiceAccount", error, times=9999)
+        world.create()
+        await world.run_for(30.0)
+        assert world.cluster.find("Deployment", "resnet") is None
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+
+    play(story)
+
+
 def test_deployment_under_a_foreign_account_is_scaled_and_not_changed() -> None:
     async def story(world: World) -> None:
         world.create()

@@ -142,6 +142,20 @@ def test_concurrent_ticks_share_a_list_in_flight() -> None:
     on_stage(story)
 
 
+def test_list_goes_on_where_the_service_that_began_it_is_deleted() -> None:
+    """Deleting one of many services failed the ticks of up to 31 others."""
+
+    async def story(stage: Stage) -> None:
+        first = asyncio.create_task(stage.see("a"))
+        second = asyncio.create_task(stage.see("b"))
+        await asyncio.sleep(0.001)
+        first.cancel()
+        assert await second == (["b1"], False)
+        assert stage.asked() == 1
+
+    on_stage(story)
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
 def test_name_that_too_many_strangers_wear_is_read_alone(kind: str) -> None:
     """Anybody may put a service's label on objects of another namespace, as large as may be."""

@@ -110,6 +110,7 @@ class Writes:
             self.state,
             now_s=self.now_s,
             services=self.services,
+            is_new=self.gathered.deployment is None,
         )
 
     def _nothing_written(self) -> WriteResult:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from headroom.api import InferenceService
 from headroom.controller.act.adoption import check_owner, recheck
 from headroom.controller.act.drift import Applied
 from headroom.controller.act.field_ownership import handover, is_controlled_by
 from headroom.controller.ports import Cluster, Manifest
-from headroom.errors import Conflict, NotFound
+from headroom.errors import ClusterError, NamespaceTerminating, NotFound, NotLeading
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 
 READ_EVERY_S = 60.0
@@ -34,26 +32,41 @@ class ChildWriter:
         await self.write(cluster, service, manifest)
         self._read_s[name] = now_s
 
-    async def write(self, cluster: Cluster, service: InferenceService, manifest: Manifest) -> None:
-        """Make the object match the manifest.
+    async def write(
+        self,
+        cluster: Cluster,
+        service: InferenceService,
+        manifest: Manifest,
+        *,
+        is_new: bool = False,
+    ) -> None:
+        """Make the object match the manifest; of a new service it is created without a look before.
 
         Raises ClusterError, and NotOurs if another owner has an object of that name.
         """
+        refused: ClusterError | None = None
+        if is_new and _name(manifest) not in self._applied:
+            try:
+                await self.create(cluster, manifest, manifest)
+                return
+            except (NamespaceTerminating, NotLeading):
+                raise
+            except ClusterError as error:  # it may exist, also where a quota or a webhook answers
+                refused = error
         live = await _read(cluster, manifest)
         if live is None:
+            if refused is not None:
+                raise refused
             await self.create(cluster, manifest, manifest)
         else:
             await self.apply(cluster, service, manifest, live)
 
     async def create(self, cluster: Cluster, manifest: Manifest, applied: Manifest) -> Manifest:
-        """POST, which fails if the object exists, then hand over all fields but replicas.
+        """POST, which fails if the object exists; fields are handed over when it is read again.
 
-        `applied` is the manifest of later applies, without replicas. A crash in between is repaired
-        at a later tick.
+        `applied` is the manifest of later applies, without replicas.
         """
         live = await cluster.create(manifest, field_manager=SCALER_FIELD_MANAGER)
-        with suppress(Conflict):  # a controller was faster; a later tick hands over
-            live = await cluster.json_patch(live, handover(live), field_manager=FIELD_MANAGER)
         self._applied[_name(manifest)] = Applied.of(applied, live)
         return live
 
@@ -71,17 +84,19 @@ class ChildWriter:
     ) -> Manifest:
         """Apply if it drifted, to the object as it was read: an earlier leader's write is refused.
 
-        An orphan is taken back. Return the object as it is then.
+        An orphan is taken back. What was created is handed over before an apply needs it; a
+        Deployment always, since both field managers write it. Return the object as it is then.
         """
         check_owner(live, service)
         if not is_controlled_by(live, service.uid):
             await recheck(cluster, service)
-        operations = handover(live)
-        if operations:
-            live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
         name = _name(manifest)
         applied = self._applied.get(name)
-        if applied is not None and applied.matches(manifest, live):
+        stands = applied is not None and applied.matches(manifest, live)
+        operations = handover(live)
+        if operations and not (stands and manifest["kind"] != "Deployment"):
+            live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
+        if applied is not None and stands:
             self._applied[name] = applied.at_version_of(live)
             return live
         read = {"resourceVersion": live["metadata"]["resourceVersion"]}

@@ -26,9 +26,11 @@ async def write_other_children(
     *,
     now_s: float,
     services: int,
+    is_new: bool,
 ) -> str:
     """Write all but the Deployment, each on its own; return why one of them is not as desired.
 
+    `is_new`: there is no Deployment yet, so the others are expected to be missing too.
     The check is noted before it is made: a hanging write costs one tick, not every tick.
     """
     checked = state.checked
@@ -39,7 +41,7 @@ async def write_other_children(
     troubles: list[ClusterError] = []
     for manifest in children[:-1]:
         try:
-            await state.writer.write(cluster, service, manifest)
+            await state.writer.write(cluster, service, manifest, is_new=is_new)
         except NamespaceTerminating:
             state.checked = None
             raise

@@ -21,7 +21,6 @@ from headroom.controller.gather.listed_parts import CrowdedError, ListedParts, N
 from headroom.controller.gather.workload import Workload, read_workload, workload_of
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.errors import Unavailable
 from headroom.resources import names
 
 MOST = 32
@@ -91,6 +90,7 @@ class SharedReads:
         """When a watch last reported a change of a service's pods."""
         self._crowded_s: dict[str, float] = {}
         """When too many objects wore a name."""
+        self._running: set[asyncio.Task[None]] = set()
 
     async def of(self, service: InferenceService, sharing: Sharing) -> Seen:
         """Return the workload and its pods, from LISTs begun a moment ago, or now.
@@ -109,7 +109,7 @@ class SharedReads:
         name = service.namespace, service.name
         own = known is None or not known.serves(oldest_s)
         if known is None or own:
-            known = await self._list(service, sharing, now_s)
+            known = self._list(service, sharing, now_s)
         answer = await asyncio.shield(known.answer)
         deployment, pods = answer.pop(name, (None, ()))
         if deployment is None:  # also where somebody took its label off
@@ -130,25 +130,28 @@ class SharedReads:
         for known in (self._listings, self._read_s, self._invalidated_s):
             known.pop(uid, None)
 
-    async def _list(self, service: InferenceService, sharing: Sharing, now_s: float) -> _Listing:
-        """Answer all who wait, also where the tick that began it is given up."""
+    def _list(self, service: InferenceService, sharing: Sharing, now_s: float) -> _Listing:
+        """Begin to list for all who wait; it goes on where the service that began it is deleted."""
         listing = _Listing(begun_s=now_s)
         wanted = {(service.namespace, service.name)}
         for uid, name in self._due_soon(service, sharing, now_s):
             self._listings[uid] = listing
             wanted.add(name)
-        namespace = None if self._clusterwide else service.namespace
-        try:
-            listing.answer.set_result(await _listed(self._cluster, namespace, wanted))
-        except CrowdedError as crowded:
-            self._crowded_s |= dict.fromkeys(crowded.names, now_s)
-            listing.answer.set_result({})  # each reads alone
-        except BaseException as error:
-            failure = error if isinstance(error, Exception) else Unavailable("it was given up")
-            listing.answer.set_exception(failure)
-            listing.answer.exception()  # nobody may be waiting
-            raise
+        task = asyncio.create_task(self._answer(listing, service.namespace, wanted))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
         return listing
+
+    async def _answer(self, listing: _Listing, namespace: str, wanted: set[Name]) -> None:
+        place = None if self._clusterwide else namespace
+        try:
+            listing.answer.set_result(await _listed(self._cluster, place, wanted))
+        except CrowdedError as crowded:
+            self._crowded_s |= dict.fromkeys(crowded.names, listing.begun_s)
+            listing.answer.set_result({})  # each reads alone
+        except Exception as error:  # noqa: BLE001  (raised where it is waited for)
+            listing.answer.set_exception(error)
+            listing.answer.exception()  # nobody may be waiting
 
     def _due_soon(
         self, service: InferenceService, sharing: Sharing, now_s: float
@@ -179,10 +182,14 @@ class SharedReads:
 
 
 async def read_alone(cluster: Cluster, service: InferenceService) -> Seen:
-    """Read what one service scales, and its pods. Raises TargetUnusable, or ClusterError."""
+    """Read what one service scales, and its pods. Raises TargetUnusable, or ClusterError.
+
+    No pod belongs to a Deployment that does not exist, whatever its labels say.
+    """
     workload = await read_workload(cluster, service)
-    selector = names.selector_text(service.name) if workload is None else workload.selector
-    pods = await cluster.list_all("v1", "Pod", service.namespace, selector)
+    if workload is None:
+        return Seen(workload=None, pods=(), own=True)
+    pods = await cluster.list_all("v1", "Pod", service.namespace, workload.selector)
     return Seen(workload=workload, pods=pods, own=True)
 
 
