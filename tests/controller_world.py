@@ -50,11 +50,15 @@ class FakeRecorder:
         self.minutes: list[bool] = []
         self.tokens: list[tuple[dict[str, float | None], float]] = []
         self.rates: dict[str, float | None] = {}
+        self.overdue_pods = 0
         self.troubles: dict[str, set[str]] = {}
         self.holds: list[str] = []
 
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
+
+    def overdue(self, service: Any, pods: int) -> None:
+        self.overdue_pods = pods
 
     def gateway_rates(self, service: Any, rates: Any) -> None:
         self.rates = dict(rates)

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 METRIC = re.compile(r"(?<![\w:])headroom_\w+")
+SELECTOR = re.compile(r"(?<![\w:])(headroom_\w+)\{([^}]*)\}")
+LABEL = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
+GROUPED = re.compile(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)")
 STATE = re.compile(r'state="(\w+)"')
 GRAFANA_VARIABLES = {
     "$__rate_interval": "1m",
@@ -44,6 +47,20 @@ def variables_of(dashboard: Mapping[str, Any]) -> Iterator[str]:
 def metrics_in(expression: str) -> set[str]:
     """Return the series that an expression reads, without those of recording rules."""
     return set(METRIC.findall(expression))
+
+
+def selected_in(expression: str) -> set[tuple[str, str]]:
+    """Return each series with each label by which the expression selects it."""
+    return {
+        (name, label)
+        for name, labels in SELECTOR.findall(expression)
+        for label in LABEL.findall(labels)
+    }
+
+
+def grouped_in(expression: str) -> set[str]:
+    """Return the labels by which the expression groups or matches."""
+    return {one.strip() for each in GROUPED.findall(expression) for one in each.split(",")} - {""}
 
 
 def states_in(expression: str) -> set[str]:

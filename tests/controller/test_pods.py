@@ -354,3 +354,20 @@ def test_pod_in_replica_set_by_controller(owners: Any, of_a_set: bool) -> None:
     (seen,) = observe([raw], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
     assert seen.in_replica_set is of_a_set
     assert (seen.on_host_network, seen.gated, seen.fetch) == (False, False, None)
+
+
+@pytest.mark.parametrize(
+    ("due", "held"),
+    [
+        pytest.param(None, False, id="stays"),
+        pytest.param(-30.0, False, id="within its grace period"),
+        pytest.param(60.0, False, id="a kubelet that is slow to clean up"),
+        pytest.param(61.0, True, id="held"),
+    ],
+)
+def test_pod_that_should_have_ended_is_held(due: float | None, held: bool) -> None:
+    one = pod()
+    if due is not None:
+        one["metadata"]["deletionTimestamp"] = ago(due)
+    (seen,) = observe([one], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
+    assert seen.held is held

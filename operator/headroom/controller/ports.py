@@ -143,6 +143,10 @@ class Recorder(Protocol):
         """Count a decision, and show its signals."""
         ...
 
+    def overdue(self, service: InferenceService, pods: int) -> None:
+        """Show the pods that should have ended."""
+        ...
+
     def gateway_rates(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
         """Show the requests a second that gateways count, by outcome."""
         ...

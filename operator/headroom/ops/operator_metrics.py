@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from headroom.api import InferenceService
 from headroom.ops import service_figures as figures
-from headroom.ops.service_families import CLASS_ATTAINMENT, CLASS_USED, FAMILIES, TROUBLE
+from headroom.ops.service_families import CLASS_ATTAINMENT, CLASS_USED, FAMILIES, OVERDUE, TROUBLE
 from headroom.ops.service_figures import Figure
 from headroom.ops.service_gauges import ServiceGauges
 from headroom.scaling import Decision
@@ -94,6 +94,10 @@ class OperatorMetrics:
         """Count a decision, and show its inputs and its result."""
         self._decisions.labels(decision.reason.value).inc()
         self._show(service, figures.of_decision(service, decision))
+
+    def overdue(self, service: InferenceService, pods: int) -> None:
+        """Show the pods that should have ended."""
+        self._services.show((service.namespace, service.name), OVERDUE, pods)
 
     def gateway_rates(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
         """Show the rates counted at the gateways."""

@@ -8,6 +8,7 @@ from headroom.ops.service_gauges import Family
 
 SLO_WINDOWS = "headroom_service_slo_windows_total"
 REPLICAS = "headroom_service_replicas"
+OVERDUE = "headroom_service_pods_overdue"
 DEMAND_KNOWN = "headroom_service_demand_known"
 TROUBLE = "headroom_service_trouble"
 OBSTACLE = "headroom_service_obstacle"
@@ -42,6 +43,7 @@ FAMILIES: Mapping[str, Family] = {
         kind="counter",
     ),
     REPLICAS: Family(text="Number of replicas by state.", label="state"),
+    OVERDUE: Family(text="Pods that should have ended: their node or a finalizer holds them."),
     DEMAND_KNOWN: Family(
         text="1 for how the arrival rate relates to the demand (Exact, AtLeast, IncludesRetries).",
         label="known",

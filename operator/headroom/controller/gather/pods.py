@@ -52,6 +52,9 @@ RESTARTS_OF_A_BROKEN_POD = 2
 CrashLoopBackOff shows between restarts only, so restarts are counted too.
 """
 
+HELD_AFTER_S = 60.0
+"""Beyond the grace period: a kubelet that is slow to clean up takes some seconds."""
+
 _RawPod = Mapping[str, Any]
 
 
@@ -85,6 +88,8 @@ class ObservedPod:
     """Why the gate is closed, if nothing else is missing."""
     fetch: ModelDownload | None = None
     """The download of its model; None where it has none."""
+    held: bool = False
+    """Whether it should have ended."""
 
 
 def observe(
@@ -130,7 +135,17 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         gated=gate.has_gate(raw),
         waits_for=waits_for,
         fetch=download_of(raw),
+        held=is_held(raw, now_s),
     )
+
+
+def is_held(raw: Mapping[str, Any], now_s: float) -> bool:
+    """Whether a pod should have ended, and its node or a finalizer holds it.
+
+    Its deletionTimestamp is when its grace period ends.
+    """
+    due = raw["metadata"].get("deletionTimestamp")
+    return bool(due) and now_s - epoch_s(due) > HELD_AFTER_S
 
 
 def _arguments(raw: _RawPod) -> tuple[str, ...]:

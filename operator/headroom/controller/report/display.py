@@ -38,6 +38,7 @@ class Display:
         service, decision = inputs.service, decided.decision
         self._judge(state, inputs, decided)
         self._recorder.decided(service, decision)
+        self._recorder.overdue(service, sum(one.held for one in pods))
         self._recorder.gateway_rates(service, decided.after.gateway.rates)
         self._recorder.tokens_measured(
             service, decided.tokens.by_name(), decided.tokens.capacity_factor

@@ -8,9 +8,7 @@ from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s
 from headroom.cli.commands.doctor.facts import Facts, Manifest, subject, uid
 from headroom.cli.commands.doctor.findings import Diagnosis, warning
-
-OVERDUE_S = 60.0
-"""Beyond the grace period: a kubelet that is slow to clean up takes some seconds."""
+from headroom.controller.gather.pods import is_held
 
 
 def pods_have_one_budget(facts: Facts) -> Iterator[Diagnosis]:
@@ -45,10 +43,9 @@ def pods_end_in_time(facts: Facts) -> Iterator[Diagnosis]:
     """Find pods that should have ended: they serve nothing, and hold their accelerators."""
     for one in facts.services:
         for pod in facts.pods.get(uid(one), ()):
-            due = pod["metadata"].get("deletionTimestamp")  # when its grace period ends
-            if not due or facts.now_s is None or facts.now_s - epoch_s(due) <= OVERDUE_S:
+            if facts.now_s is None or not is_held(pod, facts.now_s):
                 continue
-            minutes = (facts.now_s - epoch_s(due)) / 60
+            minutes = (facts.now_s - epoch_s(pod["metadata"]["deletionTimestamp"])) / 60
             holds, remedy = _held(pod)
             yield warning(
                 StatusReason.POD_OVERDUE,
