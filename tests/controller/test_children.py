@@ -43,15 +43,15 @@ def test_new_service_costs_few_requests() -> None:
             ("create", "PodDisruptionBudget"),
             ("create", "Deployment"),
         ]
-        await world.run_for(120.0)
+        await world.run_for(40.0)
         patched = [kind for verb, kind in world.cluster.calls if verb == "json_patch"]
-        assert patched == ["Deployment"]
+        assert patched == ["Deployment", "ServiceAccount", "Service", "PodDisruptionBudget"]
         assert "apply" not in {verb for verb, _ in world.cluster.calls}
 
     play(story)
 
 
-def test_created_child_is_handed_over_before_it_is_changed() -> None:
+def test_created_child_is_handed_over_before_it_is_repaired() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(10.0)

@@ -84,19 +84,19 @@ class ChildWriter:
     ) -> Manifest:
         """Apply if it drifted, to the object as it was read: an earlier leader's write is refused.
 
-        An orphan is taken back. What was created is handed over before an apply needs it; a
-        Deployment always, since both field managers write it. Return the object as it is then.
+        An orphan is taken back, and what was created is handed over: only now, since controllers
+        write at once to what is new, and many creations at a time wait for each request. Return the
+        object as it is then.
         """
         check_owner(live, service)
         if not is_controlled_by(live, service.uid):
             await recheck(cluster, service)
+        operations = handover(live)
+        if operations:
+            live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
         name = _name(manifest)
         applied = self._applied.get(name)
-        stands = applied is not None and applied.matches(manifest, live)
-        operations = handover(live)
-        if operations and not (stands and manifest["kind"] != "Deployment"):
-            live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
-        if applied is not None and stands:
+        if applied is not None and applied.matches(manifest, live):
             self._applied[name] = applied.at_version_of(live)
             return live
         read = {"resourceVersion": live["metadata"]["resourceVersion"]}
