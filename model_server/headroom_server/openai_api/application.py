@@ -11,7 +11,8 @@ from starlette.exceptions import HTTPException
 from headroom_server import __version__
 from headroom_server.errors import UnknownModelError, public
 from headroom_server.generation.text.model_text import ModelText
-from headroom_server.openai_api.bodies.schemas import ChatFields, CompletionFields
+from headroom_server.openai_api.bodies.chat_schemas import ChatFields
+from headroom_server.openai_api.bodies.completion_schemas import CompletionFields
 from headroom_server.openai_api.direct import DirectGeneration
 from headroom_server.openai_api.generate_extension import GenerateFields
 from headroom_server.openai_api.middleware import GenerationMiddleware, error_response

@@ -14,13 +14,8 @@ from headroom_server.generation.values import (
     Sampling,
     TokenGrammar,
 )
-from headroom_server.openai_api.bodies import schemas
-from headroom_server.openai_api.bodies.parameters import (
-    ChatCall,
-    Choices,
-    CompletionCall,
-    ToolUse,
-)
+from headroom_server.openai_api.bodies.parameters import ChatCall, Choices, CompletionCall, ToolUse
+from headroom_server.openai_api.bodies.schemas import MAX_PROBABILITIES
 from headroom_server.openai_api.constraints import compiled, constrained, constraint_of
 from headroom_server.openai_api.errors import ContextLengthError, InvalidFieldError
 from headroom_server.scheduling.request_options import RequestOptions
@@ -165,7 +160,7 @@ def _most_reported(choices: Choices) -> int | None:
     logprobs = choices.sampling.logprobs
     if logprobs is None or choices.stream:
         return None
-    return schemas.MAX_PROBABILITIES // (choices.n * (1 + logprobs))
+    return MAX_PROBABILITIES // (choices.n * (1 + logprobs))
 
 
 def _due(arrived_s: float, seconds: float | None) -> float | None:
@@ -230,7 +225,7 @@ def _check_reported(choices: Choices, prompts: int) -> None:
     if most is not None and prompts * (choices.max_tokens or 1) > most:
         raise InvalidFieldError(
             "logprobs",
-            f"logprobs must be of at most {schemas.MAX_PROBABILITIES} tokens and alternatives "
+            f"logprobs must be of at most {MAX_PROBABILITIES} tokens and alternatives "
             f"unless stream is true; got {prompts} prompts with {choices.n} choices of "
             f"{choices.max_tokens or 1} tokens",
         )

@@ -8,7 +8,6 @@ from headroom_server.connection import Connection
 from headroom_server.errors import InvalidRequestError, NotJsonError, UnknownModelError
 from headroom_server.openai_api.answers.cached import forbids_caching
 from headroom_server.openai_api.bodies.body_parts import check_parts
-from headroom_server.openai_api.bodies.field_errors import explain
 from headroom_server.openai_api.endpoints import Call, Parse
 from headroom_server.openai_api.prompt_encoder import PromptEncoder
 from headroom_server.openai_api.prompts import EncodedCall, most_body_bytes
@@ -18,9 +17,9 @@ from headroom_server.scheduling.request_options import (
     RequestOptions,
     parse_request_options,
 )
-from headroom_server.web.inference import read_body
 from headroom_server.web.parsing_turns import ParsingTurns
 from headroom_server.web.receiving import Receipt, Shares
+from headroom_server.web.request_body import explain, read_body
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope

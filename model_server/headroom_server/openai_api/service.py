@@ -17,7 +17,7 @@ from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.values import GenerationRequest
 from headroom_server.openai_api.answers.answer_sender import AnswerSender
 from headroom_server.openai_api.answers.cached import forbids_caching, question_of
-from headroom_server.openai_api.answers.collecting import AnswerContext
+from headroom_server.openai_api.answers.choice_parts import AnswerContext
 from headroom_server.openai_api.answers.encoding import Head
 from headroom_server.openai_api.bodies.parameters import ChatCall
 from headroom_server.openai_api.endpoints import Call, MakeForm, Parse

@@ -4,7 +4,8 @@
   the bounds of `http_refusals` and `http_options` (`receiving` shares them among clients),
   `http_answers` writes; streams are written by `socket_stream`, behind `response_stream`.
 - Inference: `direct` serves what it can without ASGI (`known_heads`), `middleware` the rest; both
-  use `inference`. Large bodies are parsed in turn: `parsing_turns`, by `fair_turns`.
+  use `inference` and `response_heads`; ASGI bodies are read by `request_body`. Large bodies are
+  parsed in turn: `parsing_turns`, by `fair_turns`.
 - Everything else: `app` with its `routes`, `control`, `documentation` and `openapi`; `failures`
   are their errors, and `close_policy` says which response is a connection's last.
 """

@@ -21,7 +21,7 @@ from headroom_server.protocols.schemas import ErrorBody, openapi_body
 from headroom_server.repository.folder import NAME
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.served_model import ModelState
-from headroom_server.web.inference import read_body
+from headroom_server.web.request_body import read_body
 from headroom_server.web.routes import DirectRoute
 
 if TYPE_CHECKING:

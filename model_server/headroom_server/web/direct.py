@@ -19,8 +19,9 @@ from headroom_server.device.execution import Outputs
 from headroom_server.errors import InvalidRequestError, RequestError
 from headroom_server.released_errors import release
 from headroom_server.web.close_policy import ClosePolicy
-from headroom_server.web.inference import Inference, ParsedRequest, Target, head_of
+from headroom_server.web.inference import Inference, ParsedRequest, Target
 from headroom_server.web.known_heads import Head
+from headroom_server.web.response_heads import head_of
 
 if TYPE_CHECKING:
     from starlette.responses import Response

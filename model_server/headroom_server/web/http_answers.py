@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from headroom_server.connection import STATE_KEY, Connection
 from headroom_server.web.direct import Exchange
 from headroom_server.web.http_options import HttpOptions
-from headroom_server.web.inference import CLOSE_LINE
+from headroom_server.web.response_heads import CLOSE_LINE
 from headroom_server.web.socket_stream import SocketStream, bound_socket
 
 UNSENT_BYTES = 16 * 1024

@@ -8,69 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
-
-from headroom_server.connection import Headers, connection_of
+from headroom_server.connection import connection_of
 from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
-from headroom_server.errors import (
-    DisconnectedError,
-    EncodingError,
-    InvalidRequestError,
-    NotJsonError,
-    TooLargeError,
-)
+from headroom_server.errors import InvalidRequestError, NotJsonError
 from headroom_server.protocols import open_inference
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ModelCodecs, ServedModel
 from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
 from headroom_server.web.parsing_turns import ParsingTurns
 from headroom_server.web.receiving import Receipt, Shares
+from headroom_server.web.request_body import explain, read_body
+from headroom_server.web.response_heads import HEAD_LENGTH, Answer
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
-
-Header = tuple[bytes, bytes]
-
-JSON = (b"content-type", b"application/json")
-BYTES = (b"content-type", b"application/octet-stream")
-HEAD_LENGTH = open_inference.HEAD_LENGTH.encode()
-CLOSE_LINE = b"connection: close\r\n"
-JSON_HEAD = STATUS_LINE[200] + b"content-type: application/json\r\ncontent-length: %d\r\n"
-"""Head of a 200 response with a JSON body of this many bytes, without the final empty line."""
-
-
-def head_of(status: int, headers: Headers) -> bytes:
-    """Return a response's head as bytes, without the final empty line."""
-    parts = [STATUS_LINE[status]]
-    for name, value in headers:
-        parts += (name, b": ", value, b"\r\n")
-    return b"".join(parts)
-
-
-class Answer(NamedTuple):
-    """A body; the status is 200."""
-
-    body: bytes
-    json_bytes: int | None = None
-    """Bytes of JSON, if tensors follow; None: all."""
-
-    @property
-    def headers(self) -> list[Header]:
-        """The headers for ASGI."""
-        length = (b"content-length", b"%d" % len(self.body))
-        if self.json_bytes is None:
-            return [JSON, length]
-        return [BYTES, length, (HEAD_LENGTH, b"%d" % self.json_bytes)]
-
-    @property
-    def head(self) -> bytes:
-        """The head for the wire."""
-        if self.json_bytes is None:
-            return JSON_HEAD % len(self.body)
-        return head_of(200, self.headers)
 
 
 class ParsedRequest(NamedTuple):
@@ -135,7 +89,8 @@ class Target(NamedTuple):
                 self.served, codecs, headers, body
             )
         except NotJsonError as error:
-            _explain(error, headers)
+            explain(error, headers)
+            raise
 
 
 class Inference:
@@ -220,54 +175,9 @@ def _write_typed(codecs: ModelCodecs, work: Work, outputs: Outputs) -> Answer:
     return Answer(codecs.typed.render(work, outputs))
 
 
-async def read_body(
-    headers: dict[bytes, bytes], receive: Receive, limit: int, receipt: Receipt | None = None
-) -> bytes:
-    """Read the whole body.
-
-    Raises:
-        QueueFullError: more than the receipt grants; checked by the declared length at first.
-        TooLargeError: as soon as it exceeds `limit` bytes.
-        DisconnectedError: the client disconnected before it was complete.
-    """
-    declared = int(headers.get(b"content-length", b"0"))
-    if declared > limit:
-        raise TooLargeError(f"the body must have at most {limit} bytes; got {declared}")
-    if receipt is not None:
-        receipt.check(declared)
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message.get("more_body", False):
-        # one array: a list of small chunks takes 40 bytes more for each
-        whole = bytearray()
-        while True:
-            chunk = message.get("body", b"")
-            if receipt is not None:
-                receipt.grow(len(chunk))
-            whole += chunk
-            if not message.get("more_body", False) or len(whole) > limit:
-                break
-            message = await receive()
-        body = bytes(whole)
-    if message["type"] == "http.disconnect":
-        raise DisconnectedError
-    if len(body) > limit:
-        raise TooLargeError(f"the body must have at most {limit} bytes; got more")
-    return body
-
-
 def _head_bytes(value: bytes) -> int:
     if not value.isdigit() or len(value) > 12:
         raise InvalidRequestError(
             f"{HEAD_LENGTH.decode()} must be a number of bytes; got {value.decode('latin-1')!r:.40}"
         )
     return int(value)
-
-
-def _explain(error: NotJsonError, headers: dict[bytes, bytes]) -> NoReturn:
-    encoding = headers.get(b"content-encoding", b"identity")
-    if encoding.lower() != b"identity":
-        raise EncodingError(
-            f"content-encoding must be identity; got {encoding.decode('latin-1')!r:.40}"
-        ) from error
-    raise error

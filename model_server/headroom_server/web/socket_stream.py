@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headroom_server.web.inference import CLOSE_LINE
+from headroom_server.web.response_heads import CLOSE_LINE
 from headroom_server.web.response_stream import SOCKET_BYTES, UNSENT_BYTES, nothing
 
 if TYPE_CHECKING:

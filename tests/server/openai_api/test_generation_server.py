@@ -13,13 +13,12 @@ from generation_front import LIMITS, ScriptedExecutor, answers, content, events,
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.chat_template import ChatTemplate
 from headroom_server.generation.text.model_text import ModelText
-from headroom_server.generation.text.tokenizer import (
-    ByteTokenizer,
-)
+from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.text.tool_calls import ToolStyle
 from headroom_server.generation.values import Alternative, SampledToken
 from headroom_server.openai_api.answers.collecting import CollectedAnswer
-from headroom_server.openai_api.answers.encoding import CompletionForm, Head, Part, Usage
+from headroom_server.openai_api.answers.completion_form import CompletionForm
+from headroom_server.openai_api.answers.encoding import Head, Part, Usage
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
 from headroom_server.runtime.generation_requests import GeneratorOptions
 from headroom_server.runtime.generation_run import GenerationRun

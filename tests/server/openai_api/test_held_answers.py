@@ -23,8 +23,9 @@ from headroom_server.generation.values import (
     SampledToken,
     TokenGrammar,
 )
-from headroom_server.openai_api.answers.collecting import AnswerContext
-from headroom_server.openai_api.answers.encoding import CompletionForm, Head, Part
+from headroom_server.openai_api.answers.choice_parts import AnswerContext
+from headroom_server.openai_api.answers.completion_form import CompletionForm
+from headroom_server.openai_api.answers.encoding import Head, Part
 from headroom_server.openai_api.answers.held_parts import HeldParts
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
 from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from fuzzing import fuzz
 from headroom_server.errors import InvalidRequestError, NotJsonError, TooLargeError
 from headroom_server.openai_api.bodies.body_parts import check_parts
+from headroom_server.openai_api.bodies.completion_schemas import CompletionFields
 from headroom_server.openai_api.bodies.parameters import Constraint, ConstraintKind
 from headroom_server.openai_api.bodies.parsing import (
     parse_chat,
@@ -19,7 +20,6 @@ from headroom_server.openai_api.bodies.parsing import (
     validated_chat,
     validated_completion,
 )
-from headroom_server.openai_api.bodies.schemas import CompletionFields
 from headroom_server.openai_api.bodies.usual_bodies import usual_chat, usual_completion
 from headroom_server.openai_api.errors import InvalidFieldError
 

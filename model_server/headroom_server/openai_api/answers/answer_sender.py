@@ -10,23 +10,19 @@ from typing import TYPE_CHECKING
 
 from headroom_server.caching.generation_cache import Looked
 from headroom_server.connection import Connection, Headers
-from headroom_server.errors import (
-    DisconnectedError,
-    QueueFullError,
-    RefusedError,
-    RequestError,
-)
+from headroom_server.errors import DisconnectedError, QueueFullError, RefusedError, RequestError
 from headroom_server.generation.values import Delivery
 from headroom_server.openai_api.answers.cached import Recording, headers_of, replay
-from headroom_server.openai_api.answers.collecting import AnswerContext, CollectedAnswer
+from headroom_server.openai_api.answers.choice_parts import AnswerContext
+from headroom_server.openai_api.answers.collecting import CollectedAnswer
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
 from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator
 from headroom_server.telemetry.accounting import Outcome
 from headroom_server.web.close_policy import ClosePolicy
-from headroom_server.web.inference import head_of
 from headroom_server.web.receiving import Receipt, Shares
+from headroom_server.web.response_heads import head_of
 from headroom_server.web.response_stream import AsgiStream, ResponseStream
 
 if TYPE_CHECKING:

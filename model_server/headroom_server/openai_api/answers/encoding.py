@@ -1,4 +1,4 @@
-"""PURE. Answers as OpenAI's JSON, and as the events of a stream, built from constant parts."""
+"""PURE. Parts of answers, and what their encodings as JSON and as events of a stream share."""
 
 from __future__ import annotations
 
@@ -53,6 +53,16 @@ class Part(NamedTuple):
     """Calls of tools: number, identifier, call."""
 
 
+def merged(parts: Sequence[Part], before: str = "") -> Part:
+    """Return several parts of a choice as one."""
+    return Part(
+        before + "".join([one.text for one in parts]),
+        [token for one in parts for token in one.tokens],
+        parts[-1].finish if parts else None,
+        tuple(call for one in parts for call in one.calls),
+    )
+
+
 class Form(Protocol):
     """The JSON of one endpoint."""
 
@@ -86,14 +96,56 @@ class ServerSentEvents:
         return b"data: %b\n\n" % fields_of(error).encoded()
 
 
-class _Encoder(ServerSentEvents):
+class JsonForm(ServerSentEvents):
+    """What OpenAI's two endpoints share; a subclass says what a choice looks like."""
+
     ending = DONE
+    kind: str
+    """`object` of a whole answer."""
+    chunk_kind: str
+    """`object` of an event."""
 
     def __init__(self, head: Head, tokenizer: Tokenizer, *, usage: bool) -> None:
         self._head = head
         self._tokenizer = tokenizer
         self._no_usage = {"usage": None} if usage else {}
         self._around: dict[int, tuple[bytes, bytes]] = {}
+
+    def choice(self, index: int, part: Part) -> dict[str, Any]:
+        """Return a choice of a whole answer."""
+        raise NotImplementedError
+
+    def delta(self, index: int, part: Part) -> dict[str, Any]:
+        """Return a choice of an event."""
+        raise NotImplementedError
+
+    def plain(self, index: int, text: str) -> bytes:
+        """Return the event of text alone: only the text is encoded."""
+        around = self._around.get(index)
+        if around is None:
+            before, _, after = self.event(index, Part("\0")).partition(b'"\\u0000"')
+            around = self._around[index] = before, after
+        return b"%b%b%b" % (around[0], orjson.dumps(text), around[1])
+
+    def event(self, index: int, part: Part, usage: Usage | None = None) -> bytes:
+        """Return the event of a part."""
+        return self._chunk(self.delta(index, part), usage)
+
+    def usage_event(self, usage: Usage) -> bytes:
+        """Return the event with the sums."""
+        sums = {"choices": [], "usage": usage.fields()}
+        return b"data: %b\n\n" % orjson.dumps(self._fields(self.chunk_kind) | sums)
+
+    def whole(self, parts: Sequence[Part], usage: Usage) -> bytes:
+        """Return the body."""
+        choices = [self.choice(index, part) for index, part in enumerate(parts)]
+        return orjson.dumps(self._fields(self.kind) | {"choices": choices, "usage": usage.fields()})
+
+    def _chunk(self, choice: Mapping[str, Any], usage: Usage | None = None) -> bytes:
+        fields = self._fields(self.chunk_kind) | {"choices": [choice], **self._no_usage}
+        if usage is not None:
+            fields["usage"] = usage.fields()
+        return b"data: %b\n\n" % orjson.dumps(fields)
 
     def _fields(self, kind: str) -> dict[str, Any]:
         return {
@@ -103,192 +155,7 @@ class _Encoder(ServerSentEvents):
             "model": self._head.model,
         }
 
-    def _plain(self, index: int, text: str, example: bytes) -> bytes:
-        """Return the event `example`, which has the text "\\0", with another text."""
-        before, _, after = example.partition(b'"\\u0000"')
-        self._around[index] = before, after
-        return b"%b%b%b" % (before, orjson.dumps(text), after)
 
-
-class ChatForm(_Encoder):
-    """Chat completions."""
-
-    def opening(self, index: int) -> bytes:
-        """Return the event with the role."""
-        return self._event(index, {"role": "assistant", "content": ""}, None, None, None)
-
-    def plain(self, index: int, text: str) -> bytes:
-        """Return the event of text alone."""
-        around = self._around.get(index)
-        if around is None:
-            example = self._event(index, {"content": "\0"}, None, None, None)
-            return self._plain(index, text, example)
-        return b"%b%b%b" % (around[0], orjson.dumps(text), around[1])
-
-    def event(self, index: int, part: Part, usage: Usage | None = None) -> bytes:
-        """Return the event of a part."""
-        delta: dict[str, Any] = {"content": part.text} if part.text else {}
-        if part.calls:
-            delta["tool_calls"] = [
-                {"index": at, **_call(name, one)} for at, name, one in part.calls
-            ]
-        return self._event(index, delta, self._logprobs(part.tokens), part.finish, usage)
-
-    def usage_event(self, usage: Usage) -> bytes:
-        """Return the event with the sums."""
-        return _event(
-            self._fields("chat.completion.chunk") | {"choices": [], "usage": usage.fields()}
-        )
-
-    def whole(self, parts: Sequence[Part], usage: Usage) -> bytes:
-        """Return the body."""
-        choices = []
-        for index, part in enumerate(parts):
-            message: dict[str, Any] = {"role": "assistant", "content": part.text, "refusal": None}
-            if part.calls:
-                message["content"] = part.text or None
-                message["tool_calls"] = [_call(name, one) for _, name, one in part.calls]
-            choices.append(
-                {
-                    "index": index,
-                    "message": message,
-                    "logprobs": self._logprobs(part.tokens),
-                    "finish_reason": part.finish,
-                }
-            )
-        return orjson.dumps(
-            self._fields("chat.completion") | {"choices": choices, "usage": usage.fields()}
-        )
-
-    def _event(
-        self,
-        index: int,
-        delta: Mapping[str, Any],
-        logprobs: Any,
-        finish: str | None,
-        usage: Usage | None,
-    ) -> bytes:
-        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-        fields = self._fields("chat.completion.chunk") | {"choices": [choice], **self._no_usage}
-        if usage is not None:
-            fields["usage"] = usage.fields()
-        return _event(fields)
-
-    def _logprobs(self, tokens: Sequence[SampledToken]) -> Any:
-        if not tokens:
-            return None
-        content = []
-        for one in tokens:
-            others = [self._named(other.token, other.logprob) for other in one.alternatives]
-            named = self._named(one.token, one.logprob) | {"top_logprobs": others}
-            # as bytes, which take a tenth of the objects' memory
-            content.append(orjson.Fragment(orjson.dumps(named)))
-        return {"content": content, "refusal": None}
-
-    def _named(self, token: int, logprob: float | None) -> dict[str, Any]:
-        value = self._tokenizer.token_bytes(token)
-        return {
-            "token": value.decode("utf-8", "replace"),
-            "logprob": _finite(logprob),
-            "bytes": list(value),
-        }
-
-
-class CompletionForm(_Encoder):
-    """Completions."""
-
-    def __init__(self, head: Head, tokenizer: Tokenizer, *, usage: bool) -> None:
-        super().__init__(head, tokenizer, usage=usage)
-        self._reported: dict[int, _ReportedText] = {}
-
-    def opening(self, index: int) -> bytes:
-        """Return nothing."""
-        return b""
-
-    def plain(self, index: int, text: str) -> bytes:
-        """Return the event of text alone."""
-        around = self._around.get(index)
-        if around is None:
-            return self._plain(index, text, self.event(index, Part("\0")))
-        return b"%b%b%b" % (around[0], orjson.dumps(text), around[1])
-
-    def event(self, index: int, part: Part, usage: Usage | None = None) -> bytes:
-        """Return the event of a part."""
-        fields = self._fields("text_completion")
-        fields |= {"choices": [self._choice(index, part)], **self._no_usage}
-        if usage is not None:
-            fields["usage"] = usage.fields()
-        return _event(fields)
-
-    def usage_event(self, usage: Usage) -> bytes:
-        """Return the event with the sums."""
-        return _event(self._fields("text_completion") | {"choices": [], "usage": usage.fields()})
-
-    def whole(self, parts: Sequence[Part], usage: Usage) -> bytes:
-        """Return the body."""
-        choices = [self._choice(index, part) for index, part in enumerate(parts)]
-        return orjson.dumps(
-            self._fields("text_completion") | {"choices": choices, "usage": usage.fields()}
-        )
-
-    def _choice(self, index: int, part: Part) -> dict[str, Any]:
-        return {
-            "index": index,
-            "text": part.text,
-            "logprobs": self._logprobs(index, part.tokens),
-            "finish_reason": part.finish,
-        }
-
-    def _logprobs(self, index: int, tokens: Sequence[SampledToken]) -> Any:
-        if not tokens:
-            return None
-        text = self._reported.get(index)
-        if text is None:
-            text = self._reported[index] = _ReportedText(self._tokenizer)
-        offsets = [text.begin(one.token) for one in tokens]
-        return {
-            "tokens": [self._name(one.token) for one in tokens],
-            "token_logprobs": [_finite(one.logprob) for one in tokens],
-            "top_logprobs": [self._likeliest(one) for one in tokens],
-            "text_offset": offsets,
-        }
-
-    def _likeliest(self, one: SampledToken) -> dict[str, float | None]:
-        """Return the alternatives and the chosen token; of equal names, the most probable one."""
-        named: dict[str, float | None] = {}
-        for token, logprob in (*one.alternatives, (one.token, one.logprob)):
-            named.setdefault(self._name(token), _finite(logprob))
-        return named
-
-    def _name(self, token: int) -> str:
-        return self._tokenizer.token_bytes(token).decode("utf-8", "replace")
-
-
-class _ReportedText:
-    """Where the tokens of a choice begin in its text, over all events of a stream."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._detokenizer = tokenizer.detokenizer()
-        self._characters = 0
-
-    def begin(self, token: int) -> int:
-        """Return where the next token begins: a character may be several tokens."""
-        at = self._characters
-        self._characters += len(self._detokenizer.push((token,)))
-        return at
-
-
-def _event(fields: Mapping[str, Any]) -> bytes:
-    return b"data: %b\n\n" % orjson.dumps(fields)
-
-
-def _call(identifier: str, call: Call) -> dict[str, Any]:
-    return {
-        "id": identifier,
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments},
-    }
-
-
-def _finite(logprob: float | None) -> float | None:
+def finite(logprob: float | None) -> float | None:
+    """Return a logarithm as JSON can have it; None stays None."""
     return None if logprob is None else max(logprob, LEAST_LOGPROB)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headroom_server.openai_api.answers.collecting import merged
-from headroom_server.openai_api.answers.encoding import Part
+from headroom_server.openai_api.answers.encoding import Part, merged
 from headroom_server.openai_api.answers.unread import (
     MOST_PARTS,
     PART_BYTES,

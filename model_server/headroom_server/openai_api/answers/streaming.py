@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from headroom_server.errors import FailedError, QueueFullError, RequestError
 from headroom_server.generation.values import Delivery
-from headroom_server.openai_api.answers.collecting import (
+from headroom_server.openai_api.answers.choice_parts import (
     UNWRITABLE,
     AnswerContext,
     ChoiceParts,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom_server.errors import TooLargeError
-from headroom_server.openai_api.bodies.schemas import (
-    Message,
-)
+from headroom_server.openai_api.bodies.chat_schemas import Message
 from headroom_server.protocols.body_bounds import without_strings
 
 UNCHECKED_BYTES = 64 * 1024

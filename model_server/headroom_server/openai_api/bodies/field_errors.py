@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from headroom_server.errors import EncodingError, NotJsonError
-from headroom_server.openai_api.bodies import schemas
+from headroom_server.errors import NotJsonError
+from headroom_server.openai_api.bodies.schemas import Fields
 from headroom_server.openai_api.errors import InvalidFieldError
 
 F = TypeVar("F", bound=BaseModel)
 _SHOULD = re.compile(r"^\w+ should")
-_NAMES = frozenset(
-    field.alias or name
-    for model in vars(schemas).values()
-    if isinstance(model, type) and issubclass(model, BaseModel)
-    for name, field in model.model_fields.items()
-)
 
 
 def validated(fields: type[F], body: bytes) -> F:
@@ -38,15 +33,6 @@ def validated(fields: type[F], body: bytes) -> F:
         return one["loc"][:1] == first, len(one["loc"]), not one["type"].endswith("_type")
 
     raise _invalid(max(problems, key=close))
-
-
-def explain(error: NotJsonError, headers: dict[bytes, bytes]) -> None:
-    """Raise a better error if a body is no JSON because it is compressed."""
-    encoding = headers.get(b"content-encoding", b"identity")
-    if encoding.lower() != b"identity":
-        raise EncodingError(
-            f"content-encoding must be identity; got {encoding.decode('latin-1')!r:.40}"
-        ) from error
 
 
 def _invalid(problem: Any) -> Exception:
@@ -72,9 +58,20 @@ def _invalid(problem: Any) -> Exception:
 
 def _field(location: tuple[Any, ...]) -> str | None:
     """Return a field's path, without the names that the validator gives to alternatives."""
-    path = list(location)
-    names = [str(one) for at, one in enumerate(path) if at == 0 or one in _NAMES or _index(one)]
+    path, known = list(location), _names()
+    names = [str(one) for at, one in enumerate(path) if at == 0 or one in known or _index(one)]
     return ".".join(names) or None
+
+
+@cache
+def _names() -> frozenset[str]:
+    """Return the fields of all objects that a body may have."""
+    kinds = [Fields]
+    for one in kinds:
+        kinds += one.__subclasses__()
+    return frozenset(
+        field.alias or name for kind in kinds for name, field in kind.model_fields.items()
+    )
 
 
 def _index(part: object) -> bool:

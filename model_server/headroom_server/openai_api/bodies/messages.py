@@ -7,14 +7,8 @@ from typing import Any
 
 import orjson
 
-from headroom_server.openai_api.bodies import schemas
-from headroom_server.openai_api.bodies.parameters import (
-    ToolUse,
-)
-from headroom_server.openai_api.bodies.schemas import (
-    ChatFields,
-    Message,
-)
+from headroom_server.openai_api.bodies.chat_schemas import ChatFields, Message, ToolChoice
+from headroom_server.openai_api.bodies.parameters import ToolUse
 from headroom_server.openai_api.errors import InvalidFieldError
 
 
@@ -27,7 +21,7 @@ def tools_of(fields: ChatFields) -> ToolUse | None:
         return None
     tools = tuple(one.model_dump(exclude_none=True) for one in fields.tools)
     names = [one.function.name for one in fields.tools]
-    if isinstance(choice, schemas.ToolChoice):
+    if isinstance(choice, ToolChoice):
         if choice.function.name not in names:
             raise InvalidFieldError(
                 "tool_choice",

@@ -5,20 +5,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-from headroom_server.openai_api.bodies import schemas
 from headroom_server.openai_api.bodies.body_parts import check_arguments
+from headroom_server.openai_api.bodies.chat_schemas import ChatFields
 from headroom_server.openai_api.bodies.choices import choices_of
+from headroom_server.openai_api.bodies.completion_schemas import CompletionFields
 from headroom_server.openai_api.bodies.field_errors import validated
 from headroom_server.openai_api.bodies.messages import template_message, tools_of
-from headroom_server.openai_api.bodies.parameters import (
-    ChatCall,
-    CompletionCall,
-    PromptInput,
-)
-from headroom_server.openai_api.bodies.schemas import (
-    ChatFields,
-    CompletionFields,
-)
+from headroom_server.openai_api.bodies.parameters import ChatCall, CompletionCall, PromptInput
+from headroom_server.openai_api.bodies.schemas import MAX_CHOICES
 from headroom_server.openai_api.bodies.usual_bodies import usual_chat, usual_completion
 from headroom_server.openai_api.errors import InvalidFieldError
 
@@ -48,10 +42,10 @@ def validated_completion(body: bytes) -> CompletionCall:
         )
     default = COMPLETION_TOKENS if fields.max_tokens is None else fields.max_tokens
     choices = choices_of(fields, max_tokens=default, logprobs=fields.logprobs)
-    if len(prompts) * choices.n > schemas.MAX_CHOICES:
+    if len(prompts) * choices.n > MAX_CHOICES:
         raise InvalidFieldError(
             "n",
-            f"n times the number of prompts must be at most {schemas.MAX_CHOICES}; "
+            f"n times the number of prompts must be at most {MAX_CHOICES}; "
             f"got {len(prompts) * choices.n}",
         )
     return CompletionCall(

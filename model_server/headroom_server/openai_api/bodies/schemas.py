@@ -1,4 +1,4 @@
-"""PURE. The bodies of requests to OpenAI's API, as validated fields with physical bounds.
+"""PURE. What the bodies of requests to OpenAI's API share: validated fields with physical bounds.
 
 Fields, names and ranges: https://platform.openai.com/docs/api-reference, and for the sampling that
 OpenAI does not have, vLLM's names (https://docs.vllm.ai/en/latest/serving/openai_compatible_server).
@@ -8,17 +8,9 @@ for what this server does anyway, are accepted and not used.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    JsonValue,
-    Tag,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 MAX_CHOICES = 128
 """Most choices of one request: prompts times n."""
@@ -41,27 +33,6 @@ Stops = StopString | Annotated[Items[StopString], Field(max_length=MAX_STOPS)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-def _kind_of_prompt(prompt: Any) -> str:
-    """Return the tag of what its first item is: no other kind is tried, or reported."""
-    if not isinstance(prompt, list):
-        return "of text"
-    first = prompt[0] if prompt else None
-    if isinstance(first, list):
-        return "of token lists"
-    return "of texts" if isinstance(first, str) else "of tokens"
-
-
-Prompt = Annotated[
-    Annotated[str, Tag("of text")]
-    | Annotated[Items[str], Field(min_length=1, max_length=MAX_CHOICES), Tag("of texts")]
-    | Annotated[Items[Token], Field(min_length=1), Tag("of tokens")]
-    | Annotated[
-        Items[Annotated[Items[Token], Field(min_length=1)]],
-        Field(min_length=1, max_length=MAX_CHOICES),
-        Tag("of token lists"),
-    ],
-    Discriminator(_kind_of_prompt),
-]
 Unused = JsonValue
 """Accepted and not used."""
 
@@ -163,119 +134,4 @@ class SamplingFields(Fields):
     def _stream_options_with_stream(self) -> Self:
         if self.stream_options is not None and not self.stream:
             raise ValueError("stream_options must be omitted unless stream is true")
-        return self
-
-
-class CompletionFields(SamplingFields):
-    """The body of POST /v1/completions."""
-
-    prompt: Prompt
-    echo: bool | None = None
-    logprobs: int | None = Field(None, ge=0, le=MAX_LOGPROBS)
-    best_of: int | None = Field(None, ge=1, le=MAX_CHOICES)
-    suffix: Literal[""] | None = None
-    """Only empty: no model here fills in the middle."""
-    add_special_tokens: bool | None = None
-
-
-class TextPart(Fields):
-    """A part of a message."""
-
-    type: Literal["text"]
-    text: str
-
-
-class FunctionCall(Fields):
-    """A function that the model called."""
-
-    name: Name
-    arguments: str
-
-
-class ToolCall(Fields):
-    """A call of a tool in an earlier message."""
-
-    id: str = Field(max_length=256)
-    type: Literal["function"] = "function"
-    function: FunctionCall
-    index: int | None = None
-
-
-class Message(Fields):
-    """One message of a conversation."""
-
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | Items[TextPart] | None = None
-    name: str | None = Field(None, max_length=256)
-    tool_calls: Items[ToolCall] | None = Field(None, max_length=MAX_TOOLS)
-    tool_call_id: str | None = Field(None, max_length=256)
-    reasoning_content: str | None = None
-    refusal: str | None = None
-    audio: None = None
-    function_call: None = None
-    annotations: Unused = None
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if self.content is None and not (self.role == "assistant" and self.tool_calls):
-            if self.role == "assistant" and self.refusal is not None:
-                return self
-            raise ValueError("content is required")
-        return self
-
-
-class FunctionDescription(Fields):
-    """A function that the model may call."""
-
-    name: str = Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")
-    description: str | None = None
-    parameters: dict[str, JsonValue] | None = None
-    strict: bool | None = None
-
-
-class Tool(Fields):
-    """A tool that the model may call."""
-
-    type: Literal["function"]
-    function: FunctionDescription
-
-
-class NamedFunction(Fields):
-    """The name of a tool."""
-
-    name: Name
-
-
-class ToolChoice(Fields):
-    """The tool that the model must call."""
-
-    type: Literal["function"]
-    function: NamedFunction
-
-
-class ChatFields(SamplingFields):
-    """The body of POST /v1/chat/completions."""
-
-    messages: Items[Message] = Field(min_length=1, max_length=MAX_MESSAGES)
-    max_completion_tokens: int | None = Field(None, ge=1, lt=2**31)
-    logprobs: bool | None = None
-    top_logprobs: int | None = Field(None, ge=0, le=MAX_LOGPROBS)
-    tools: Items[Tool] | None = Field(None, max_length=MAX_TOOLS)
-    tool_choice: Literal["none", "auto", "required"] | ToolChoice | None = None
-    parallel_tool_calls: bool | None = None
-    add_generation_prompt: bool | None = None
-    chat_template_kwargs: dict[str, JsonValue] | None = Field(None, max_length=64)
-    modalities: Items[Literal["text"]] | None = None
-    store: Unused = None
-    safety_identifier: Unused = None
-    prompt_cache_key: Unused = None
-    prompt_cache_retention: Unused = None
-    prediction: Unused = None
-    reasoning_effort: str | None = Field(None, max_length=32)
-    verbosity: Unused = None
-
-    @model_validator(mode="after")
-    def _top_logprobs_with_logprobs(self) -> Self:
-        if self.top_logprobs is not None and not self.logprobs:
-            raise ValueError("top_logprobs must be omitted unless logprobs is true")
         return self
