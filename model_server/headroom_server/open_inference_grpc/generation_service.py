@@ -12,16 +12,8 @@ from headroom_server.connection import Connection
 from headroom_server.errors import TooLargeError, UnknownModelError
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.open_inference_grpc import messages_pb2 as pb
-from headroom_server.open_inference_grpc.calls import (
-    SERVICE,
-    Calls,
-    earliest,
-    headers_of,
-    parsed,
-)
+from headroom_server.open_inference_grpc.calls import SERVICE, Calls, earliest, headers_of, parsed
 from headroom_server.open_inference_grpc.generation_messages import (
-    ANSWER,
-    INPUTS,
     VERSION,
     AnswerStyle,
     MessageForm,
@@ -44,11 +36,7 @@ from headroom_server.openai_api.prompts import most_body_bytes
 from headroom_server.openai_api.request_reader import Accepted
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.protocols import descriptions
-from headroom_server.scheduling.request_options import (
-    USUAL,
-    RequestOptions,
-    parse_request_options,
-)
+from headroom_server.scheduling.request_options import USUAL, RequestOptions, parse_request_options
 from headroom_server.web.receiving import Shares
 
 EXTENSIONS = ("model_configuration",)
@@ -118,16 +106,8 @@ class TextCalls:
     async def model_config(self, request: pb.ModelConfigRequest, __: Any) -> Message:
         """The model's configuration in the form of Triton's clients: its answers have parts."""
         self._check_model(request.name, request.version)
-        engine = self._generator.engine.name
-        config = pb.ModelConfig(
-            name=self._generator.model,
-            platform=f"headroom_{engine}",
-            backend=engine,
-            model_transaction_policy=pb.ModelTransactionPolicy(decoupled=True),
-        )
-        for name, kind in INPUTS.items():
-            config.input.add(name=name, data_type=_data_type(kind), dims=(1,))
-        config.output.add(name=ANSWER, data_type=_data_type("BYTES"), dims=(1,))
+        name, engine = self._generator.model, self._generator.engine.name
+        config = pb.ModelConfig(**descriptions.text_config(name, engine))
         return pb.ModelConfigResponse(config=config)
 
     def decode(self, raw: bytes) -> pb.ModelInferRequest:
@@ -221,10 +201,6 @@ class TextCalls:
 
 def _form(style: AnswerStyle, call: Call, head: Head, text: ModelText) -> Form:
     return MessageForm(head, style)
-
-
-def _data_type(kind: str) -> Any:
-    return pb.DataType.Value("TYPE_STRING" if kind == "BYTES" else f"TYPE_{kind}")
 
 
 async def _no_asgi(_: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from headroom_server.caching.feature_values import FeatureInput, FeatureKind
 from headroom_server.caching.features import FeatureCache
@@ -19,6 +21,8 @@ SHORT_BODY_BYTES = 16 * 1024
 """Longer prompts are tokenized on a thread: 16 KiB take about 2 ms."""
 CACHED_BODY_BYTES = 256 * 1024
 """Tokens of longer prompts are not cached: a look-up would take milliseconds of the event loop."""
+
+R = TypeVar("R")
 
 
 class PromptEncoder:
@@ -50,6 +54,15 @@ class PromptEncoder:
                 return encode_call(call, self._text, limits, tokens)
         encode = partial(encode_call, call, self._text, limits)
         return await self._turns.run(connection, tenant, encode)
+
+    async def run(self, work: Callable[[], R], connection: Connection, tenant: str) -> R:
+        """Return what the work returns, which takes its turn with long prompts.
+
+        Raises:
+            QueueFullError: too much waits.
+            DisconnectedError: the client left meanwhile.
+        """
+        return await self._turns.run(connection, tenant, work)
 
     async def _tokens(
         self, features: FeatureCache, call: Call, connection: Connection, tenant: str

@@ -79,16 +79,42 @@ class RequestReader:
         receipt: Receipt,
         connection: Connection,
     ) -> tuple[Call, RequestOptions, EncodedCall]:
-        headers, limits = dict(scope["headers"]), self._generator.limits
-        most = most_body_bytes(limits, self._max_body_bytes)
-        body = await read_body(headers, receive, most, receipt)
-        await self._turns.wait(len(body), connection.client)
-        check_parts(body, limits.context_tokens)
+        headers = dict(scope["headers"])
+        body = await self.body(headers, receive, receipt, connection)
         call, options = self.parsed(parse, body, headers)
         fresh = forbids_caching(scope["headers"])
         encoding = self._prompts.encode(call, len(body), connection, options.tenant, fresh=fresh)
         del body  # it waits as a call, without its text
         return call, options, await encoding
+
+    async def body(
+        self,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        receipt: Receipt,
+        connection: Connection,
+    ) -> bytes:
+        """Return a body that is not larger than a prompt for the model's context, in its turn.
+
+        Raises:
+            DisconnectedError: the client has left.
+            TooLargeError: it has more bytes or values than a prompt needs.
+            RequestError: it may not be read now.
+        """
+        limits = self._generator.limits
+        most = most_body_bytes(limits, self._max_body_bytes)
+        body = await read_body(headers, receive, most, receipt)
+        await self._turns.wait(len(body), connection.client)
+        check_parts(body, limits.context_tokens)
+        return body
+
+    def check_model(self, name: str) -> None:
+        """Raise UnknownModelError if this server serves another model."""
+        model = self._generator.model
+        if name != model:
+            raise UnknownModelError(
+                f"model must be {model!r}, which this server serves; got {name!r:.100}"
+            )
 
     def parsed(
         self, parse: Parse, body: bytes, headers: dict[bytes, bytes]
@@ -104,11 +130,7 @@ class RequestReader:
         except NotJsonError as error:
             explain(error, headers)
             raise
-        if call.model != generator.model:
-            raise UnknownModelError(
-                f"model must be {generator.model!r}, which this server serves; "
-                f"got {call.model!r:.100}"
-            )
+        self.check_model(call.model)
         options = parse_request_options(headers, generator.options.classes)
         if call.choices.flexible and not options.slo_class:
             options = options._replace(batch=True, slo_class=BATCH_CLASS)

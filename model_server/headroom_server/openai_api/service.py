@@ -53,6 +53,7 @@ class GenerationService:
         self.generator = generator
         self.text = text
         self.max_body_bytes = max_body_bytes
+        self.receiving = receiving
         self.unread = unread
         self.unread_timeout_s = unread_timeout_s
         self._identity = identity

@@ -34,6 +34,18 @@ def text_metadata(name: str, engine: str) -> dict[str, Any]:
     }
 
 
+def text_config(name: str, engine: str) -> dict[str, Any]:
+    """The applicable part of Triton's model configuration: answers have several parts."""
+    return {
+        "name": name,
+        "platform": f"headroom_{engine}",
+        "backend": engine,
+        "input": [_configured(one, kind, (1,)) for one, kind in TEXT_INPUTS.items()],
+        "output": [_configured(TEXT_OUTPUT, "BYTES", (1,))],
+        "model_transaction_policy": {"decoupled": True},
+    }
+
+
 def model_metadata(name: str, version: str, engine: str, signature: Signature) -> dict[str, Any]:
     """A model's inputs and outputs; -1 is the batch dimension, or the dynamic one."""
     return {
@@ -52,8 +64,8 @@ def model_config(name: str, engine: str, signature: Signature, max_items: int) -
         "platform": f"headroom_{engine}",
         "backend": engine,
         "max_batch_size": max_items,
-        "input": [_configured(spec) for spec in signature.inputs],
-        "output": [_configured(spec) for spec in signature.outputs],
+        "input": [_configured(one.name, one.datatype, one.shape) for one in signature.inputs],
+        "output": [_configured(one.name, one.datatype, one.shape) for one in signature.outputs],
         "dynamic_batching": {
             "preferred_batch_size": [*signature.batches],
             "max_queue_delay_microseconds": 0,
@@ -65,6 +77,6 @@ def _tensor(spec: TensorSpec) -> dict[str, Any]:
     return {"name": spec.name, "datatype": spec.datatype, "shape": [-1, *spec.shape]}
 
 
-def _configured(spec: TensorSpec) -> dict[str, Any]:
-    kind = "STRING" if spec.is_strings else spec.datatype
-    return {"name": spec.name, "data_type": f"TYPE_{kind}", "dims": [*spec.shape]}
+def _configured(name: str, datatype: str, dims: Sequence[int]) -> dict[str, Any]:
+    kind = "STRING" if datatype == "BYTES" else datatype
+    return {"name": name, "data_type": f"TYPE_{kind}", "dims": [*dims]}

@@ -335,7 +335,7 @@ async def test_generate_extension_answers_and_streams() -> None:
     assert "got 'x'" in missing.json()["error"]
 
 
-@pytest.mark.parametrize("path", ["/v2/models/x", "/v2/models/m/shape", "/v2/models/x/ready"])
+@pytest.mark.parametrize("path", ["/v2/models/x", "/v2/models/m/shape", "/v2/models/x/config"])
 async def test_errors_of_the_open_inference_protocol_are_text(path: str) -> None:
     async with front() as world:
         found = await world.http.get(path)
@@ -347,6 +347,10 @@ async def test_metadata_name_what_the_server_can_do() -> None:
     async with front() as world:
         server = (await world.http.get("/v2")).json()
         model = (await world.http.get("/v2/models/m")).json()
-    assert server["extensions"] == ["generate"]
+        config = (await world.http.get("/v2/models/m/config")).json()
+    assert server["extensions"] == ["generate", "model_configuration"]
     assert model["inputs"][0]["name"] == "text_input"
     assert [one["name"] for one in model["outputs"]] == ["text_output"]
+    assert config["input"][0] == {"name": "text_input", "data_type": "TYPE_STRING", "dims": [1]}
+    assert config["output"] == [{"name": "text_output", "data_type": "TYPE_STRING", "dims": [1]}]
+    assert config["model_transaction_policy"] == {"decoupled": True}

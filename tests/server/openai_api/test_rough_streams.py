@@ -161,14 +161,24 @@ BODIES = st.one_of(
     st.builds(
         lambda fields: orjson.dumps({"model": "m", "prompt": "a", "max_tokens": 2} | fields),
         st.dictionaries(
-            st.sampled_from(["stream", "n", "stop", "prompt", "echo", "logprobs", "seed", "x"]),
+            st.sampled_from(
+                ["stream", "n", "stop", "prompt", "echo", "logprobs", "seed", "tokens", "x"]
+            ),
             st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
             max_size=3,
         ),
     ),
     st.integers(1, 60_000).map(lambda depth: b'{"prompt":' + b"[" * depth),
 )
-PATHS = st.sampled_from([b"/v1/completions", b"/v1/chat/completions", b"/v1/models/\xff%00"])
+PATHS = st.sampled_from(
+    [
+        b"/v1/completions",
+        b"/v1/chat/completions",
+        b"/v1/models/\xff%00",
+        b"/tokenize",
+        b"/detokenize",
+    ]
+)
 
 
 @pytest.mark.timeout(0)

@@ -26,12 +26,7 @@ from headroom_server.generation.text.huggingface_tokenizer import (
 from headroom_server.generation.text.minimum_length import MinimumLength
 from headroom_server.generation.text.stop_strings import StopStrings
 from headroom_server.generation.text.tokenizer import ByteTokenizer
-from headroom_server.generation.text.tool_calls import (
-    Call,
-    Parsed,
-    ToolStyle,
-    parser_of,
-)
+from headroom_server.generation.text.tool_calls import Call, Parsed, ToolStyle, parser_of
 
 
 def byte_level() -> Tokenizer:
@@ -91,6 +86,13 @@ def test_text_survives_tokens_in_pieces_without_broken_characters(
         pieces = [detokenizer.push(piece) for piece in cut(tokens, cuts)]
         assert "".join(pieces) == text
         assert detokenizer.flush() == ""
+
+
+def test_whole_text_of_tokens_names_the_special_ones() -> None:
+    tokens = [*BYTE_LEVEL.encode("ab é", special=False), 259]
+    assert BYTE_LEVEL.decode(tokens) == "ab é<|end|>"
+    assert [BYTE_LEVEL.token_name(one) for one in tokens] == ["ab", "Ġ", "Ã", "©", "<|end|>"]
+    assert (BYTE_LEVEL.token_name(9999), ByteTokenizer().token_name(9999)) == ("", "")
 
 
 @given(st.text(alphabet="ab é€𝄞", max_size=20), st.lists(st.integers(0, 100), max_size=10))

@@ -11,11 +11,7 @@ import orjson
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from headroom_server.engine import LoadError
-from headroom_server.generation.text.tokenizer import (
-    ByteDetokenizer,
-    Detokenizer,
-    TokenBytes,
-)
+from headroom_server.generation.text.tokenizer import ByteDetokenizer, Detokenizer, TokenBytes
 
 REPLACEMENT = "\ufffd"
 MOST_HELD = 3
@@ -50,7 +46,15 @@ class HuggingFaceTokenizer:
         """Return the bytes of one token alone; of a special token, its name."""
         if self._bytes is not None and token not in self._special:
             return self._bytes[token]
-        return str(self.library.decode([token], skip_special_tokens=False)).encode()
+        return self.decode([token]).encode()
+
+    def token_name(self, token: int) -> str:
+        """Return a token as the vocabulary writes it."""
+        return self.library.id_to_token(token) or ""
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens. The library releases the interpreter's lock."""
+        return str(self.library.decode(list(tokens), skip_special_tokens=False))
 
 
 class WindowDetokenizer:

@@ -36,6 +36,12 @@ class Tokenizer(Protocol):
     def token_bytes(self, token: int) -> bytes:
         """Return the bytes of one token alone, for reports of probabilities."""
 
+    def token_name(self, token: int) -> str:
+        """Return a token as the vocabulary writes it; "" for a token that it does not have."""
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, with the names of special ones."""
+
 
 class TokenBytes(dict[int, bytes]):
     """The bytes of each token; b"" for special and unknown ones.
@@ -76,6 +82,7 @@ class ByteDetokenizer:
 
 BYTE_TOKENS = 256
 BYTE_BOS, BYTE_EOS = 256, 257
+BYTE_NAMES = {BYTE_BOS: "<bos>", BYTE_EOS: "<eos>"}
 
 
 class ByteTokenizer:
@@ -97,3 +104,16 @@ class ByteTokenizer:
     def token_bytes(self, token: int) -> bytes:
         """Return the byte of a token."""
         return self._bytes[token]
+
+    def token_name(self, token: int) -> str:
+        """Return a printable character of ASCII as it is, other bytes as `<0x..>`."""
+        if token in BYTE_NAMES:
+            return BYTE_NAMES[token]
+        if token >= BYTE_TOKENS:
+            return ""
+        return chr(token) if 0x20 < token < 0x7F else f"<0x{token:02X}>"
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens."""
+        pieces = [BYTE_NAMES.get(one, "").encode() or self._bytes[one] for one in tokens]
+        return b"".join(pieces).decode("utf-8", "replace")

@@ -69,7 +69,15 @@ def parse_chat(body: bytes) -> ChatCall:
 
 def validated_chat(body: bytes) -> ChatCall:
     """Parse any body; see `parse_chat`."""
-    fields = validated(ChatFields, body)
+    return chat_of(validated(ChatFields, body))
+
+
+def chat_of(fields: ChatFields) -> ChatCall:
+    """Return what the fields ask for.
+
+    Raises:
+        InvalidRequestError: fields contradict each other, or arguments have too many values.
+    """
     if fields.max_tokens is not None and fields.max_completion_tokens is not None:
         raise InvalidFieldError(
             "max_tokens", "max_tokens must be omitted with max_completion_tokens; got both"
