@@ -10,6 +10,11 @@ OF_CONDITIONS = {
     for value, description in documented(StatusReason)
     if not description.startswith(("Doctor: ", "Event: ", "Event, doctor: "))
 }
+OF_DOCTOR = {
+    StatusReason(value)
+    for value, description in documented(StatusReason)
+    if description.startswith(("Doctor: ", "Event, doctor: "))
+}
 HEALTHY_REASONS = {
     StatusReason.SERVING,
     StatusReason.AUTO,

@@ -11,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chart import expressions
 from chart.paths import ALERTS, DASHBOARD, RUNBOOK
-from headroom.api.reasons import OF_DOCTOR, OF_EVENTS, StatusReason
 from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.scaling import Decision, Direction, Reason, Signals
 from headroom.scaling.generation.class_judgement import (
@@ -27,6 +26,7 @@ from headroom.scaling.values.token_decision import (
     Identification,
 )
 from headroom.scaling.values.tokens import Binding, Target, TokenTargets
+from reasons_by_use import OF_CONDITIONS, OF_DOCTOR
 from service_world import service
 
 BOARD = json.loads(DASHBOARD.read_text())
@@ -54,7 +54,7 @@ SEEN_BY = {
     "CapacityShortage": "HeadroomReplicasUnschedulable",
     "MetricsStale": "HeadroomMetricsMissing",
     "MetricsMissing": "HeadroomMetricsMissing",
-    "AtMaxReplicas": "HeadroomErrorBudgetBurnsFast",
+    "MaxReplicas": "HeadroomErrorBudgetBurnsFast",
     "AboveTarget": "HeadroomLatencyAboveTarget",
     "SLOInfeasible": "HeadroomScalingIneffective",
     "ConnectionsPinned": "HeadroomScalingIneffective",
@@ -153,7 +153,7 @@ def test_every_metric_is_read_by_an_alert_or_the_dashboard() -> None:
 
 def test_every_reason_to_act_on_has_an_alert() -> None:
     blocked = set(re.findall(r"\w+", " ".join(re.findall(r'reason=~?"([^"]+)"', str(ALERTED)))))
-    of_conditions = {one.value for one in set(StatusReason) - OF_DOCTOR - OF_EVENTS}
+    of_conditions = {one.value for one in OF_CONDITIONS}
     assert blocked | GOOD_OR_PASSING | set(SEEN_BY) == of_conditions
     assert not blocked & (GOOD_OR_PASSING | set(SEEN_BY))
     assert set(SEEN_BY.values()) <= set(ALERTED)

@@ -107,7 +107,7 @@ def test_account_of_a_tenant_that_was_served_outlives_many_others() -> None:
 
 
 def test_client_that_invents_tenants_cannot_starve_another_one() -> None:
-    """A new tenant in each request kept the level at 0, and the second request waited for ever."""
+    """A new tenant in each request kept the level at 0, and the second request was never served."""
     batcher = queue([one(key, "quiet") for key in range(10)])
     for key in range(100, 130):
         batcher.add(one(key, f"invented {key}"))

@@ -39,7 +39,7 @@ class _Unread:
     times: int = 0
     """How often in a row it was refused: the first time it is read again at once."""
     why: str = ""
-    """Of one that may not be read: any pod may name a Secret as its controller."""
+    """The answer for an owner that may not be read: any pod may name a Secret as its controller."""
 
 
 @dataclass(slots=True)

@@ -37,8 +37,8 @@ and 5 s, of which a request may take 3 s. Fewer calls than those of ticks that s
 to spare the API server from; what it asks for by Retry-After is kept besides."""
 HEARTBEAT_S = 1.0
 KICKS_APART_S = 0.5
-"""Between two ticks of a service for changes: whoever changes a spec a hundred times a second has
-no hundred ticks a second."""
+"""Time between two ticks of a service for changes: a hundred changes of a spec in a second do not
+cause a hundred ticks."""
 
 
 class Ticked(Protocol):

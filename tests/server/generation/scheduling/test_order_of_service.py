@@ -177,7 +177,7 @@ def test_what_is_served_before_a_request_is_what_the_line_serves_before_it(seed:
 
 @pytest.mark.parametrize("prefix", ["a", "z"])
 def test_client_that_invents_tenants_cannot_starve_another_one(prefix: str) -> None:
-    """Of tenants that received as much, the name decided: one that sorts last was never served."""
+    """Equal shares were ordered by name: a tenant that sorts last was never served."""
     state = SchedulerState(LIMITS, SchedulingOptions())
 
     def wait(key: int, tenant: str, place_s: float) -> None:
