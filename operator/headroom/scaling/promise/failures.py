@@ -71,8 +71,8 @@ class Failures:
 
     def share(self, windows: Windows, window_s: float) -> float:
         """Return the share of requests that fails whatever the load; 0 while unknown."""
-        if len(self.ticks) < _LEAST or not any(failed for _, _, failed in self.ticks):
-            return 0.0
+        if len(self.ticks) < _LEAST or sum(failed for _, _, failed in self.ticks) < 1.0:
+            return 0.0  # a counter's fraction of a request is no failure
         counted = windows.series.newest - windows.before(window_s)
         answered, missed = counted[:, -1], counted[:, MISSED]
         at_work = answered > 0.0
