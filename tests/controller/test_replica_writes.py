@@ -33,7 +33,7 @@ def test_load_scales_up_and_back_to_the_minimum() -> None:
 def test_quiet_service_writes_status_once_a_minute() -> None:
     async def story(world: World) -> None:
         world.create()
-        await world.run_for(30.0)
+        await world.run_for(90.0)  # what was created is read again within a minute
         world.cluster.calls.clear()
         await world.run_for(120.0)
         assert world.cluster.calls.count(("get", "Deployment")) >= 55
