@@ -9,7 +9,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-UNLISTED = ("**/decisions/0*", "/.github/*", "/e2e/*", "/tests/*")
+UNLISTED = ("**/decisions/[0-9]*", "/.github/*", "/e2e/*", "/tests/*")
 """Pages that other pages link to, and that the navigation need not list."""
 
 
