@@ -45,7 +45,7 @@ class World:
     def release(self) -> None:
         held = self.engine.held
         if held is not None:
-            self.loop._call(held.set)
+            self.loop._shared.call(held.set)
 
 
 @asynccontextmanager
