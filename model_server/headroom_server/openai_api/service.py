@@ -20,9 +20,10 @@ from headroom_server.openai_api.answers.cached import forbids_caching, question_
 from headroom_server.openai_api.answers.choice_parts import AnswerContext
 from headroom_server.openai_api.answers.encoding import Head
 from headroom_server.openai_api.bodies.parameters import ChatCall
+from headroom_server.openai_api.choice_requests import build_requests, echoes
 from headroom_server.openai_api.endpoints import Call, MakeForm, Parse
 from headroom_server.openai_api.prompt_encoder import PromptEncoder
-from headroom_server.openai_api.prompts import EncodedCall, build_requests, echoes, encode_call
+from headroom_server.openai_api.prompts import EncodedCall, encode_call
 from headroom_server.openai_api.request_reader import Accepted, RequestReader
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator

@@ -1,0 +1,82 @@
+"""PURE. Bounds on prompts and their answers: bytes, the model's context, what is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headroom_server.generation.values import GenerationLimits
+from headroom_server.openai_api.bodies.parameters import Choices
+from headroom_server.openai_api.bodies.schemas import MAX_PROBABILITIES
+from headroom_server.openai_api.errors import ContextLengthError, InvalidFieldError
+
+LEAST_BODY_BYTES = 64 * 1024
+BYTES_PER_TOKEN = 64
+"""Bytes per token of the longest text that is tokenized: text has 4 to 5 bytes per token, spaces up
+to 128."""
+
+
+def most_body_bytes(limits: GenerationLimits, max_body_bytes: int) -> int:
+    """Return the most bytes of a body: tokenizing a text that cannot fit the context costs CPU."""
+    return min(max_body_bytes, LEAST_BODY_BYTES + BYTES_PER_TOKEN * limits.context_tokens)
+
+
+def context_of(limits: GenerationLimits) -> int:
+    """Return the most tokens of a prompt and its answer: the model's context, if memory has it."""
+    return min(limits.context_tokens, limits.blocks * limits.block_tokens)
+
+
+def most_reported(choices: Choices) -> int | None:
+    """Return the most tokens of a choice whose probabilities wait in memory; None: any number."""
+    logprobs = choices.sampling.logprobs
+    if logprobs is None or choices.stream:
+        return None
+    return MAX_PROBABILITIES // (choices.n * (1 + logprobs))
+
+
+def check_prompt(
+    prompt: Sequence[int], choices: Choices, limits: GenerationLimits, field: str
+) -> None:
+    """Check that a prompt and its answer fit; `field` is the body's.
+
+    Raises:
+        InvalidFieldError: it is empty, has an unknown token, or does not fit the context.
+    """
+    most = context_of(limits)
+    if not prompt:
+        raise InvalidFieldError(field, f"{field} must have at least 1 token; got 0")
+    if len(prompt) + (choices.max_tokens or 1) > most:
+        wanted = "" if choices.max_tokens is None else f" and {choices.max_tokens} for the answer"
+        raise ContextLengthError(
+            field,
+            f"{field} and answer must have at most {most} tokens, the model's context; got "
+            f"{len(prompt)} in the {field}{wanted}. Shorten the {field} or lower max_tokens.",
+        )
+    highest = max(prompt)
+    if highest >= limits.vocabulary:
+        raise InvalidFieldError(
+            field, f"{field} must have tokens below {limits.vocabulary}; got {highest}"
+        )
+
+
+def check_reported(choices: Choices, prompts: int) -> None:
+    """Raise InvalidFieldError if an answer reports more than may wait in memory."""
+    most = most_reported(choices)
+    if most is not None and prompts * (choices.max_tokens or 1) > most:
+        raise InvalidFieldError(
+            "logprobs",
+            f"logprobs must be of at most {MAX_PROBABILITIES} tokens and alternatives "
+            f"unless stream is true; got {prompts} prompts with {choices.n} choices of "
+            f"{choices.max_tokens or 1} tokens",
+        )
+
+
+def check_tokens(choices: Choices, limits: GenerationLimits) -> None:
+    """Raise InvalidFieldError if a field of the choices names an unknown token."""
+    for field, tokens in (
+        ("logit_bias", choices.sampling.logit_bias),
+        ("stop_token_ids", choices.stop_tokens),
+    ):
+        if tokens and max(tokens) >= limits.vocabulary:
+            raise InvalidFieldError(
+                field, f"{field} must have tokens below {limits.vocabulary}; got {max(tokens)}"
+            )
