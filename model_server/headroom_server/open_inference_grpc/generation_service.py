@@ -31,8 +31,8 @@ from headroom_server.open_inference_grpc.wire_bounds import (
 )
 from headroom_server.openai_api.answers.cached import forbids_caching
 from headroom_server.openai_api.answers.encoding import Form, Head
-from headroom_server.openai_api.endpoints import Call
-from headroom_server.openai_api.prompt_bounds import most_body_bytes
+from headroom_server.openai_api.bodies.parameters import Call
+from headroom_server.openai_api.prompts.bounds import most_body_bytes
 from headroom_server.openai_api.request_reader import Accepted
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.protocols import descriptions

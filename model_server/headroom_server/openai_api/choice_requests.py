@@ -8,14 +8,14 @@ from dataclasses import replace
 from headroom_server.generation.text.minimum_length import MinimumLength
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.values import GenerationLimits, GenerationRequest, Sampling
-from headroom_server.openai_api.bodies.parameters import ChatCall, Choices, CompletionCall
-from headroom_server.openai_api.prompt_bounds import context_of, most_reported
-from headroom_server.openai_api.prompts import EncodedCall
+from headroom_server.openai_api.bodies.parameters import Call, ChatCall, Choices
+from headroom_server.openai_api.prompts.bounds import context_of, most_reported
+from headroom_server.openai_api.prompts.encoder import EncodedCall
 from headroom_server.scheduling.request_options import RequestOptions
 
 
 def build_requests(
-    call: CompletionCall | ChatCall,
+    call: Call,
     encoded: EncodedCall,
     text: ModelText,
     limits: GenerationLimits,
@@ -76,7 +76,7 @@ def _seeded(choices: Choices, number: int) -> Sampling:
     return replace(sampling, seed=(sampling.seed + number + 2**63) % 2**64 - 2**63)
 
 
-def echoes(call: CompletionCall | ChatCall, encoded: EncodedCall, text: ModelText) -> Sequence[str]:
+def echoes(call: Call, encoded: EncodedCall, text: ModelText) -> Sequence[str]:
     """Return the text before each choice: the prompt if it is echoed."""
     n = call.choices.n
     if isinstance(call, ChatCall) or not call.echo:

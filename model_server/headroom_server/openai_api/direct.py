@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from headroom_server.connection import Connection, Headers
 from headroom_server.errors import DisconnectedError, InvalidRequestError
-from headroom_server.openai_api.endpoints import Call, Endpoint, endpoint_of
-from headroom_server.openai_api.prompt_encoder import SHORT_BODY_BYTES
-from headroom_server.openai_api.prompts import takes_long
+from headroom_server.openai_api.bodies.parameters import Call
+from headroom_server.openai_api.endpoints import Endpoint, endpoint_of
+from headroom_server.openai_api.prompts.encoder import SHORT_BODY_BYTES, takes_long
 from headroom_server.openai_api.request_reader import Accepted
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.released_errors import release

@@ -9,11 +9,10 @@ from headroom_server.generation.text.model_text import ModelText
 from headroom_server.openai_api.answers.chat_form import ChatForm
 from headroom_server.openai_api.answers.completion_form import CompletionForm
 from headroom_server.openai_api.answers.encoding import Form, Head
-from headroom_server.openai_api.bodies.parameters import ChatCall, CompletionCall
+from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.bodies.parsing import parse_chat, parse_completion
 from headroom_server.openai_api.generate_extension import GenerateForm, parse_generate
 
-Call = CompletionCall | ChatCall
 Parse = Callable[[bytes], Call]
 MakeForm = Callable[[Call, Head, ModelText], Form]
 Endpoint = tuple[Parse, MakeForm]

@@ -8,10 +8,10 @@ from headroom_server.connection import Connection
 from headroom_server.errors import InvalidRequestError, NotJsonError, UnknownModelError
 from headroom_server.openai_api.answers.cached import forbids_caching
 from headroom_server.openai_api.bodies.body_parts import check_parts
-from headroom_server.openai_api.endpoints import Call, Parse
-from headroom_server.openai_api.prompt_bounds import most_body_bytes
-from headroom_server.openai_api.prompt_encoder import PromptEncoder
-from headroom_server.openai_api.prompts import EncodedCall
+from headroom_server.openai_api.bodies.parameters import Call
+from headroom_server.openai_api.endpoints import Parse
+from headroom_server.openai_api.prompts.bounds import most_body_bytes
+from headroom_server.openai_api.prompts.encoder import EncodedCall, PromptEncoder
 from headroom_server.runtime.generator import Generator
 from headroom_server.scheduling.request_options import (
     BATCH_CLASS,

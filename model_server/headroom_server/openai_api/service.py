@@ -19,11 +19,10 @@ from headroom_server.openai_api.answers.answer_sender import AnswerSender
 from headroom_server.openai_api.answers.cached import forbids_caching, question_of
 from headroom_server.openai_api.answers.choice_parts import AnswerContext
 from headroom_server.openai_api.answers.encoding import Head
-from headroom_server.openai_api.bodies.parameters import ChatCall
+from headroom_server.openai_api.bodies.parameters import Call, ChatCall
 from headroom_server.openai_api.choice_requests import build_requests, echoes
-from headroom_server.openai_api.endpoints import Call, MakeForm, Parse
-from headroom_server.openai_api.prompt_encoder import PromptEncoder
-from headroom_server.openai_api.prompts import EncodedCall, encode_call
+from headroom_server.openai_api.endpoints import MakeForm, Parse
+from headroom_server.openai_api.prompts.encoder import EncodedCall, PromptEncoder
 from headroom_server.openai_api.request_reader import Accepted, RequestReader
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator
@@ -128,7 +127,7 @@ class GenerationService:
         Raises:
             RequestError: now; later ones go to `on_error`.
         """
-        encoded = encode_call(call, self.text, self.generator.limits)
+        encoded = self.prompts.encode_short(call)
         run = self.generator.begin(arrived_s, options)
         loop = asyncio.get_running_loop()
 

@@ -16,12 +16,12 @@ from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.values import GenerationLimits, Sampling
 from headroom_server.openai_api.bodies.chat_schemas import ChatFields
 from headroom_server.openai_api.bodies.field_errors import validated
-from headroom_server.openai_api.bodies.parameters import ChatCall, Choices, CompletionCall
+from headroom_server.openai_api.bodies.parameters import Call, Choices, CompletionCall
 from headroom_server.openai_api.bodies.parsing import chat_of
 from headroom_server.openai_api.bodies.token_schemas import DetokenizeFields, TokenizeFields
 from headroom_server.openai_api.errors import InvalidFieldError
-from headroom_server.openai_api.prompt_encoder import SHORT_BODY_BYTES
-from headroom_server.openai_api.prompts import only_prompt, takes_long
+from headroom_server.openai_api.prompts.encoder import SHORT_BODY_BYTES
+from headroom_server.openai_api.prompts.rendering import only_prompt, renders_long
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.scheduling.request_options import parse_request_options
 from headroom_server.web.receiving import Receipt
@@ -65,7 +65,7 @@ class Tokenization:
         text, limits = service.text, service.generator.limits
         names = bool(fields.return_token_strs)
         special = fields.add_special_tokens
-        long = names or takes_long(call)
+        long = names or renders_long(call)
         return lambda: tokenized(call, text, limits, special=special, names=names), long
 
     def _parse_detokenize(self, body: bytes) -> tuple[Work, bool]:
@@ -98,7 +98,7 @@ class Tokenization:
 
 
 def tokenized(
-    call: CompletionCall | ChatCall,
+    call: Call,
     text: ModelText,
     limits: GenerationLimits,
     *,
@@ -138,7 +138,7 @@ def detokenized(tokens: list[int], text: ModelText, limits: GenerationLimits) ->
     return orjson.dumps({"prompt": text.tokenizer.decode(tokens)})
 
 
-def _call_of(fields: TokenizeFields, model: str) -> CompletionCall | ChatCall:
+def _call_of(fields: TokenizeFields, model: str) -> Call:
     """Return the request for generated text that has this prompt."""
     if fields.prompt is not None:
         choices = Choices(sampling=Sampling())

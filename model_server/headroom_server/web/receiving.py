@@ -34,7 +34,11 @@ class Shares:
 
     def fits(self, client: str, size: int) -> bool:
         """Return whether a client may hold this much more."""
-        return self._by_client.get(client, 0) + size <= self.most - self.held
+        return size <= self.free(client)
+
+    def free(self, client: str) -> int:
+        """Return how much more a client may hold: not above 0 where it holds its share."""
+        return self.most - self.held - self._by_client.get(client, 0)
 
     def take(self, client: str, size: int) -> None:
         """Count bytes, or a connection."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import orjson
@@ -114,6 +116,35 @@ def test_constraints_in_use_are_bounded_by_their_memory() -> None:
     again.clear()
     grammars.compile("regex", "d" * 50)
     assert grammars.in_use_bytes <= grammar.KEPT_BYTES
+
+
+class HeldTrial:
+    """Tries the constraint "slow" until it is released."""
+
+    def __init__(self) -> None:
+        self.began, self.free = threading.Event(), threading.Event()
+
+    def cost_bytes(self, kind: str, text: str) -> int:
+        if text == "slow":
+            self.began.set()
+            assert self.free.wait(timeout=10)
+        return 0
+
+
+def test_compiled_constraint_is_known_while_another_one_compiles() -> None:
+    trial = HeldTrial()
+    grammars = GuidanceGrammars(JSON, {EOS}, trial)
+    assert grammars.known("regex", "quick") is None
+    grammars.compile("regex", "quick")
+    with ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(grammars.compile, "regex", "slow")
+        try:
+            assert trial.began.wait(timeout=10)
+            assert threads.submit(grammars.known, "regex", "quick").result(timeout=5) is not None
+            assert grammars.known("regex", "slow") is None
+        finally:
+            trial.free.set()
+        assert slow.result(timeout=10).allowed()
 
 
 A, B = 64, 65

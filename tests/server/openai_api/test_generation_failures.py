@@ -175,6 +175,9 @@ class Exhausted:
     def __init__(self) -> None:
         self._left = 1
 
+    def known(self, kind: str, text: str) -> None:
+        pass
+
     def compile(self, kind: str, text: str) -> TokenGrammar:
         return Exhausted()
 

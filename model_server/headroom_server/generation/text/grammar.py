@@ -110,8 +110,19 @@ class GuidanceGrammars:
         self._tokenizer: LLTokenizer | None = None
         self._kept: OrderedDict[tuple[str, str], _Compiled] = OrderedDict()
         self._in_use: WeakValueDictionary[tuple[str, str], _Compiled] = WeakValueDictionary()
+        self._compiling = threading.Lock()
         self._lock = threading.Lock()
+        """Of what is compiled; held for microseconds."""
         self._work = ConstraintWork()
+
+    def known(self, kind: str, text: str) -> GuidanceGrammar | None:
+        """Return a new grammar if the constraint is compiled, without waiting for another one."""
+        with self._lock:
+            found = self._in_use.get((kind, text))
+            if found is None or found.exhausted:
+                return None
+            self._keep((kind, text), found)
+        return GuidanceGrammar(found, self._work)
 
     def compile(self, kind: str, text: str) -> GuidanceGrammar:
         """Return a new grammar.
@@ -120,12 +131,8 @@ class GuidanceGrammars:
             ValueError: the constraint is invalid or too complex.
             QueueFullError: those in use take too much memory.
         """
-        with self._lock:
-            found = self._in_use.get((kind, text))
-            if found is None or found.exhausted:
-                found = self._new(kind, text)
-            self._keep((kind, text), found)
-            return GuidanceGrammar(found, self._work)
+        with self._compiling:
+            return self.known(kind, text) or GuidanceGrammar(self._new(kind, text), self._work)
 
     @property
     def in_use_bytes(self) -> int:
@@ -134,14 +141,19 @@ class GuidanceGrammars:
 
     def _new(self, kind: str, text: str) -> _Compiled:
         cost_bytes = self._trial.cost_bytes(kind, text)
-        if self.in_use_bytes + cost_bytes > IN_USE_BYTES:
-            self._kept.clear()
-        if self.in_use_bytes + cost_bytes > IN_USE_BYTES:
-            raise QueueFullError("constraints in use take too much memory; retry", retry_after_s=1)
+        with self._lock:
+            if self.in_use_bytes + cost_bytes > IN_USE_BYTES:
+                self._kept.clear()
+            if self.in_use_bytes + cost_bytes > IN_USE_BYTES:
+                raise QueueFullError(
+                    "constraints in use take too much memory; retry", retry_after_s=1
+                )
         if self._tokenizer is None:
             self._tokenizer = tokenizer_of(self._json, self._eos)
         made = _Compiled(compiled(self._tokenizer, kind, text), cost_bytes)
-        self._in_use[kind, text] = made
+        with self._lock:
+            self._in_use[kind, text] = made
+            self._keep((kind, text), made)
         return made
 
     def _keep(self, name: tuple[str, str], one: _Compiled) -> None:

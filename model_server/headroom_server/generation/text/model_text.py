@@ -14,6 +14,12 @@ from headroom_server.generation.values import TokenGrammar
 class Grammars(Protocol):
     """Compiles constraints into grammars of tokens."""
 
+    def known(self, kind: str, text: str) -> TokenGrammar | None:
+        """Return a new grammar of a constraint that is compiled; None: it is not, or no longer.
+
+        Takes microseconds, also while another thread compiles.
+        """
+
     def compile(self, kind: str, text: str) -> TokenGrammar:
         """Return a new grammar: `json_schema`, `json_object`, `regex`, `grammar` or `choice`.
 

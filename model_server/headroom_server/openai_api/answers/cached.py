@@ -20,9 +20,8 @@ from headroom_server.generation.values import (
     GenerationRequest,
     SampledToken,
 )
-from headroom_server.openai_api.bodies.parameters import ChatCall, CompletionCall
+from headroom_server.openai_api.bodies.parameters import Call, CompletionCall
 
-Call = CompletionCall | ChatCall
 Receive = Callable[[int, Delivery], None]
 FRESH = (b"no-store", b"no-cache")
 

@@ -89,3 +89,6 @@ class ChatCall:
     tools: ToolUse | None = None
     add_generation_prompt: bool = True
     template_options: Mapping[str, Any]
+
+
+Call = CompletionCall | ChatCall

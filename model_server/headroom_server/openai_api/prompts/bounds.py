@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom_server.generation.values import GenerationLimits
-from headroom_server.openai_api.bodies.parameters import Choices
+from headroom_server.openai_api.bodies.parameters import Call, ChatCall, Choices
 from headroom_server.openai_api.bodies.schemas import MAX_PROBABILITIES
 from headroom_server.openai_api.errors import ContextLengthError, InvalidFieldError
 
@@ -33,14 +33,23 @@ def most_reported(choices: Choices) -> int | None:
     return MAX_PROBABILITIES // (choices.n * (1 + logprobs))
 
 
-def check_prompt(
-    prompt: Sequence[int], choices: Choices, limits: GenerationLimits, field: str
-) -> None:
-    """Check that a prompt and its answer fit; `field` is the body's.
+def check_prompts(call: Call, prompts: Sequence[Sequence[int]], limits: GenerationLimits) -> None:
+    """Check that the tokens of a call's prompts and its answers fit.
 
     Raises:
-        InvalidFieldError: it is empty, has an unknown token, or does not fit the context.
+        InvalidFieldError: a prompt is empty or does not fit the context with its answer, a token is
+            unknown, or an answer reports more than may wait in memory.
     """
+    field = "messages" if isinstance(call, ChatCall) else "prompt"
+    _check_tokens(call.choices, limits)
+    _check_reported(call.choices, len(prompts))
+    for prompt in prompts:
+        _check_prompt(prompt, call.choices, limits, field)
+
+
+def _check_prompt(
+    prompt: Sequence[int], choices: Choices, limits: GenerationLimits, field: str
+) -> None:
     most = context_of(limits)
     if not prompt:
         raise InvalidFieldError(field, f"{field} must have at least 1 token; got 0")
@@ -58,8 +67,7 @@ def check_prompt(
         )
 
 
-def check_reported(choices: Choices, prompts: int) -> None:
-    """Raise InvalidFieldError if an answer reports more than may wait in memory."""
+def _check_reported(choices: Choices, prompts: int) -> None:
     most = most_reported(choices)
     if most is not None and prompts * (choices.max_tokens or 1) > most:
         raise InvalidFieldError(
@@ -70,8 +78,7 @@ def check_reported(choices: Choices, prompts: int) -> None:
         )
 
 
-def check_tokens(choices: Choices, limits: GenerationLimits) -> None:
-    """Raise InvalidFieldError if a field of the choices names an unknown token."""
+def _check_tokens(choices: Choices, limits: GenerationLimits) -> None:
     for field, tokens in (
         ("logit_bias", choices.sampling.logit_bias),
         ("stop_token_ids", choices.stop_tokens),

@@ -1,4 +1,4 @@
-"""The thread that tokenizes: clients take turns, what waits is bounded, who left is left out."""
+"""A worker thread: clients take turns, what waits is bounded, who left is left out."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.values import Sampling
 from headroom_server.openai_api.bodies.parameters import ChatCall, Choices
-from headroom_server.openai_api.encoding_turns import EncodingTurns
-from headroom_server.openai_api.prompts import MOST_MESSAGES_AT_ONCE, takes_long
+from headroom_server.openai_api.prompts.encoder import takes_long
+from headroom_server.openai_api.prompts.rendering import MOST_MESSAGES_AT_ONCE
+from headroom_server.openai_api.prompts.worker_turns import MOST_WAITING, WorkerTurns
 
 
 class Held:
@@ -32,8 +33,12 @@ class Held:
         return "held"
 
 
+def worker(most_waiting: int = MOST_WAITING) -> WorkerTurns:
+    return WorkerTurns("worker", "prompts", most_waiting)
+
+
 async def test_client_with_one_prompt_waits_for_one_of_each_other_client() -> None:
-    turns, held, order = EncodingTurns(), Held(), list[str]()
+    turns, held, order = worker(), Held(), list[str]()
 
     async def ask(client: str) -> None:
         order.append(await turns.run(Connection(client=client), "", lambda: client))
@@ -48,24 +53,34 @@ async def test_client_with_one_prompt_waits_for_one_of_each_other_client() -> No
     assert turns.waiting == 0
 
 
-async def test_client_may_wait_with_as_many_prompts_as_are_free() -> None:
-    turns, held = EncodingTurns(most_waiting=8), Held()
+@pytest.mark.parametrize(
+    ("tenants", "expected"),
+    [
+        pytest.param(["one"] * 24, 8, id="a tenant: as much as its client has free"),
+        pytest.param([f"invented {n}" for n in range(24)], 12, id="all tenants of a client: half"),
+        pytest.param(["one"] * 24 + ["two"] * 24, 11, id="a second tenant finds room"),
+    ],
+)
+async def test_client_and_its_tenants_may_wait_with_as_much_as_is_free(
+    tenants: list[str], expected: int
+) -> None:
+    turns, held = worker(most_waiting=24), Held()
     flood = Connection(client="flood")
-    waiting = [asyncio.create_task(turns.run(flood, "", held)) for _ in range(8)]
+    waiting = [asyncio.create_task(turns.run(flood, tenant, held)) for tenant in tenants]
     await asyncio.sleep(0)
-    assert turns.waiting == 4
-    with pytest.raises(QueueFullError):
-        await turns.run(flood, "", held)
+    assert turns.waiting == expected
+    with pytest.raises(QueueFullError, match="prompts are too many"):
+        await turns.run(flood, tenants[-1], held)
     another = asyncio.create_task(turns.run(Connection(client="a"), "", lambda: "done"))
     held.free.set()
     assert await another == "done"
     found = await asyncio.gather(*waiting, return_exceptions=True)
-    assert sum(one == "held" for one in found) == 4
+    assert sum(one == "held" for one in found) == expected
     assert turns.waiting == 0
 
 
 async def test_nothing_is_done_for_clients_that_have_left() -> None:
-    turns, held = EncodingTurns(), Held()
+    turns, held = worker(), Held()
     first = asyncio.create_task(turns.run(Connection(client="a"), "", held))
     await asyncio.sleep(0)
     leaver, done = Connection(client="b"), list[str]()

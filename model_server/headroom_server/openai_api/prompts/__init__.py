@@ -1,0 +1,1 @@
+"""Prompts become tokens, constraints become grammars: in turns of the clients, within bounds."""
