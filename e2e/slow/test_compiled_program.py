@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from headroom_server.composition import build_engines
+from headroom_server.batching_composition.engines import build_engines
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder
 from headroom_server.repository.checking import check

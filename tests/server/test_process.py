@@ -218,7 +218,8 @@ async def test_all_wrong_settings_are_reported_with_rule_and_value() -> None:
 
 async def test_emulated_server_imports_no_torch_and_no_numpy() -> None:
     script = (
-        "import sys, headroom_server.composition as m\n"
+        "import sys, headroom_server.composition\n"
+        "import headroom_server.batching_composition.runners as m\n"
         "m.build_runner(m.Settings(engine='emulated'), m.ModelSource('m'))\n"
         "import headroom_server.web.app\n"
         "sys.exit(bool({'torch', 'numpy', 'safetensors'} & set(sys.modules)))"

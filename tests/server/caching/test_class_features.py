@@ -15,10 +15,11 @@ import httpx
 import pytest
 import torch
 
+from headroom_server.batching_composition.runners import build_runner
+from headroom_server.batching_composition.settings_rules import check_applicable
 from headroom_server.caching.cache import Cache
 from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.store import ByteStore, GuardedStore, StoredValue
-from headroom_server.composition import build_runner, check_applicable
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.runtime.featuring import FeatureSource

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import aiohttp
 import pytest
 
-from headroom_server.composition import build_engines
+from headroom_server.batching_composition.engines import build_engines
 from headroom_server.connection import Connection
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import DeviceLostError, LoadError, Staged, Work

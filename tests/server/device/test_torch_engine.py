@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from headroom_server.composition import build_engines
+from headroom_server.batching_composition.engines import build_engines
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder

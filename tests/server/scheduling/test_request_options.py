@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom_server.composition import slo_classes
+from headroom_server.batching_composition.runners import slo_classes
 from headroom_server.errors import InvalidRequestError
 from headroom_server.scheduling.request_options import (
     RequestOptions,

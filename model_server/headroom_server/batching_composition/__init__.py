@@ -1,0 +1,1 @@
+"""The parts of a server of models that batch, from its settings."""
