@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from headroom_server.datatypes import DATATYPES, STRINGS, Numbers, ends, finite
 from headroom_server.errors import InvalidRequestError
+from headroom_server.json_values import kind
 
 __all__ = [
     "DATATYPES",
@@ -25,9 +26,6 @@ __all__ = [
     "Signature",
     "TensorSpec",
     "finite",
-    "flatten",
-    "kind",
-    "nest",
 ]
 
 DYNAMIC = -1
@@ -206,42 +204,3 @@ def _padded(what: str, warmed: tuple[int, ...], size: int) -> int:
     if size < 1 or at == len(warmed):
         raise ValueError(f"a {what} must be from 1 to {warmed[-1]}; got {size}")
     return warmed[at]
-
-
-def flatten(data: object, shape: Sequence[int], where: str) -> list[object]:
-    """Flatten nested lists of exactly this shape.
-
-    Raises:
-        InvalidRequestError: with the axis, its expected size, and what was found.
-    """
-    level: list[object] = [data]
-    for axis, size in enumerate(shape):
-        if {*map(type, level)} - {list}:
-            found = next(value for value in level if type(value) is not list)
-            raise InvalidRequestError(
-                f"{where}: axis {axis} must be a list of {size} elements for shape "
-                f"{list(shape)}; got "
-                f"{kind(found)}"
-            )
-        lengths = {*map(len, level)}  # type: ignore[arg-type]
-        if lengths - {size}:
-            raise InvalidRequestError(
-                f"{where}: axis {axis} must have {size} elements for shape {list(shape)}; got "
-                f"{next(iter(lengths - {size}))}"
-            )
-        level = list(chain.from_iterable(level))  # type: ignore[arg-type]
-    return level
-
-
-def nest(flat: list[object], shape: Sequence[int]) -> object:
-    """Nest a flat list; the inverse of `flatten`. An empty shape gives the single element."""
-    for size in reversed(shape[1:]):
-        flat = [flat[i : i + size] for i in range(0, len(flat), size)]
-    return flat if shape else flat[0]
-
-
-def kind(value: object) -> str:
-    """Describe a JSON value's type, for messages."""
-    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
-    names |= {int: "an integer", float: "a fraction", type(None): "null"}
-    return names.get(type(value), type(value).__name__)

@@ -23,7 +23,8 @@ from headroom_server.openai_api.answers.encoding import Head, Part, Usage
 from headroom_server.openai_api.bodies.parameters import CompletionCall
 from headroom_server.openai_api.generate_extension import completion_of
 from headroom_server.protocols import descriptions
-from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS, timeout_s
+from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS
+from headroom_server.protocols.parameters import timeout_s
 
 TEXT, SAMPLING, STREAM = "text_input", "sampling_parameters", "stream"
 INPUTS = descriptions.TEXT_INPUTS

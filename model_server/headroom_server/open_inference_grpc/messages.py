@@ -11,13 +11,8 @@ from headroom_server.errors import InvalidRequestError
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.protocols.binary_tensors import from_bytes, to_bytes
 from headroom_server.protocols.contract import Contract, Given, Wanted
-from headroom_server.protocols.open_inference import (
-    MAX_ID_CHARACTERS,
-    Inference,
-    json_values,
-    refuse_sequences,
-    timeout_s,
-)
+from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS, Inference, json_values
+from headroom_server.protocols.parameters import refuse_sequences, timeout_s
 from headroom_server.tensors import Numbers, TensorSpec
 
 CONTENTS = {

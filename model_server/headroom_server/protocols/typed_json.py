@@ -18,10 +18,11 @@ from typing_extensions import TypedDict
 
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError, NotJsonError, RequestError, TooWideError
+from headroom_server.json_values import kind, nest
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.open_inference import json_values
 from headroom_server.protocols.schemas import inlined
-from headroom_server.tensors import DATATYPES, DYNAMIC, Numbers, TensorSpec, kind, nest
+from headroom_server.tensors import DATATYPES, DYNAMIC, Numbers, TensorSpec
 
 _TYPED_DICT: Any = TypedDict
 """Called with fields that are known only after the model is loaded; type checkers reject that."""

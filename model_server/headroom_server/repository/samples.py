@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from headroom_server.engine import LoadError, Work
 from headroom_server.errors import InvalidRequestError
+from headroom_server.json_values import flatten
 from headroom_server.repository.tables import Sample
-from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec, flatten
+from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec
 
 
 def works(samples: Sequence[Sample], signature: Signature) -> list[Work]:

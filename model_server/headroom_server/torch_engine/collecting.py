@@ -17,7 +17,8 @@ import torch
 from headroom_server.datatypes import DATATYPES, STRINGS, Numbers, elements
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
-from headroom_server.tensors import DYNAMIC, Signature, TensorSpec, flatten, kind, nest
+from headroom_server.json_values import flatten, kind, nest
+from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
 
 DTYPES: dict[str, torch.dtype] = {
     "BOOL": torch.bool,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from headroom_server.device.emulated_engine import EmulatedEngine
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
-from headroom_server.tensors import Signature, TensorSpec, finite, flatten, nest
+from headroom_server.json_values import flatten, nest
+from headroom_server.tensors import Signature, TensorSpec, finite
 
 
 @pytest.mark.parametrize(
