@@ -11,7 +11,7 @@ from headroom_server.caching.flights import Source
 from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.store import GuardedStore
 from headroom_server.connection import Connection
-from headroom_server.device.execution import Outputs
+from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from memory_store import MemoryStore
 from server_world import SIGNATURE, until

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 
 from bench.gpu.models import BenchModel
-from headroom_server.device.execution import ExecutedBatch
+from headroom_server.device.batch_loop import BatchSource
+from headroom_server.device.batches import ExecutedBatch
 from headroom_server.device.startup import Warm, WarmUpPlan
 from headroom_server.device.thread import DeviceThread
 from headroom_server.device.warming import SelfTest, synthetic
@@ -118,10 +119,12 @@ class Feeder:
                 max_latency_s=READY_WITHIN_S,
                 timeout_s=READY_WITHIN_S,
             ),
-            take=lambda: self._locked(self._batcher.seal),
-            peek=lambda: self._locked(self._batcher.peek),
-            waits=lambda: len(self._batcher) > 0,
-            work_of=lambda work: work,
+            BatchSource(
+                take=lambda: self._locked(self._batcher.seal),
+                peek=lambda: self._locked(self._batcher.peek),
+                waits=lambda: len(self._batcher) > 0,
+                work_of=lambda work: work,
+            ),
             clock=time.monotonic,
         )
 

@@ -18,7 +18,7 @@ from headroom_server.caching.keys import Keys
 from headroom_server.caching.levels import LevelCounts, LevelOptions, Levels
 from headroom_server.caching.values import decoded, encoded, size_of
 from headroom_server.connection import Connection
-from headroom_server.device.execution import Outputs
+from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import DisconnectedError, ExpiredError, RequestError
 from headroom_server.tensors import Signature, TensorSpec

@@ -7,12 +7,19 @@ runs on the device's thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from headroom_server.device.isolation import Budget, Failure, FailureStreak, isolate, portions
-from headroom_server.device.warming import execute, synthetic
+from headroom_server.device.batches import (
+    UNPREPARED,
+    ComputedBatch,
+    ExecutedBatch,
+    Outputs,
+    StagedAhead,
+)
+from headroom_server.device.health import EngineHealth
+from headroom_server.device.isolation import Failure, isolate, portions
 from headroom_server.engine import (
     DeviceLostError,
     Engine,
@@ -23,47 +30,11 @@ from headroom_server.engine import (
     check_outputs,
 )
 from headroom_server.scheduling.entries import QueueEntry, SealedBatch
-from headroom_server.tensors import Numbers, Signature
+from headroom_server.tensors import Signature
 
 log = logging.getLogger("headroom_server")
 
-Outputs = Mapping[str, Numbers]
 T = TypeVar("T")
-
-
-class ExecutedBatch(NamedTuple, Generic[T]):
-    """One executed batch; `outputs` has None for each request that failed."""
-
-    sealed: SealedBatch[T]
-    outputs: Sequence[Outputs | None]
-    began_s: float
-    seconds: float
-    """How long the next batch had to wait for this one."""
-    stages: StageTimes | None = None
-    """None if it was executed in parts, and therefore took longer."""
-    apart: bool = False
-    """Whether postprocessing came after these seconds, on another thread."""
-
-
-class StagedAhead(NamedTuple):
-    """What was staged ahead for the expected batch, and how long that took."""
-
-    staged: Staged | None = None
-    seconds: float = 0.0
-
-
-UNPREPARED = StagedAhead()
-
-
-class ComputedBatch(NamedTuple, Generic[T]):
-    """A batch whose results are in host memory."""
-
-    sealed: SealedBatch[T]
-    staged: Staged
-    result: Any
-    began_s: float
-    stage_s: float
-    execute_s: float
 
 
 class Pieces(NamedTuple):
@@ -74,7 +45,7 @@ class Pieces(NamedTuple):
 
 
 class Executor(Generic[T]):
-    """The engine, its recent failures, and its memory budget."""
+    """Executes batches on the engine; `report` gets each of them once."""
 
     def __init__(
         self,
@@ -91,16 +62,13 @@ class Executor(Generic[T]):
         self._work_of = work_of
         self._clock = clock
         self._report = report
-        self.budget = Budget.of(max_batch_size * max((1, *signature.lengths)))
-        self.failure_streak = FailureStreak()
+        self.health = EngineHealth(engine, signature, max_batch_size)
         self.busy_since_s: float | None = None
         """When the current batch began; None between batches."""
-        self.suspected = False
-        """The engine failed even the request that succeeded in warm-up, and every one since."""
 
     def fits(self, sealed: SealedBatch[T]) -> bool:
         """Return whether a batch is executed as a whole: always, unless memory is short."""
-        return self.budget.share == 1.0 or sealed.items <= self.budget.items(sealed.length)
+        return self.health.fits(sealed.items, sealed.length)
 
     def stage(self, sealed: SealedBatch[T], ahead: Staged | None = None) -> Staged:
         """Run the engine's first step. May raise any exception."""
@@ -170,24 +138,9 @@ class Executor(Generic[T]):
 
     def judge(self, sealed: SealedBatch[T], failure: Failure | None) -> None:
         """Learn from a batch's result; if it failed, execute it in parts and report."""
-        self._learn(sealed, failure)
+        self.health.learn(sealed.items, sealed.length, failure)
         if failure is not None:
             self._salvage(sealed, [(sealed, failure)])
-
-    def probe(self) -> bool:
-        """Execute the request that succeeded in warm-up; return whether it still does."""
-        length = self._signature.lengths[0] if self._signature.lengths else 0
-        try:
-            execute(self._engine, self._signature, synthetic(self._signature, 1, length))
-        except DeviceLostError:
-            raise
-        except Exception:
-            log.exception("the engine fails the request that succeeded in warm-up")
-            self.suspected = True
-        else:
-            self.suspected = False
-            self.failure_streak = FailureStreak()
-        return not self.suspected
 
     def _salvage(
         self, sealed: SealedBatch[T], parts: Sequence[tuple[SealedBatch[T], Failure | None]]
@@ -212,7 +165,7 @@ class Executor(Generic[T]):
     def _narrow(self, sealed: SealedBatch[T], failure: Failure, pieces: Pieces) -> None:
         steps, outcome = isolate(sealed.batch, failure), None
         with suppress(StopIteration):
-            while not (self.suspected or (self.failure_streak.due and not self.probe())):
+            while self.health.works():
                 outcome = self._piece(_part(sealed, steps.send(outcome)), pieces)
 
     def _piece(self, sealed: SealedBatch[T], pieces: Pieces) -> Failure | None:
@@ -226,7 +179,7 @@ class Executor(Generic[T]):
         computed = self.compute(sealed)
         outputs = computed if isinstance(computed, Failure) else self._finished(computed)
         failure = outputs if isinstance(outputs, Failure) else None
-        self._learn(sealed, failure)
+        self.health.learn(sealed.items, sealed.length, failure)
         if not isinstance(outputs, Failure):
             for entry, answer in zip(sealed.batch, outputs, strict=True):
                 pieces.outputs[entry.key] = answer
@@ -243,16 +196,8 @@ class Executor(Generic[T]):
 
     def _portions(self, sealed: SealedBatch[T]) -> list[SealedBatch[T]]:
         sizes = [entry.items for entry in sealed.batch]
-        runs = portions(sizes, self.budget.items(sealed.length))
+        runs = portions(sizes, self.health.budget.items(sealed.length))
         return [_part(sealed, sealed.batch[run]) for run in runs]
-
-    def _learn(self, sealed: SealedBatch[T], failure: Failure | None) -> None:
-        self.failure_streak = self.failure_streak.after(failure)
-        if failure is None:
-            self.suspected = False
-        if failure is not None or self.budget.share < 1.0:
-            cells = sealed.items * max(1, sealed.length)
-            self.budget = self.budget.after(cells, failure)
 
 
 def _part(sealed: SealedBatch[T], entries: Sequence[QueueEntry[T]]) -> SealedBatch[T]:

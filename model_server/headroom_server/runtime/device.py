@@ -7,7 +7,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Protocol
 
-from headroom_server.device.execution import ExecutedBatch
+from headroom_server.device.batch_loop import BatchSource
+from headroom_server.device.batches import ExecutedBatch
 from headroom_server.device.startup import Warm, WarmUpPlan
 from headroom_server.device.thread import DeviceThread
 from headroom_server.device.warming import SelfTest
@@ -72,10 +73,12 @@ class Device:
         self.thread: DeviceThread[PendingRequest] = DeviceThread(
             engine,
             plan,
-            take=lambda: group.take(self),
-            peek=lambda: group.peek(self),
-            waits=lambda: group.in_flight.waiting_items > 0,
-            work_of=attrgetter("work"),
+            BatchSource(
+                take=lambda: group.take(self),
+                peek=lambda: group.peek(self),
+                waits=lambda: group.in_flight.waiting_items > 0,
+                work_of=attrgetter("work"),
+            ),
             clock=clock,
         )
 

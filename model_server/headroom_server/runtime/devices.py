@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Protocol
 
-from headroom_server.device.execution import ExecutedBatch
+from headroom_server.device.batches import ExecutedBatch
 from headroom_server.device.startup import Warm, WarmUpPlan
 from headroom_server.device.warming import SelfTest
 from headroom_server.engine import Engine

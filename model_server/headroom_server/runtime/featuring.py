@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import NamedTuple, Protocol
 
 from headroom_server.caching.cache import Bounded, Cache, CacheCounts, CacheRequest
-from headroom_server.device.execution import Outputs
+from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import FailedError, RequestError
 from headroom_server.scheduling.admission import Caps, over_caps, retry_after_s, shed_error

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from headroom_server.connection import Connection
-from headroom_server.device.execution import ExecutedBatch, Outputs
+from headroom_server.device.batches import ExecutedBatch, Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import DisconnectedError, ExpiredError, RequestError
 from headroom_server.runtime.pending import (

@@ -8,7 +8,7 @@ from functools import partial
 from headroom_server.caching.cache import Cache, CacheRequest
 from headroom_server.caching.flights import Source
 from headroom_server.connection import Connection
-from headroom_server.device.execution import Outputs
+from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import RefusedError, RequestError
 from headroom_server.runtime.featuring import Featuring

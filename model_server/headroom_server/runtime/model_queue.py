@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from headroom_server.caching.cache import Cache
 from headroom_server.connection import Connection
-from headroom_server.device.execution import Outputs
+from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import AbandonedError
 from headroom_server.runtime.featuring import FeatureSource, Featuring

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from headroom_server.connection import Connection
-from headroom_server.device.execution import ExecutedBatch, Outputs
+from headroom_server.device.batches import ExecutedBatch, Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import (
     DisconnectedError,

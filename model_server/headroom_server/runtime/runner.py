@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from headroom_server.caching.cache import Cache
-from headroom_server.device.execution import ExecutedBatch
+from headroom_server.device.batches import ExecutedBatch
 from headroom_server.device.startup import Warm, WarmUpPlan, not_warm
 from headroom_server.device.warming import SelfTest
 from headroom_server.engine import Engine

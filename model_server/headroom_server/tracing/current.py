@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
-from headroom_server.device.execution import ExecutedBatch
+from headroom_server.device.batches import ExecutedBatch
 
 
 class Recorder(Protocol):

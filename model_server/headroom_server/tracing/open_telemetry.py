@@ -28,7 +28,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from headroom_server import __version__
-from headroom_server.device.execution import ExecutedBatch
+from headroom_server.device.batches import ExecutedBatch
 from headroom_server.tracing.current import Trace
 from headroom_server.tracing.spans import Attributes, Span, of_answer, of_batch, of_request
 

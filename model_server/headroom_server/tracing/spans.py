@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from headroom_server.device.execution import ExecutedBatch
+from headroom_server.device.batches import ExecutedBatch
 from headroom_server.tracing.current import Generated, Trace
 
 Attributes = Mapping[str, str | int | float | Sequence[str]]

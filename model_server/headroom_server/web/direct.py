@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from headroom_server.connection import Connection, Headers
-from headroom_server.device.execution import Outputs
+from headroom_server.device.batches import Outputs
 from headroom_server.errors import InvalidRequestError, RequestError
 from headroom_server.released_errors import release
 from headroom_server.web.close_policy import ClosePolicy

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from headroom_server.connection import connection_of
-from headroom_server.device.execution import Outputs
+from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError, NotJsonError
 from headroom_server.protocols import open_inference

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cache_bench import Bench, turns
 from headroom_server.caching.flights import Source
 from headroom_server.connection import Connection
-from headroom_server.device.execution import Outputs
+from headroom_server.device.batches import Outputs
 from headroom_server.errors import (
     DisconnectedError,
     ExpiredError,

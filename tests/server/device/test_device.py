@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from headroom_server.device.execution import ExecutedBatch
-from headroom_server.device.pipeline import pays, pays_mostly, worth_staging
+from headroom_server.device.batch_loop import BatchSource
+from headroom_server.device.batches import ExecutedBatch
+from headroom_server.device.lookahead import worth_staging
+from headroom_server.device.pipeline import pays, pays_mostly
 from headroom_server.device.startup import Warm, WarmUpPlan
 from headroom_server.device.thread import DeviceThread
 from headroom_server.device.warming import SelfTest, WarmShape
@@ -115,10 +117,12 @@ class World:
         self.thread: DeviceThread[Work] = DeviceThread(
             engine,
             WarmUpPlan(max_batch_size=max_batch_size, requests=1, max_latency_s=5, timeout_s=10),
-            take=self._take,
-            peek=self._peek,
-            waits=lambda: len(self.batcher) > 0,
-            work_of=lambda work: work,
+            BatchSource(
+                take=self._take,
+                peek=self._peek,
+                waits=lambda: len(self.batcher) > 0,
+                work_of=lambda work: work,
+            ),
             clock=self._clock,
         )
         self._key = 0

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, DEFAULT_ON, Sampler
 from opentelemetry.trace import SpanContext, StatusCode
 
-from headroom_server.device.execution import ExecutedBatch
+from headroom_server.device.batches import ExecutedBatch
 from headroom_server.engine import StageTimes
 from headroom_server.scheduling.entries import CloseReason, QueueEntry, SealedBatch
 from headroom_server.tracing.current import Batch, Trace, executed
