@@ -17,12 +17,14 @@ from headroom_server.errors import FailedError
 from headroom_server.lifecycle import Phase
 from headroom_server.runtime.in_flight import InFlight
 from headroom_server.runtime.pending import PendingRequest
+from headroom_server.runtime.shared_queue import SharedQueue
 from headroom_server.scheduling.entries import QueueEntry, SealedBatch
 
 
 class Group(Protocol):
     """All devices of a model. `take` and `peek` are called on the device's thread."""
 
+    queue: SharedQueue
     in_flight: InFlight
 
     def take(self, one: Device) -> SealedBatch[PendingRequest]:
@@ -76,7 +78,7 @@ class Device:
             BatchSource(
                 take=lambda: group.take(self),
                 peek=lambda: group.peek(self),
-                waits=lambda: group.in_flight.waiting_items > 0,
+                waits=lambda: group.queue.waiting_items > 0,
                 work_of=attrgetter("work"),
             ),
             clock=clock,

@@ -21,6 +21,7 @@ from headroom_server.lifecycle import Phase
 from headroom_server.runtime.device import Device
 from headroom_server.runtime.in_flight import InFlight
 from headroom_server.runtime.pending import PendingRequest
+from headroom_server.runtime.shared_queue import SharedQueue
 from headroom_server.scheduling.entries import SealedBatch
 from headroom_server.telemetry.metrics import DeviceStatus
 
@@ -56,12 +57,14 @@ class Devices:
         self,
         engines: Sequence[Engine],
         plan: WarmUpPlan,
+        queue: SharedQueue,
         in_flight: InFlight,
         owner: Owner,
         *,
         clock: Callable[[], float],
         stall_timeout_s: float,
     ) -> None:
+        self.queue = queue
         self.in_flight = in_flight
         self.owner = owner
         self._clock = clock
@@ -145,9 +148,9 @@ class Devices:
         from the healthy ones.
         """
         if one.suspected and self.fit:
-            self.in_flight.decline(one.number)
+            self.queue.decline(one.number)
             return NOTHING
-        sealed = self.in_flight.take(one.number)
+        sealed = self.queue.take(one.number)
         if sealed.batch and len(self._all) > 1:
             one.held[sealed.batch[0].key] = sealed.batch
             self.on_queued()  # what comes after it is for another device to stage
@@ -155,7 +158,7 @@ class Devices:
 
     def peek(self, one: Device) -> SealedBatch[PendingRequest]:
         """Return the batch that the device would get if it were next."""
-        return self.in_flight.peek(one.number)
+        return self.queue.peek(one.number)
 
     # ---- what the devices tell
 
@@ -185,7 +188,7 @@ class Devices:
         if self._last() is not Phase.READY or not left:
             self.owner.on_lost(message)
             return
-        self.in_flight.decline(one.number, lost=True)
+        self.queue.decline(one.number, lost=True)
         failed = one.fail_held("the device is lost")
         log.error(
             "device %d: %s; %d requests failed, %d of %d devices continue",

@@ -1,17 +1,14 @@
 """Accepted requests: each waits in the queue, runs in a batch, and is answered exactly once.
 
-Everything runs on the event loop's thread, except `take` and `peek`, which run on a device's
-thread. One lock protects what both use: the queue and the device states.
+Everything runs on the event loop's thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import threading
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
 
 from headroom_server.connection import Connection
 from headroom_server.device.batches import ExecutedBatch, Outputs
@@ -25,71 +22,32 @@ from headroom_server.runtime.pending import (
     expired,
     resolve,
 )
+from headroom_server.runtime.shared_queue import SharedQueue
 from headroom_server.scheduling.admission import Refusal, shed_error
-from headroom_server.scheduling.entries import QueueEntry, SealedBatch
+from headroom_server.scheduling.entries import QueueEntry
 from headroom_server.scheduling.request_options import RequestOptions
-from headroom_server.scheduling.scheduler import ACCEPTED, Offer, Scheduler
+from headroom_server.scheduling.scheduler import ACCEPTED, Offer
 from headroom_server.telemetry.accounting import Ledger
 from headroom_server.tensors import Signature
 from headroom_server.tracing.current import TRACE, Trace
 
 
-class QueueStatus(NamedTuple):
-    """The queue's state for metrics."""
-
-    waiting: int
-    oldest_s: float | None
-    """Arrival time of the request that has waited longest."""
-    delay_s: float | None
-    """Predicted wait of a request arriving now; None until the device was timed."""
-    saturation: float | None
-
-
 class InFlight:
-    """The queue, and the requests taken by devices. `wake` wakes an idle device."""
+    """The requests that wait in the queue, and those taken by devices."""
 
-    def __init__(
-        self,
-        scheduler: Scheduler[PendingRequest],
-        ledger: Ledger,
-        *,
-        clock: Callable[[], float],
-        wake: Callable[[int], None],
-    ) -> None:
-        self._scheduler = scheduler
+    def __init__(self, queue: SharedQueue, ledger: Ledger, *, clock: Callable[[], float]) -> None:
+        self._queue = queue
         self._ledger = ledger
         self._clock = clock
-        self._wake = wake
         self._keys = itertools.count()
-        self._lock = threading.Lock()
-        self._idle: list[int] = []
-        """Devices that found no work, the longest idle first."""
-        self.on_queued: Callable[[], None] | None = None
-        """Called when a request is queued for a busy device that stages ahead."""
         self._accepted: dict[int, QueueEntry[PendingRequest]] = {}
         self._emptied = asyncio.Event()
         self._signature: Signature | None = None
 
     @property
-    def waiting_items(self) -> int:
-        """Items that are not in a batch yet."""
-        return self._scheduler.batcher.items
-
-    @property
     def fastest_s(self) -> float:
         """The shortest batch ever; 0 before the first."""
-        return self._scheduler.fastest_s
-
-    def queue_status(self) -> QueueStatus:
-        """Return the queue's current state."""
-        now_s, scheduler = self._clock(), self._scheduler
-        with self._lock:
-            return QueueStatus(
-                len(scheduler.batcher),
-                scheduler.batcher.oldest_s(),
-                scheduler.delay_s(now_s),
-                scheduler.saturation(now_s),
-            )
+        return self._queue.fastest_s
 
     def serve(self, signature: Signature) -> None:
         """Set the shapes in which the device executes from now on."""
@@ -135,15 +93,9 @@ class InFlight:
         """
         pending = PendingRequest(work, on_done, connection, trace)
         entry = self._entry(pending, arrived_s, options)
-        with self._lock:
-            offer = self._scheduler.offer(entry, self._clock())
-            idle = self._idle.pop(0) if self._idle and offer.refusal is None else None
+        offer = self._queue.offer(entry)
         if offer is not ACCEPTED:
             self._shed(offer)
-        if idle is not None:
-            self._wake(idle)
-        elif self.on_queued is not None:
-            self.on_queued()
         self._accepted[entry.key] = entry
         if entry.deadline_s is not None:
             loop = asyncio.get_running_loop()
@@ -152,47 +104,13 @@ class InFlight:
         connection.on_lost = partial(self._leave, entry)
         return entry
 
-    def take(self, device: int = 0) -> SealedBatch[PendingRequest]:
-        """Return the next batch, on the device's thread."""
-        with self._lock:
-            sealed = self._scheduler.seal(self._clock(), device)
-            if not sealed.batch and not sealed.expired:
-                if device not in self._idle:
-                    self._idle.append(device)
-            elif device in self._idle:
-                self._idle.remove(device)
-        return sealed
-
-    def decline(self, device: int, *, lost: bool = False) -> None:
-        """Pass work on to another idle device because this one takes none."""
-        with self._lock:
-            if device in self._idle:
-                self._idle.remove(device)
-            if lost:
-                self._scheduler.remove_device(device)
-            other = self._idle.pop(0) if self._idle and self._scheduler.batcher.items else None
-        if other is not None:
-            self._wake(other)
-
-    def peek(self, device: int = 0) -> SealedBatch[PendingRequest]:
-        """Return about what `take` would give now; nothing if another device is expected next."""
-        with self._lock:
-            now_s = self._clock()
-            if self._scheduler.next_device(now_s) != device:
-                return SealedBatch((), ())
-            return self._scheduler.batcher.peek(now_s)
-
     def settle(self, done: ExecutedBatch[PendingRequest], device: int = 0) -> None:
         """Answer the requests of a batch and those that expired, and learn from its duration."""
         sealed, outputs = done.sealed, done.outputs
         for entry in sealed.expired:
             self._end(entry, expired())
         if done.seconds > 0.0:  # else nothing was executed
-            whole = done.stages is not None and bool(sealed.batch)
-            with self._lock:
-                self._scheduler.record_batch(
-                    sealed, done.began_s, done.seconds, whole=whole, device=device
-                )
+            self._queue.record_batch(done, device)
         left = [entry.payload.done for entry in sealed.batch]
         for entry, answer in zip(sealed.batch, outputs, strict=True):
             self._end(entry, checked(answer, self._signature))
@@ -239,10 +157,10 @@ class InFlight:
         """Raise if the new request is refused; otherwise answer those evicted for it."""
         if offer.refusal is not None:
             self._ledger.refuse(offer.refusal)
-            raise shed_error(offer.refusal, offer.retry_after_s, self._scheduler.caps)
+            raise shed_error(offer.refusal, offer.retry_after_s, self._queue.caps)
         for one in offer.evicted:
             self._ledger.refuse(Refusal.EVICTED)
-            self._end(one, shed_error(Refusal.EVICTED, offer.retry_after_s, self._scheduler.caps))
+            self._end(one, shed_error(Refusal.EVICTED, offer.retry_after_s, self._queue.caps))
 
     def _end(self, entry: QueueEntry[PendingRequest], result: Outputs | RequestError) -> None:
         """End a request; later calls for it have no effect."""
@@ -256,20 +174,16 @@ class InFlight:
         del self._accepted[entry.key]
         now_s, error = self._clock(), result if isinstance(result, RequestError) else None
         if error is not None and not isinstance(error, ExpiredError):
-            self._withdraw(entry)
+            self._queue.withdraw(entry)
         elif entry.deadline_s is not None:
-            self._scheduler.record_answer(entry, now_s, answered=error is None)
+            self._queue.record_answer(entry, now_s, answered=error is None)
         pending.on_done(result)
         if not self._accepted:
             self._emptied.set()
 
     def _expire(self, entry: QueueEntry[PendingRequest]) -> None:
-        if self._withdraw(entry):
+        if self._queue.withdraw(entry):
             self._end(entry, expired())
 
     def _leave(self, entry: QueueEntry[PendingRequest]) -> None:
         self._end(entry, DisconnectedError())
-
-    def _withdraw(self, entry: QueueEntry[PendingRequest]) -> bool:
-        with self._lock:
-            return self._scheduler.withdraw(entry.key)

@@ -20,6 +20,7 @@ from headroom_server.runtime.in_flight import InFlight
 from headroom_server.runtime.intake import Intake
 from headroom_server.runtime.model_life import ModelLife
 from headroom_server.runtime.pending import DoneCallback, PendingRequest
+from headroom_server.runtime.shared_queue import SharedQueue
 from headroom_server.scheduling.admission import Caps, Refusal
 from headroom_server.scheduling.request_options import RequestOptions, SloClasses
 from headroom_server.scheduling.scheduler import Scheduler
@@ -64,7 +65,8 @@ class ModelQueue(ModelLife, ABC):
             largest, caps, chance=chance, max_wait_s=max_wait_s, devices=devices
         )
         self._overload_items = 2 * largest * devices
-        self._in_flight = InFlight(self._scheduler, self.ledger, clock=clock, wake=self._wake)
+        self._queue = SharedQueue(self._scheduler, clock=clock, wake=self._wake)
+        self._in_flight = InFlight(self._queue, self.ledger, clock=clock)
         self._cache = cache
         self._featuring = None
         if features is not None:

@@ -54,7 +54,7 @@ class Runner(ModelQueue):
         self._pages = itertools.count(1)
         stall_s = limits.stall_timeout_s
         self._devices = Devices(
-            engines, plan, self._in_flight, self, clock=clock, stall_timeout_s=stall_s
+            engines, plan, self._queue, self._in_flight, self, clock=clock, stall_timeout_s=stall_s
         )
 
     # ---- life
@@ -148,7 +148,7 @@ class Runner(ModelQueue):
         self._scheduler.seed(CostModel.from_warm_up(timings), padded_batch)
         self._serve(warm.signature)
         if self._devices.pipelined:
-            self._in_flight.on_queued = self._devices.on_queued
+            self._queue.on_queued = self._devices.on_queued
         self._warmed()
 
     def on_executed(self, done: ExecutedBatch[PendingRequest], device: int) -> None:
@@ -180,7 +180,7 @@ class Runner(ModelQueue):
     def snapshot(self) -> Snapshot:
         """Return the state for metrics."""
         now_s = self.clock()
-        queue = self._in_flight.queue_status()
+        queue = self._queue.status()
         return Snapshot(
             model=self.model,
             engine=self.engine.name,
