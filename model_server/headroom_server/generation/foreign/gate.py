@@ -229,8 +229,4 @@ class Gate:
         state.withdraw(sequence)
         sequence.phase = Phase.ENDED
         del state.live[sequence.key]
-        if sequence.charged:
-            tenant, prompt = sequence.request.tenant, len(sequence.request.prompt)
-            done = work_tokens(prompt - sequence.cached_tokens, sequence.generated)
-            state.shares.correct(tenant, done - sequence.charged)
-            state.account_changed(tenant)
+        state.charge_end(sequence)

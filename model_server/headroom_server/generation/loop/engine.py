@@ -162,29 +162,7 @@ class LoopEngine:
         with self._shared.changed:
             if self._shared.scheduler is None:
                 return EngineStatistics()
-            counts = self._shared.scheduler.statistics
-            busy_s = self._shared.busy_s
-        return EngineStatistics(
-            iterations=counts.iterations,
-            failed_iterations=counts.failed_iterations,
-            busy_s=busy_s,
-            computed_prompt_tokens=counts.computed_prompt_tokens,
-            cached_prompt_tokens=counts.cached_prompt_tokens,
-            generated_tokens=counts.generated_tokens,
-            accepted_tokens=counts.accepted_tokens,
-            rejected_tokens=counts.rejected_tokens,
-            preemptions=counts.preemptions,
-            cost_xx=counts.xx,
-            cost_xy=counts.xy,
-            total_blocks=counts.total_blocks,
-            used_blocks=counts.used_blocks,
-            cached_blocks=counts.cached_blocks,
-            free_blocks=counts.free_blocks,
-            waiting_requests=counts.waiting_requests,
-            waiting_fillers=counts.waiting_fillers,
-            waiting_tokens=counts.waiting_tokens,
-            context_tokens=counts.context_tokens,
-        )
+            return self._shared.scheduler.statistics._replace(busy_s=self._shared.busy_s)
 
     def _ready(self) -> Scheduler:
         if self._shared.scheduler is None:

@@ -20,25 +20,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from headroom_server.errors import RefusedError
+from headroom_server.generation.ports import EngineStatistics
 from headroom_server.generation.scheduling.admission import Admission, check_valid
-from headroom_server.generation.scheduling.counts import GenerationStatistics
 from headroom_server.generation.scheduling.decode_plan import (
     Drafts,
     learn_step,
     plan_decodes,
     wanted_drafts,
 )
+from headroom_server.generation.scheduling.endings import Endings
 from headroom_server.generation.scheduling.expiry import Expiry
 from headroom_server.generation.scheduling.flight import Flight
 from headroom_server.generation.scheduling.iteration_cost import Features, features_of
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.outcome import apply
 from headroom_server.generation.scheduling.prompt_fill import PromptFill
-from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
+from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState
+from headroom_server.generation.scheduling.statistics import statistics_of
 from headroom_server.generation.scheduling.waiting_line import place_s
-from headroom_server.generation.scheduling.work import work_tokens
 from headroom_server.generation.values import (
     Delivery,
     FinishReason,
@@ -64,6 +64,7 @@ class Scheduler:
         self._admission = Admission(self._state, chance)
         self._expiry = Expiry(self._state.live)
         self._flight = Flight()
+        self._endings = Endings(self._state, self._flight, self._admission)
 
     # ---- requests
 
@@ -85,36 +86,28 @@ class Scheduler:
         long = not request.batch_class and state.prompts.long(size, prompt_s, cost.base_s)
         state.prompts.record(size)
         sequence = LiveSequence(request, place_s(request, prompt_s), long=long)
-        try:
-            self._admission.check(sequence, now_s)
-        except RefusedError:
-            state.count("refused")
-            raise
+        self._admission.check(sequence, now_s)
         state.live[request.key] = sequence
         self._expiry.watch(sequence)
         state.wait(sequence)
 
     def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
         """Raise RefusedError if so many choices may not wait: before they are made."""
-        try:
-            self._admission.check_count(tenant, count, batch_class=batch_class)
-        except RefusedError:
-            self._state.count("refused")
-            raise
+        self._admission.check_count(tenant, count, batch_class=batch_class)
 
     def cancel(self, key: int, now_s: float) -> Sequence[Delivery]:
         """End a request; unknown and ended keys are ignored."""
         sequence = self._state.live.get(key)
         if sequence is None:
             return ()
-        return (self._end(sequence, FinishReason.CANCELLED, now_s),)
+        return (self._endings.end(sequence, FinishReason.CANCELLED, now_s),)
 
     def expire(self, now_s: float) -> Sequence[Delivery]:
         """End the requests whose deadline passed."""
         expired = self._expiry.expired(now_s)
         for sequence in expired:
             self._admission.record(sequence, now_s, missed=True)
-        return [self._end(sequence, FinishReason.EXPIRED, now_s) for sequence in expired]
+        return [self._endings.end(sequence, FinishReason.EXPIRED, now_s) for sequence in expired]
 
     @property
     def expires_s(self) -> float:
@@ -130,9 +123,11 @@ class Scheduler:
     ) -> Sequence[Delivery]:
         """Accept nothing more and end every request: the grace period ended, or the device."""
         self.drain()
-        ended = [self._end(one, reason, now_s, error) for one in list(self._state.live.values())]
+        ended = [
+            self._endings.end(one, reason, now_s, error) for one in list(self._state.live.values())
+        ]
         if self._flight.iteration is not None and reason is FinishReason.FAILED:
-            self._release_all(self._flight.end(self._flight.iteration))
+            self._endings.release(self._flight.end(self._flight.iteration))
         return ended
 
     # ---- iterations
@@ -184,14 +179,14 @@ class Scheduler:
             ValueError: it is not the iteration returned last.
         """
         state, flight = self._state, self._flight
-        self._release_all(flight.end(iteration))
+        self._endings.release(flight.end(iteration))
         outcome = apply(state, iteration, result, ended_s)
         for sequence in outcome.first:
             due_s = sequence.request.first_token_deadline_s
             if due_s is not None:
                 self._admission.record(sequence, ended_s, missed=ended_s > due_s)
         for sequence, reason in outcome.ended:
-            self._leave(sequence, reason, ended_s)
+            self._endings.leave(sequence, reason, ended_s)
         state.count("iterations")
         if flight.whole:
             self._observe(flight.features, ended_s - began_s)
@@ -202,16 +197,15 @@ class Scheduler:
 
         `error` is what a client may read. If the device is lost, call `close` instead.
         """
-        self._release_all(self._flight.end(iteration))
+        self._endings.release(self._flight.end(iteration))
         self._state.count("failed_iterations")
-        alive = [one for one in iteration.chunks if one.sequence.request.key in self._state.live]
+        live = self._state.live
+        alive = [one for one in iteration.chunks if one.sequence.request.key in live]
         if len(alive) > 1:
             self._flight.split(tuple(alive))
             return ()
-        return [
-            self._end(self._state.live[one.sequence.request.key], FinishReason.FAILED, now_s, error)
-            for one in alive
-        ]
+        failed = [live[one.sequence.request.key] for one in alive]
+        return [self._endings.end(one, FinishReason.FAILED, now_s, error) for one in failed]
 
     @property
     def fastest_s(self) -> float:
@@ -229,60 +223,11 @@ class Scheduler:
     # ---- what is known
 
     @property
-    def statistics(self) -> GenerationStatistics:
-        """Counts since the start and the present state."""
-        state = self._state
-        pool = state.memory.pool
-        waiting = sum(line.tokens for line in state.lines)
-        return GenerationStatistics(
-            **state.totals,
-            xx=tuple(state.sums.xx),
-            xy=tuple(state.sums.xy),
-            total_blocks=pool.total,
-            used_blocks=pool.used,
-            cached_blocks=pool.cached,
-            free_blocks=pool.available - pool.cached,
-            waiting_requests=sum(line.count for line in state.lines),
-            waiting_fillers=state.batch.count,
-            waiting_tokens=waiting + sum(one.remaining for one in state.prefilling),
-            prefilling_sequences=len(state.prefilling),
-            decoding_sequences=len(state.decoding),
-            context_tokens=state.context_tokens,
-        )
+    def statistics(self) -> EngineStatistics:
+        """Counts since the start and the present state; `busy_s` is not known here."""
+        return statistics_of(self._state)
 
     @property
     def idle(self) -> bool:
         """Whether no accepted request is left."""
         return not self._state.live
-
-    # ---- the end of a request
-
-    def _end(
-        self, sequence: LiveSequence, reason: FinishReason, now_s: float, error: str = ""
-    ) -> Delivery:
-        self._leave(sequence, reason, now_s)
-        return Delivery(sequence.key, (), reason, error=error)
-
-    def _leave(self, sequence: LiveSequence, reason: FinishReason, now_s: float) -> None:
-        state = self._state
-        state.withdraw(sequence)
-        sequence.phase = Phase.ENDED
-        del state.live[sequence.key]
-        state.count("finished")
-        if self._flight.executes(sequence):
-            self._flight.left.append(sequence)
-        else:
-            state.memory.release(sequence)
-        if reason in (FinishReason.STOP, FinishReason.LENGTH):
-            state.lengths.record(sequence.generated)
-            if sequence.request.deadline_s is not None:
-                self._admission.record(sequence, now_s, missed=False)
-        if sequence.charged:
-            tenant, prompt = sequence.request.tenant, len(sequence.request.prompt)
-            done = work_tokens(prompt - sequence.cached_tokens, sequence.generated)
-            state.shares.correct(tenant, done - sequence.charged)
-            state.account_changed(tenant)
-
-    def _release_all(self, sequences: Sequence[LiveSequence]) -> None:
-        for sequence in sequences:
-            self._state.memory.release(sequence)

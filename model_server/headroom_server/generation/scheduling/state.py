@@ -63,7 +63,7 @@ class SchedulerState:
         """Learned time in which a draft model proposes one token for every sequence."""
 
     def count(self, name: str, by: int = 1) -> None:
-        """Add to a total of `GenerationStatistics`."""
+        """Add to a total of `EngineStatistics`."""
         self.totals[name] = self.totals.get(name, 0) + by
 
     def line_of(self, sequence: LiveSequence) -> WaitingLine:
@@ -161,6 +161,14 @@ class SchedulerState:
             self.shares.correct(request.tenant, more)
             self.account_changed(request.tenant)
             sequence.charged += more
+
+    def charge_end(self, sequence: LiveSequence) -> None:
+        """Correct the charge of a request that has ended to what it has taken."""
+        if sequence.charged:
+            tenant, prompt = sequence.request.tenant, len(sequence.request.prompt)
+            done = work_tokens(prompt - sequence.cached_tokens, sequence.generated)
+            self.shares.correct(tenant, done - sequence.charged)
+            self.account_changed(tenant)
 
     def begin_decode(self, sequence: LiveSequence) -> None:
         """Move a sequence whose prompt is computed; its first token is already appended."""

@@ -96,18 +96,18 @@ def test_exported_sums_identify_the_cost() -> None:
     )
     world.run()
     counts = world.scheduler.statistics
-    assert counts.xx[0] == counts.iterations  # the constant's own product
-    assert counts.xy[0] == pytest.approx(world.busy_s)
+    assert counts.cost_xx[0] == counts.iterations  # the constant's own product
+    assert counts.cost_xy[0] == pytest.approx(world.busy_s)
     size, at = 5, 0
     matrix = [[0.0] * size for _ in range(size)]
     for i in range(size):
         for j in range(i, size):
-            matrix[i][j] = matrix[j][i] = counts.xx[at]
+            matrix[i][j] = matrix[j][i] = counts.cost_xx[at]
             at += 1
     true = Device()
     terms = (true.base_s, true.per_token_s, true.per_decode_s, true.per_context_s,
              true.per_product_s)  # fmt: skip
-    for row, right in zip(matrix, counts.xy, strict=True):
+    for row, right in zip(matrix, counts.cost_xy, strict=True):
         assert sum(a * b for a, b in zip(row, terms, strict=True)) == pytest.approx(right)
 
 
@@ -131,4 +131,4 @@ def test_every_iteration_of_warm_up_counts_for_the_first_prediction_and_for_no_s
     for _ in range(3):
         learned.learn(long, true.seconds(long))
     assert learned.seconds(long) == pytest.approx(true.seconds(long), rel=0.05)
-    assert set(scheduler.statistics.xx) == set(scheduler.statistics.xy) == {0.0}
+    assert set(scheduler.statistics.cost_xx) == set(scheduler.statistics.cost_xy) == {0.0}
