@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
@@ -23,12 +22,10 @@ from headroom_server.protocols.schemas import openapi_body
 from headroom_server.runtime.generator import Generator
 from headroom_server.telemetry.exposition import CONTENT_TYPE
 from headroom_server.telemetry.generation_metrics import render
-from headroom_server.web.routes import DirectRoute
+from headroom_server.web.raw_routes import Endpoint, add_route, encoded_response, json_response
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-    from headroom_server.web.routes import Endpoint
 
 
 EXTENSIONS = ("generate", "model_configuration")
@@ -47,32 +44,17 @@ def add_routes(app: FastAPI, service: GenerationService) -> None:
 
 
 def _get(app: FastAPI, path: str, endpoint: Endpoint, tag: str) -> None:
-    app.router.add_api_route(
-        path,
-        endpoint,
-        methods=["GET"],
-        route_class_override=DirectRoute,
-        tags=[tag],
-        response_model=None,
-    )
-
-
-def _json(value: object, status: int = 200) -> Response:
-    return _body(orjson.dumps(value), status)
-
-
-def _body(body: bytes, status: int = 200) -> Response:
-    return Response(body, status, media_type="application/json")
+    add_route(app, "GET", path, endpoint, tag)
 
 
 def _add_health(app: FastAPI, generator: Generator) -> None:
     async def live(_: Request) -> Response:
         """Whether the process can serve at all; independent of load."""
-        return _json({"live": generator.live}, 200 if generator.live else 503)
+        return json_response({"live": generator.live}, 200 if generator.live else 503)
 
     async def ready(_: Request) -> Response:
         """Whether the model is warm: phase, seconds per phase, warmed shapes, self-test."""
-        return _json(readiness(generator), 200 if generator.ready else 503)
+        return json_response(readiness(generator), 200 if generator.ready else 503)
 
     async def metrics(_: Request) -> Response:
         """Metrics in the Prometheus text format, from one instant."""
@@ -122,32 +104,32 @@ def _add_models(app: FastAPI, service: GenerationService) -> None:
 
     async def models(_: Request) -> Response:
         """The served model."""
-        return _json({"object": "list", "data": [described()]})
+        return json_response({"object": "list", "data": [described()]})
 
     async def model(request: Request) -> Response:
         """One model."""
         check(request)
-        return _json(described())
+        return json_response(described())
 
     async def server(_: Request) -> Response:
         """The server: name, version, protocol extensions."""
-        return _json(descriptions.server_metadata(EXTENSIONS))
+        return json_response(descriptions.server_metadata(EXTENSIONS))
 
     async def metadata(request: Request) -> Response:
         """The model's inputs and outputs, as over gRPC."""
         check(request)
-        return _json(descriptions.text_metadata(generator.model, generator.engine.name))
+        return json_response(descriptions.text_metadata(generator.model, generator.engine.name))
 
     async def config(request: Request) -> Response:
         """The model's configuration in the form of Triton's clients, as over gRPC."""
         check(request)
-        return _json(descriptions.text_config(generator.model, generator.engine.name))
+        return json_response(descriptions.text_config(generator.model, generator.engine.name))
 
     async def ready(request: Request) -> Response:
         """As /v2/health/ready, for this model."""
         check(request)
         found = generator.ready
-        return _json({"name": generator.model, "ready": found}, 200 if found else 503)
+        return json_response({"name": generator.model, "ready": found}, 200 if found else 503)
 
     _get(app, "/v1/models", models, "models")
     _get(app, "/v1/models/{model}", model, "models")
@@ -159,10 +141,10 @@ def _add_models(app: FastAPI, service: GenerationService) -> None:
 
 def _add_tokenization(app: FastAPI, tokens: Tokenization) -> None:
     async def tokenize(request: Request) -> Response:
-        return _body(await tokens.tokenize(request.scope, request.receive))
+        return encoded_response(await tokens.tokenize(request.scope, request.receive))
 
     async def detokenize(request: Request) -> Response:
-        return _body(await tokens.detokenize(request.scope, request.receive))
+        return encoded_response(await tokens.detokenize(request.scope, request.receive))
 
     for path, takes, endpoint, summary in (
         ("/tokenize", TokenizeFields, tokenize, "The tokens of a text or a conversation."),
@@ -181,13 +163,4 @@ def _describe(app: FastAPI, path: str, takes: type[BaseModel], summary: str) -> 
 def _post(
     app: FastAPI, path: str, endpoint: Endpoint, takes: type[BaseModel], tag: str, summary: str
 ) -> None:
-    app.router.add_api_route(
-        path,
-        endpoint,
-        methods=["POST"],
-        route_class_override=DirectRoute,
-        tags=[tag],
-        summary=summary,
-        response_model=None,
-        openapi_extra=openapi_body(takes),
-    )
+    add_route(app, "POST", path, endpoint, tag, summary=summary, openapi_extra=openapi_body(takes))

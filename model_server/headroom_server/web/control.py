@@ -10,9 +10,8 @@ https://github.com/triton-inference-server/server/blob/main/docs/protocol/extens
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-import orjson
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,11 +20,8 @@ from headroom_server.protocols.schemas import ErrorBody, openapi_body
 from headroom_server.repository.folder import NAME
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.served_model import ModelState
+from headroom_server.web.raw_routes import Endpoint, add_route, encoded_response, json_response
 from headroom_server.web.request_body import read_body
-from headroom_server.web.routes import DirectRoute
-
-if TYPE_CHECKING:
-    from headroom_server.web.routes import Endpoint
 
 MAX_BODY_BYTES = 64 * 1024
 
@@ -94,21 +90,21 @@ def add_control(app: FastAPI, control: Control) -> None:
         """List the models in the repository or served, with state and reason."""
         query = await _body(request, IndexRequest)
         entries = [entry._asdict() for entry in await control.index(ready=query.ready)]
-        return Response(orjson.dumps(entries), media_type="application/json")
+        return json_response(entries)
 
     async def load(request: Request) -> Response:
         """Load a model as it is in the repository now."""
         control.permit()
         await _body(request, LoadRequest)
         await control.load(request.path_params["name"])
-        return Response(b"{}", media_type="application/json")
+        return encoded_response(b"{}")
 
     async def unload(request: Request) -> Response:
         """Unload a model; others keep serving."""
         control.permit()
         await _body(request, UnloadRequest)
         await control.unload(request.path_params["name"])
-        return Response(b"{}", media_type="application/json")
+        return encoded_response(b"{}")
 
     _post(app, "/v2/repository/index", index, IndexRequest, list[IndexEntry])
     _post(app, "/v2/repository/models/{name}/load", load, LoadRequest, Done)
@@ -121,16 +117,8 @@ def _post(app: FastAPI, path: str, endpoint: Endpoint, takes: type[BaseModel], g
     if "{name}" in path:
         schema = {"type": "string", "pattern": f"^{NAME.pattern}$"}
         body["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": schema}]
-    app.router.add_api_route(
-        path,
-        endpoint,
-        methods=["POST"],
-        route_class_override=DirectRoute,
-        tags=["repository"],
-        response_model=None,
-        responses={200: {"model": gives}, **REFUSALS},
-        openapi_extra=body,
-    )
+    responses = {200: {"model": gives}, **REFUSALS}
+    add_route(app, "POST", path, endpoint, "repository", responses=responses, openapi_extra=body)
 
 
 async def _body(request: Request, schema: type[M]) -> M:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
-import orjson
 from fastapi import FastAPI, Request, Response
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.types import Receive, Scope, Send
 
-from headroom_server.errors import public
 from headroom_server.protocols import descriptions
 from headroom_server.protocols.schemas import (
     ErrorBody,
@@ -24,11 +19,12 @@ from headroom_server.protocols.schemas import (
     openapi_body,
 )
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.served_model import ServedModel
 from headroom_server.scheduling.request_options import TIMEOUT
 from headroom_server.telemetry.exposition import CONTENT_TYPE
 from headroom_server.telemetry.metrics import render_all
+from headroom_server.web.raw_routes import Endpoint, add_route, json_response
+from headroom_server.web.readiness import readiness
 
 PREDICT = "/v1/models/{model}:predict"
 INFER = ("/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer")
@@ -53,31 +49,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-class DirectRoute(APIRoute):
-    """A route whose endpoint gets the raw request.
-
-    FastAPI's own handling (dependencies, exit stacks, a second error layer) costs 80 us per request
-    and is of no use to such an endpoint.
-    """
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the endpoint and send its response. Errors propagate to the middleware.
-
-        HEAD is served as GET; the server sends no body for it.
-        """
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        if method not in (self.methods or ()):
-            await super().handle(scope, receive, send)
-            return
-        response = await self.endpoint(Request(scope, receive))
-        await response(scope, receive, send)
-
-
-Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
-
-
 def add_routes(app: FastAPI, models: Models) -> None:
-    """Add all routes to the application itself: a separate router costs CPU per request."""
+    """Add all routes."""
     _describe_inference(app)
     _health(app, models)
     _models(app, models)
@@ -85,22 +58,10 @@ def add_routes(app: FastAPI, models: Models) -> None:
 
 def _get(app: FastAPI, path: str, tag: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
     def add(endpoint: Endpoint) -> Endpoint:
-        app.router.add_api_route(
-            path,
-            endpoint,
-            methods=["GET"],
-            route_class_override=DirectRoute,
-            tags=[tag],
-            response_model=None,
-            **options,
-        )
+        add_route(app, "GET", path, endpoint, tag, **options)
         return endpoint
 
     return add
-
-
-def _json(value: object, status: int = 200) -> Response:
-    return Response(orjson.dumps(value), status, media_type="application/json")
 
 
 def _health(app: FastAPI, models: Models) -> None:
@@ -109,62 +70,18 @@ def _health(app: FastAPI, models: Models) -> None:
     @_get(app, "/v2/health/live", "health", responses=unready)
     async def live(_: Request) -> Response:
         """Whether the process can serve at all; independent of load."""
-        return _json({"live": models.live}, 200 if models.live else 503)
+        return json_response({"live": models.live}, 200 if models.live else 503)
 
     @_get(app, "/v2/health/ready", "health", responses=unready)
     async def ready(_: Request) -> Response:
         """Whether all models are warm: phase, seconds per phase, self-test; by name if several."""
-        return _json(_ready(models), 200 if models.ready else 503)
+        return json_response(readiness(models), 200 if models.ready else 503)
 
     @_get(app, "/metrics", "health")
     async def metrics(_: Request) -> Response:
         """Metrics in the Prometheus text format, from one instant."""
         text = render_all(models.snapshots(), models.unattributed)
         return Response(text, headers={"content-type": CONTENT_TYPE})
-
-
-def _ready(models: Models) -> dict[str, Any]:
-    served = list(models.all())
-    if len(served) == 1:
-        return _readiness(served[0].runner)
-    each = [{"name": one.name, "version": one.version} | _readiness(one.runner) for one in served]
-    return {"ready": models.ready, "models": each}
-
-
-def _warmth(runner: Runner) -> dict[str, Any]:
-    """Return every warmed shape with its first execution and the median of later ones."""
-    warm = runner.warm
-    if warm is None:
-        return {"shapes": [], "compile": None}
-    shapes = [
-        {
-            "items": shape.items,
-            "length": shape.length,
-            "first_seconds": round(shape.first_s, 6),
-            "seconds": round(statistics.median(one.total_s for one in shape.later), 6),
-        }
-        for shape in warm.shapes
-    ]
-    return {"shapes": shapes, "compile": warm.compiled or None}
-
-
-def _readiness(runner: Runner) -> dict[str, Any]:
-    lifecycle, test = runner.lifecycle, runner.self_test
-    seconds = lifecycle.seconds(runner.clock())
-    return {
-        "ready": runner.ready,
-        "phase": lifecycle.phase,
-        "phase_seconds": {str(phase): round(spent, 3) for phase, spent in seconds.items()},
-        "self_test": test
-        and {"p95_s": test.p95_s, "max_latency_s": test.max_latency_s, "passed": test.passed},
-        "engine": runner.engine.name,
-        "device": runner.engine.device,
-        "emulated": runner.engine.emulated,
-        **_warmth(runner),
-        "devices_fit": runner.devices_fit,
-        "suspected": runner.suspected,
-        "failure": runner.failure and public(runner.failure),
-    }
 
 
 def _models(app: FastAPI, models: Models) -> None:
@@ -176,7 +93,7 @@ def _models(app: FastAPI, models: Models) -> None:
     @_get(app, "/v2", "v2")
     async def server(_: Request) -> Response:
         """The server: name, version, protocol extensions."""
-        return _json(descriptions.server_metadata())
+        return json_response(descriptions.server_metadata())
 
     @_get(app, "/v2/models/{model}", "v2", responses=missing)
     @_get(app, "/v2/models/{model}/versions/{version}", "v2", responses=missing)
@@ -192,7 +109,7 @@ def _models(app: FastAPI, models: Models) -> None:
             "emulated": runner.engine.emulated,
             "max_batch_size": runner.limits.max_batch_size,
         }
-        return _json(metadata_fields)
+        return json_response(metadata_fields)
 
     @_get(app, "/v2/models/{model}/config", "v2", responses=missing)
     @_get(app, "/v2/models/{model}/versions/{version}/config", "v2", responses=missing)
@@ -200,14 +117,14 @@ def _models(app: FastAPI, models: Models) -> None:
         """The model's configuration in the form of Triton's clients."""
         one = served(request)
         engine, size = one.runner.engine.name, one.runner.limits.max_batch_size
-        return _json(descriptions.model_config(one.name, engine, one.signature, size))
+        return json_response(descriptions.model_config(one.name, engine, one.signature, size))
 
     @_get(app, "/v2/models/{model}/ready", "v2", responses=missing)
     @_get(app, "/v2/models/{model}/versions/{version}/ready", "v2", responses=missing)
     async def model_ready(request: Request) -> Response:
         """As /v2/health/ready, for this model."""
         one = served(request)
-        return _json(
+        return json_response(
             {"name": one.name, "ready": one.runner.ready}, 200 if one.runner.ready else 503
         )
 
@@ -221,15 +138,14 @@ def _describe_inference(app: FastAPI) -> None:
         *((path, InferRequest, InferResponse, "Open Inference Protocol v2.") for path in INFER),
     )
     for path, takes, gives, words in described:
-        app.router.add_api_route(
+        add_route(
+            app,
+            "POST",
             path,
             answered_by_the_middleware,
-            methods=["POST"],
-            route_class_override=DirectRoute,
-            tags=["inference"],
+            "inference",
             summary=words,
             description="",
-            response_model=None,
             responses={200: {"model": gives}, **ERRORS},
             openapi_extra=openapi_body(takes),
         )
