@@ -57,7 +57,7 @@ def _run(count: int) -> tuple[float, float]:
         scheduler.add(GenerationRequest(key=key, prompt=prompt, max_tokens=1 << 14), 0.0)
     request_us = (time.process_time() - began_s) / count * 1e6
     now_s = 0.0
-    while scheduler.statistics.decoding_sequences < count:
+    while scheduler.statistics.waiting_tokens:
         now_s = _step(scheduler, now_s)
     began_s = time.process_time()
     for _ in range(ITERATIONS):
