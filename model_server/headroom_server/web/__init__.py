@@ -6,6 +6,7 @@
 - Inference: `direct` serves what it can without ASGI (`known_heads`), `middleware` the rest; both
   use `inference` and `response_heads`; ASGI bodies are read by `request_body`. Large bodies are
   parsed in turn: `parsing_turns`, by `fair_turns`.
-- Everything else: `app` with its `routes`, `control`, `documentation` and `openapi`; `failures`
-  are their errors, and `close_policy` says which response is a connection's last.
+- Everything else: `app` with its `routes`, `control` (`raw_routes` adds them), `readiness`,
+  `documentation` and `openapi`; `failures` are their errors, and `close_policy` says which
+  response is a connection's last.
 """

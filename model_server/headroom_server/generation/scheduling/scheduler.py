@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 
 from headroom_server.generation.ports import EngineStatistics
 from headroom_server.generation.scheduling.admission import Admission, check_valid
+from headroom_server.generation.scheduling.counts import statistics_of
 from headroom_server.generation.scheduling.decode_plan import (
     Drafts,
     learn_step,
@@ -37,7 +38,6 @@ from headroom_server.generation.scheduling.outcome import apply
 from headroom_server.generation.scheduling.prompt_fill import PromptFill
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState
-from headroom_server.generation.scheduling.statistics import statistics_of
 from headroom_server.generation.scheduling.waiting_line import place_s
 from headroom_server.generation.values import (
     Delivery,

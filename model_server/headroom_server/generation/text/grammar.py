@@ -112,7 +112,7 @@ class GuidanceGrammars:
         self._in_use: WeakValueDictionary[tuple[str, str], _Compiled] = WeakValueDictionary()
         self._compiling = threading.Lock()
         self._lock = threading.Lock()
-        """Of what is compiled; held for microseconds."""
+        """Protects what is compiled; held for microseconds."""
         self._work = ConstraintWork()
 
     def known(self, kind: str, text: str) -> GuidanceGrammar | None:
