@@ -13,17 +13,16 @@ from headroom_server.errors import TooLargeError, UnknownModelError
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.calls import SERVICE, Calls, earliest, headers_of, parsed
-from headroom_server.open_inference_grpc.generation_messages import (
-    VERSION,
-    AnswerStyle,
-    MessageForm,
-    TextRequest,
-    parse_text_request,
-)
 from headroom_server.open_inference_grpc.message_reads import MessageReads
 from headroom_server.open_inference_grpc.stream_reads import StreamReads
 from headroom_server.open_inference_grpc.stream_writer import AnswerStream, StreamWriter
 from headroom_server.open_inference_grpc.streams import Serve, stream_handler
+from headroom_server.open_inference_grpc.text_answers import VERSION, MessageForm
+from headroom_server.open_inference_grpc.text_requests import (
+    AnswerStyle,
+    TextRequest,
+    parse_text_request,
+)
 from headroom_server.open_inference_grpc.wire_bounds import (
     LARGEST_TEXT_BYTES,
     MAX_FIELDS,

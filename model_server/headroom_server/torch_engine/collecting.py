@@ -1,4 +1,4 @@
-"""Collects requests' flat numbers into padded batches, and splits results by request.
+"""Collects requests' flat numbers into padded batches.
 
 Memory for batches is reused: per padded length one set of tensors, with as many rows as the largest
 batch so far. A set is used from staging to the end of finishing, by one batch.
@@ -6,35 +6,18 @@ batch so far. A set is used from staging to the end of finishing, by one batch.
 
 from __future__ import annotations
 
-from array import array
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from headroom_server.datatypes import DATATYPES, STRINGS, Numbers, elements
+from headroom_server.datatypes import elements
 from headroom_server.engine import Work
-from headroom_server.errors import InvalidRequestError
-from headroom_server.json_values import flatten, kind, nest
+from headroom_server.json_values import nest
 from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
-
-DTYPES: dict[str, torch.dtype] = {
-    "BOOL": torch.bool,
-    "UINT8": torch.uint8,
-    "UINT16": torch.uint16,
-    "UINT32": torch.uint32,
-    "UINT64": torch.uint64,
-    "INT8": torch.int8,
-    "INT16": torch.int16,
-    "INT32": torch.int32,
-    "INT64": torch.int64,
-    "FP16": torch.float16,
-    "BF16": torch.bfloat16,
-    "FP32": torch.float32,
-    "FP64": torch.float64,
-}
+from headroom_server.torch_engine.dtypes import DTYPES
 
 LARGE_ROW_BYTES = 65_536
 """From this size on each request is copied separately, without the interpreter's lock; smaller ones
@@ -149,75 +132,3 @@ def _mask(into: torch.Tensor, batch: Sequence[Work]) -> None:
     for work in batch:
         into[at : at + work.items, : work.length] = 1
         at += work.items
-
-
-def deal(
-    spec: TensorSpec,
-    result: Mapping[str, Any],
-    batch: Sequence[Work],
-    *,
-    rows: int,
-    length: int,
-) -> list[Numbers]:
-    """Split one output by request, each cut to the request's own length.
-
-    Raises:
-        ValueError: the output is missing, or has another shape than declared.
-    """
-    if spec.name not in result:
-        raise ValueError(f"the model must return its output {spec.name!r}; got {sorted(result)}")
-    if spec.is_strings:
-        return _dealt_strings(spec, result[spec.name], batch, rows)
-    tensor = result[spec.name].to("cpu", DTYPES[spec.datatype])
-    wanted = (rows, *spec.sized(length))
-    if tuple(tensor.shape) != wanted:
-        raise ValueError(f"output {spec.name} must have shape {wanted}; got {tuple(tensor.shape)}")
-    typecode = DATATYPES[spec.datatype].typecode
-    if spec.dynamic:
-        return _cut(tensor, spec, batch, typecode)
-    numbers = _bytes(tensor)
-    at = 0
-    dealt: list[Numbers] = []
-    width = spec.elements * tensor.dtype.itemsize
-    for work in batch:
-        one: Numbers = array(typecode)
-        one.frombytes(numbers[at : at + work.items * width])
-        at += work.items * width
-        dealt.append(one)
-    return dealt
-
-
-def _dealt_strings(
-    spec: TensorSpec, result: object, batch: Sequence[Work], rows: int
-) -> list[Numbers]:
-    try:
-        flat = flatten(result, (rows, *spec.shape), f"output {spec.name}")
-    except InvalidRequestError as error:
-        raise ValueError(error.message) from error
-    for one in flat:
-        if not isinstance(one, str | bytes):
-            raise ValueError(f"output {spec.name}: BYTES must be str or bytes; got {kind(one)}")
-    at = 0
-    dealt: list[Numbers] = []
-    for work in batch:
-        end = at + work.items * spec.elements
-        dealt.append(STRINGS.packed(flat[at:end]))
-        at = end
-    return dealt
-
-
-def _bytes(tensor: torch.Tensor) -> memoryview:
-    # as bytes, because numpy has no BF16
-    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data
-
-
-def _cut(
-    tensor: torch.Tensor, spec: TensorSpec, batch: Sequence[Work], typecode: str
-) -> list[Numbers]:
-    axis, at = 1 + spec.shape.index(DYNAMIC), 0
-    dealt: list[Numbers] = []
-    for work in batch:
-        rows = tensor[at : at + work.items].narrow(axis, 0, work.length)
-        dealt.append(array(typecode, bytes(_bytes(rows))))
-        at += work.items
-    return dealt

@@ -13,7 +13,8 @@ import torch
 from headroom_server.engine import LoadError, Staged, Work
 from headroom_server.tensors import Numbers, Signature, TensorSpec
 from headroom_server.torch_engine import compilation
-from headroom_server.torch_engine.collecting import Slot, Slots, collect, deal
+from headroom_server.torch_engine.collecting import Slot, Slots, collect
+from headroom_server.torch_engine.dealing import deal
 from headroom_server.torch_engine.errors import translated
 from headroom_server.torch_engine.featurizing import Featurizer, featurizer_of
 from headroom_server.torch_engine.loading import Load, Loaded

@@ -9,7 +9,8 @@ import torch
 
 from headroom_server.engine import LoadError, Work
 from headroom_server.tensors import Signature, TensorSpec
-from headroom_server.torch_engine.collecting import Slots, collect, deal
+from headroom_server.torch_engine.collecting import Slots, collect
+from headroom_server.torch_engine.dealing import deal
 from headroom_server.torch_engine.errors import translated
 from headroom_server.torch_engine.transfers import CpuTransfers
 

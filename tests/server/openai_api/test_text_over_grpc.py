@@ -17,7 +17,7 @@ from headroom_server.errors import InvalidRequestError
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.open_inference_grpc import messages_pb2 as pb
-from headroom_server.open_inference_grpc.generation_messages import parse_text_request
+from headroom_server.open_inference_grpc.text_requests import parse_text_request
 from inside import tells_nothing
 from server_world import until
 

@@ -13,7 +13,7 @@ from headroom_server.engine import LoadError, Work, check_outputs
 from headroom_server.repository import description
 from headroom_server.tensors import Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
-from headroom_server.torch_engine.collecting import deal
+from headroom_server.torch_engine.dealing import deal
 from headroom_server.torch_engine.loading import Loaded
 from server_world import run
 

@@ -1,37 +1,29 @@
-"""PURE. Requests for generated text as messages: text and parameters in, parts of text out.
+"""PURE. Requests for generated text from messages.
 
     text_input            BYTES [1]    the prompt
     sampling_parameters   BYTES [1]    optional: a JSON object with the fields of completions
     stream                BOOL [1]     optional: whether the answer comes in parts
 
 Names of Triton's back end for vLLM, so that its clients work. A request's `parameters` may have the
-fields of completions too. The last response has the reason of the end and the sums of tokens.
+fields of completions too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
-from headroom_server.errors import InvalidRequestError, RequestError
+from headroom_server.errors import InvalidRequestError
 from headroom_server.open_inference_grpc import messages_pb2 as pb
-from headroom_server.open_inference_grpc.failures import failure
-from headroom_server.open_inference_grpc.stream_writer import framed
-from headroom_server.openai_api.answers.encoding import Head, Part, Usage
 from headroom_server.openai_api.bodies.parameters import CompletionCall
 from headroom_server.openai_api.generate_extension import completion_of
-from headroom_server.protocols import descriptions
+from headroom_server.protocols.descriptions import TEXT_INPUTS, TEXT_OUTPUT
 from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS
 from headroom_server.protocols.parameters import timeout_s
 
 TEXT, SAMPLING, STREAM = "text_input", "sampling_parameters", "stream"
-INPUTS = descriptions.TEXT_INPUTS
-ANSWER = descriptions.TEXT_OUTPUT
-VERSION = "1"
 EMPTY_FINAL = "triton_enable_empty_final_response"
-FINAL = "triton_final_response"
 LENGTH_BYTES = 4
 """Before a string in raw contents."""
 
@@ -66,8 +58,8 @@ def parse_text_request(request: pb.ModelInferRequest, *, streams: bool) -> TextR
     if TEXT not in given:
         raise InvalidRequestError(f"inputs must have {TEXT}, the prompt; got none")
     for output in request.outputs:
-        if output.name != ANSWER:
-            raise InvalidRequestError(f"outputs must be {ANSWER}; got {output.name!r:.40}")
+        if output.name != TEXT_OUTPUT:
+            raise InvalidRequestError(f"outputs must be {TEXT_OUTPUT}; got {output.name!r:.40}")
     parameters = {name: _value(one) for name, one in request.parameters.items()}
     limit_s = timeout_s(parameters.pop("timeout", None))
     empty_final = bool(parameters.pop(EMPTY_FINAL, False))
@@ -83,9 +75,9 @@ def parse_text_request(request: pb.ModelInferRequest, *, streams: bool) -> TextR
 
 def _inputs(request: pb.ModelInferRequest) -> dict[str, Any]:
     raw = request.raw_input_contents
-    if len(request.inputs) > len(INPUTS):
+    if len(request.inputs) > len(TEXT_INPUTS):
         raise InvalidRequestError(
-            f"inputs must be at most {len(INPUTS)} tensors; got {len(request.inputs)}"
+            f"inputs must be at most {len(TEXT_INPUTS)} tensors; got {len(request.inputs)}"
         )
     if raw and len(raw) != len(request.inputs):
         raise InvalidRequestError(
@@ -94,12 +86,12 @@ def _inputs(request: pb.ModelInferRequest) -> dict[str, Any]:
         )
     found: dict[str, Any] = {}
     for index, tensor in enumerate(request.inputs):
-        if tensor.name not in INPUTS or tensor.name in found:
+        if tensor.name not in TEXT_INPUTS or tensor.name in found:
             raise InvalidRequestError(
-                f"inputs must be {', '.join(INPUTS)}, each once; got {tensor.name!r:.40}"
+                f"inputs must be {', '.join(TEXT_INPUTS)}, each once; got {tensor.name!r:.40}"
             )
         where = f"inputs.{tensor.name}"
-        kind = INPUTS[tensor.name]
+        kind = TEXT_INPUTS[tensor.name]
         if tensor.datatype != kind:
             raise InvalidRequestError(f"{where} must be {kind}; got {tensor.datatype!r:.20}")
         if not 1 <= len(tensor.shape) <= 2 or any(size != 1 for size in tensor.shape):
@@ -156,76 +148,3 @@ def _sampling(value: bytes) -> dict[str, Any]:
 def _value(parameter: pb.InferParameter) -> Any:
     choice = parameter.WhichOneof("parameter_choice")
     return None if choice is None else getattr(parameter, choice)
-
-
-class MessageForm:
-    """A text's answer as messages: framed parts of a stream, or one message."""
-
-    ending = b""
-
-    def __init__(self, head: Head, style: AnswerStyle) -> None:
-        self._head = head
-        self._style = style
-        self._last: pb.ModelInferResponse | None = None
-
-    def opening(self, index: int) -> bytes:
-        """Return nothing."""
-        return b""
-
-    def plain(self, index: int, text: str) -> bytes:
-        """Return the message of text alone."""
-        return self._sent(self._response(text))
-
-    def event(self, index: int, part: Part, usage: Usage | None = None) -> bytes:
-        """Return the message of a part; the last one waits for the sums."""
-        response = self._response(part.text)
-        if part.finish is None:
-            return self._sent(response)
-        response.parameters["finish_reason"].string_param = part.finish
-        self._last = response
-        return b""
-
-    def usage_event(self, usage: Usage) -> bytes:
-        """Return what ends the answer."""
-        last = self._last or self._response("")
-        before = b""
-        if self._style.empty_final:
-            before = self._sent(last)
-            last = pb.ModelInferResponse(
-                model_name=self._head.model, model_version=VERSION, id=self._style.id
-            )
-        _count(last, usage)
-        return before + self._sent(last, final=True)
-
-    def failure(self, error: RequestError) -> bytes:
-        """Return the message that ends an answer which cannot be completed."""
-        return framed(failure(self._head.model, self._style.id, error))
-
-    def whole(self, parts: Sequence[Part], usage: Usage) -> bytes:
-        """Return the answer as one response."""
-        response = self._response(parts[0].text)
-        response.parameters["finish_reason"].string_param = parts[0].finish or ""
-        _count(response, usage)
-        return response.SerializeToString()
-
-    def _response(self, text: str) -> pb.ModelInferResponse:
-        response = pb.ModelInferResponse(
-            model_name=self._head.model, model_version=VERSION, id=self._style.id
-        )
-        output = response.outputs.add(name=ANSWER, datatype="BYTES", shape=(1,))
-        data = text.encode()
-        if self._style.raw:
-            response.raw_output_contents.append(len(data).to_bytes(LENGTH_BYTES, "little") + data)
-        else:
-            output.contents.bytes_contents.append(data)
-        return response
-
-    def _sent(self, response: pb.ModelInferResponse, *, final: bool = False) -> bytes:
-        response.parameters[FINAL].bool_param = final
-        return framed(pb.ModelStreamInferResponse(infer_response=response).SerializeToString())
-
-
-def _count(response: pb.ModelInferResponse, usage: Usage) -> None:
-    response.parameters["prompt_tokens"].int64_param = usage.prompt_tokens
-    response.parameters["cached_tokens"].int64_param = usage.cached_tokens
-    response.parameters["generated_tokens"].int64_param = usage.completion_tokens
