@@ -24,7 +24,6 @@ METHODS = {
     "on_message_complete": [],
     "on_response_complete": [],
     "shutdown": [],
-    "send_400_response": ["msg"],
     "timeout_keep_alive_handler": [],
     "_start_asgi_task": ["cycle", "app"],
 }
@@ -32,7 +31,13 @@ PROTOCOL_ATTRIBUTES = {
     "app_state", "cycle", "expect_100_continue", "flow", "headers", "loop", "parser", "pipeline",
     "server_state", "timeout_keep_alive", "transport",
 }  # fmt: skip
-PARSER_METHODS = {"get_http_version", "get_method", "should_keep_alive", "should_upgrade"}
+PARSER_METHODS = {
+    "feed_data",
+    "get_http_version",
+    "get_method",
+    "should_keep_alive",
+    "should_upgrade",
+}
 CYCLE_ATTRIBUTES = {
     "body", "disconnected", "keep_alive", "message_event", "response_complete", "response_started",
 }  # fmt: skip

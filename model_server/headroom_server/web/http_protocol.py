@@ -17,6 +17,7 @@ from headroom_server.web.http_answers import drop_body
 from headroom_server.web.http_options import HttpOptions
 from headroom_server.web.http_refusals import MAX_HEADERS, RefusingProtocol
 from headroom_server.web.known_heads import Head
+from headroom_server.web.upgrade_offers import without_offer
 
 MAX_PIPELINED = 32
 """Requests that wait behind the one that is being answered: one read can have thousands, which take
@@ -35,6 +36,8 @@ class BoundedProtocol(RefusingProtocol):
     """The request being received, if it bypasses ASGI."""
     _last_head: Head | None = None
     """The head of the last request that bypassed ASGI."""
+    _declined = b""
+    """The head of a request that offers another protocol, without the offer: to be parsed again."""
 
     def __init__(self, options: HttpOptions, **arguments: Any) -> None:
         super().__init__(options, **arguments)
@@ -52,7 +55,7 @@ class BoundedProtocol(RefusingProtocol):
         if begins and self._serve_known(data):
             return
         self._last_head = None
-        super().data_received(data)
+        self._parse(data)
         if begins and self._last_head is not None:
             self._options.known_heads.learn(data, self._last_head)
         if not self._receiving:
@@ -87,6 +90,11 @@ class BoundedProtocol(RefusingProtocol):
             len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         ):
             raise httptools.HttpParserError
+        if self.parser.should_upgrade():
+            method, version = self.parser.get_method(), self.parser.get_http_version()
+            self._declined = without_offer(method, self.url, version, self.headers)
+            if self._declined:
+                return
         self._exchange = exchange = self._direct_exchange()
         if exchange is not None:
             self.cycle = exchange  # type: ignore[assignment]
@@ -106,6 +114,8 @@ class BoundedProtocol(RefusingProtocol):
             self._exchange.body += body
 
     def on_message_complete(self) -> None:
+        if self._declined:
+            return
         self._receiving = False
         exchange, self._exchange = self._exchange, None
         if exchange is None:
@@ -135,8 +145,18 @@ class BoundedProtocol(RefusingProtocol):
         if not self._head_open:
             super().shutdown()
 
-    def send_400_response(self, msg: str) -> None:
-        self._reject(400, "the request must be valid HTTP/1.1")
+    def _parse(self, data: bytes) -> None:
+        """Parse what arrived; the parser would take the body after an offer for the offer's."""
+        while True:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserError:
+                self._reject(400, "the request must be valid HTTP/1.1")
+            except httptools.HttpParserUpgrade as offer:
+                if self._declined:
+                    data, self._declined = self._declined + data[offer.args[0] :], b""
+                    continue
+            return
 
     def _serve_known(self, data: bytes) -> bool:
         """Serve `data` without parsing it, if it is one request whose head is known."""
