@@ -106,7 +106,7 @@ def test_wrong_field_of_completion_is_named(fields: dict[str, object], field: st
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
             "messages.0.content.0.type",
         ),
-        ({"max_tokens": 1, "max_completion_tokens": 1}, "max_tokens"),
+        ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens"),
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools.0.function.name"),
@@ -188,6 +188,23 @@ def test_messages_become_what_templates_expect() -> None:
     )
     assert parsed.messages[2]["tool_calls"][0]["function"]["arguments"] == {"a": 1}
     assert parsed.messages[3] == {"role": "tool", "content": "2", "tool_call_id": "1"}
+
+
+def test_fields_that_libraries_add_to_messages_are_not_read() -> None:
+    function = {"name": "f", "arguments": "{}", "parsed_arguments": {"a": 1}}
+    answered = {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "x", "cache_control": {}}],
+    }
+    added: dict[str, object] = {"parsed": {"a": 1}, "annotations": [], "reasoning": None}
+    call = {"id": "1", "type": "function", "function": function, "index": 0}
+    parsed = chat(messages=[{**answered, "tool_calls": [call], **added}])
+    assert parsed.messages[0].keys() == {"role", "content", "tool_calls"}
+    assert parsed.messages[0]["tool_calls"][0].keys() == {"id", "type", "function"}
+
+
+def test_length_may_have_both_names() -> None:
+    assert chat(max_tokens=7, max_completion_tokens=7).choices.max_tokens == 7
 
 
 def test_body_of_many_small_values_is_refused_before_it_is_parsed() -> None:

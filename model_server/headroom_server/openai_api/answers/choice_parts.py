@@ -141,6 +141,8 @@ class ChoiceParts:
             if finish is not None:
                 said, self._demanded = self._demanded.getvalue(), StringIO()
                 text, calls = _demanded_calls(said, tools.forced)
+        if tools.single:
+            calls = calls[: 1 - min(1, self._calls)]
         numbered = tuple((self._calls + at, _call_id(), call) for at, call in enumerate(calls))
         self._calls += len(calls)
         if finish == "stop" and self._calls:

@@ -12,36 +12,36 @@ from headroom_server.openai_api.bodies.schemas import (
     MAX_TOOLS,
     Fields,
     Items,
+    MessageFields,
     Name,
     SamplingFields,
     Unused,
 )
 
 
-class TextPart(Fields):
+class TextPart(MessageFields):
     """A part of a message."""
 
     type: Literal["text"]
     text: str
 
 
-class FunctionCall(Fields):
+class FunctionCall(MessageFields):
     """A function that the model called."""
 
     name: Name
     arguments: str
 
 
-class ToolCall(Fields):
+class ToolCall(MessageFields):
     """A call of a tool in an earlier message."""
 
     id: str = Field(max_length=256)
     type: Literal["function"] = "function"
     function: FunctionCall
-    index: int | None = None
 
 
-class Message(Fields):
+class Message(MessageFields):
     """One message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
@@ -53,7 +53,6 @@ class Message(Fields):
     refusal: str | None = None
     audio: None = None
     function_call: None = None
-    annotations: Unused = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:

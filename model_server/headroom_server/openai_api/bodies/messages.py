@@ -28,7 +28,9 @@ def tools_of(fields: ChatFields) -> ToolUse | None:
                 f"tool_choice must name one of the tools; got {choice.function.name!r:.80}",
             )
         return ToolUse(tools, forced=choice.function.name)
-    return ToolUse(tools, required=choice == "required", parsed=choice != "none")
+    single = fields.parallel_tool_calls is False
+    required, parsed = choice == "required", choice != "none"
+    return ToolUse(tools, required=required, parsed=parsed, single=single)
 
 
 def template_message(message: Message) -> Mapping[str, Any]:

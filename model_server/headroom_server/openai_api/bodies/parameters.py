@@ -41,6 +41,8 @@ class ToolUse(NamedTuple):
     """Whether some tool must be called."""
     parsed: bool = True
     """Whether calls are recognized in the answer (tool_choice is not "none")."""
+    single: bool = False
+    """Whether an answer has one call at most (parallel_tool_calls is false)."""
 
 
 PromptInput = str | tuple[int, ...]

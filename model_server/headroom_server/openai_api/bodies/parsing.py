@@ -78,11 +78,11 @@ def chat_of(fields: ChatFields) -> ChatCall:
     Raises:
         InvalidRequestError: fields contradict each other, or arguments have too many values.
     """
-    if fields.max_tokens is not None and fields.max_completion_tokens is not None:
+    older, max_tokens = fields.max_tokens, fields.max_completion_tokens or fields.max_tokens
+    if older not in (None, max_tokens):  # clients for several servers send both names
         raise InvalidFieldError(
-            "max_tokens", "max_tokens must be omitted with max_completion_tokens; got both"
+            "max_tokens", f"max_tokens must equal max_completion_tokens, {max_tokens}; got {older}"
         )
-    max_tokens = fields.max_completion_tokens or fields.max_tokens
     logprobs = (fields.top_logprobs or 0) if fields.logprobs else None
     tools = tools_of(fields)
     choices = choices_of(fields, max_tokens=max_tokens, logprobs=logprobs)

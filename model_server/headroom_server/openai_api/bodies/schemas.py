@@ -43,6 +43,16 @@ class Fields(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
 
+class MessageFields(Fields):
+    """Base of messages and their parts, whose unknown fields are not read.
+
+    Clients give back the messages of earlier answers with what their libraries added to them, as
+    the `parsed` of OpenAI's own.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+
 class StreamOptions(Fields):
     """What a stream reports."""
 
@@ -127,7 +137,7 @@ class SamplingFields(Fields):
     user: str | None = Field(None, max_length=4096)
     """Not the tenant: a client could name any. The tenant is the header x-tenant."""
     metadata: Unused = None
-    service_tier: Literal["auto", "default", "flex", "priority"] | None = None
+    service_tier: Literal["auto", "default", "flex", "scale", "priority"] | None = None
     """flex: only what other requests leave; the others are served alike."""
 
     @model_validator(mode="after")

@@ -54,11 +54,12 @@ def _check_prompt(
     if not prompt:
         raise InvalidFieldError(field, f"{field} must have at least 1 token; got 0")
     if len(prompt) + (choices.max_tokens or 1) > most:
-        wanted = "" if choices.max_tokens is None else f" and {choices.max_tokens} for the answer"
-        raise ContextLengthError(
+        wanted = choices.max_tokens
+        answer = "" if wanted is None else f", {wanted} in the completion"
+        raise ContextLengthError(  # in OpenAI's words, by which clients recognize it
             field,
-            f"{field} and answer must have at most {most} tokens, the model's context; got "
-            f"{len(prompt)} in the {field}{wanted}. Shorten the {field} or lower max_tokens.",
+            f"This model's maximum context length is {most} tokens; got {len(prompt)} in the "
+            f"{field}{answer}. Shorten the {field} or lower max_tokens.",
         )
     highest = max(prompt)
     if highest >= limits.vocabulary:

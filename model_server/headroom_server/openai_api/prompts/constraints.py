@@ -87,6 +87,7 @@ def _demanded(tools: ToolUse) -> Constraint | None:
         schema = {
             "type": "array",
             "minItems": 1,
+            **({"maxItems": 1} if tools.single else {}),
             "items": {
                 "anyOf": [
                     {
