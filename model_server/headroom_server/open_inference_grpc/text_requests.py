@@ -3,6 +3,7 @@
     text_input            BYTES [1]    the prompt
     sampling_parameters   BYTES [1]    optional: a JSON object with the fields of completions
     stream                BOOL [1]     optional: whether the answer comes in parts
+    exclude_input_in_output  BOOL [1]  optional: false for an answer that begins with the prompt
 
 Names of Triton's back end for vLLM, so that its clients work. A request's `parameters` may have the
 fields of completions too.
@@ -12,17 +13,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import orjson
-
 from headroom_server.errors import InvalidRequestError
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.openai_api.bodies.parameters import CompletionCall
 from headroom_server.openai_api.generate_extension import completion_of
+from headroom_server.openai_api.triton_fields import EXCLUDE, SAMPLING, STREAM
 from headroom_server.protocols.descriptions import TEXT_INPUTS, TEXT_OUTPUT
 from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS
 from headroom_server.protocols.parameters import timeout_s
 
-TEXT, SAMPLING, STREAM = "text_input", "sampling_parameters", "stream"
+TEXT = "text_input"
 EMPTY_FINAL = "triton_enable_empty_final_response"
 LENGTH_BYTES = 4
 """Before a string in raw contents."""
@@ -66,7 +66,7 @@ def parse_text_request(request: pb.ModelInferRequest, *, streams: bool) -> TextR
     stream = bool(given.get(STREAM, streams))
     if stream and not streams:
         raise InvalidRequestError("stream must be false with ModelInfer; use ModelStreamInfer")
-    parameters |= _sampling(given.get(SAMPLING, b""))
+    parameters |= {name: given[name] for name in (SAMPLING, EXCLUDE) if name in given}
     text = _text(TEXT, given[TEXT])
     call = completion_of(request.model_name, text, parameters, stream=stream, usage=stream)
     style = AnswerStyle(request.id, bool(request.raw_input_contents), empty_final)
@@ -131,18 +131,6 @@ def _text(where: str, value: bytes) -> str:
         raise InvalidRequestError(
             f"inputs.{where} must be UTF-8; byte {error.start} is not"
         ) from error
-
-
-def _sampling(value: bytes) -> dict[str, Any]:
-    if not value:
-        return {}
-    try:
-        fields = orjson.loads(value)
-    except orjson.JSONDecodeError as error:
-        raise InvalidRequestError(f"inputs.{SAMPLING} must be JSON") from error
-    if not isinstance(fields, dict):
-        raise InvalidRequestError(f"inputs.{SAMPLING} must be an object; got another value")
-    return fields
 
 
 def _value(parameter: pb.InferParameter) -> Any:

@@ -37,6 +37,8 @@ ENDPOINTS: dict[str, Endpoint] = {
     "/v1/completions": (parse_completion, completion_form),
     "/v1/chat/completions": (parse_chat, chat_form),
 }
+ONLY_VERSION = "versions/1/"
+"""A generating model has one version, which its metadata name and a path may."""
 
 
 def endpoint_of(path: str) -> Endpoint | None:
@@ -45,6 +47,7 @@ def endpoint_of(path: str) -> Endpoint | None:
     if found is not None or not path.startswith("/v2/models/"):
         return found
     model, _, action = path[len("/v2/models/") :].partition("/")
+    action = action.removeprefix(ONLY_VERSION)
     if action not in ("generate", "generate_stream"):
         return None
     return partial(parse_generate, model, stream=action == "generate_stream"), generate_form

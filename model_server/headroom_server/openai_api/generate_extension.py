@@ -4,16 +4,17 @@
     POST /v2/models/{model}/generate_stream    server-sent events; without [DONE], as Triton has it
 
 Source: https://github.com/kserve/open-inference-protocol/blob/main/specification/protocol/
-generate_rest.yaml and Triton's extension_generate.md. `parameters` has the fields of completions.
+generate_rest.yaml and Triton's extension_generate.md. `parameters` has the fields of completions
+and those of Triton's back end for vLLM; both may stand beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import orjson
-from pydantic import Field
+from pydantic import ConfigDict, Field, JsonValue
 
 from headroom_server.errors import RequestError
 from headroom_server.openai_api.answers.encoding import Head, Part, ServerSentEvents, Usage
@@ -21,20 +22,18 @@ from headroom_server.openai_api.bodies.field_errors import validated
 from headroom_server.openai_api.bodies.parameters import CompletionCall
 from headroom_server.openai_api.bodies.parsing import parse_completion
 from headroom_server.openai_api.bodies.schemas import Fields
-from headroom_server.openai_api.errors import InvalidFieldError, fields_of
-
-OWN = frozenset({"model", "prompt", "stream", "stream_options", "n", "echo", "logprobs"})
-"""Fields of completions that have no place in this form."""
-Scalar = str | int | float | bool | list[Any] | dict[str, Any] | None
+from headroom_server.openai_api.errors import fields_of
+from headroom_server.openai_api.triton_fields import completion_fields
 
 
 class GenerateFields(Fields):
-    """The body."""
+    """The body; further fields are parameters, too."""
+
+    model_config = ConfigDict(extra="allow")
 
     id: str | None = Field(None, max_length=256)
     text_input: str
-    parameters: dict[str, Scalar] | None = None
-    stream: Literal[False] | None = None
+    parameters: dict[str, JsonValue] | None = None
 
 
 def parse_generate(model: str, body: bytes, *, stream: bool) -> CompletionCall:
@@ -44,7 +43,8 @@ def parse_generate(model: str, body: bytes, *, stream: bool) -> CompletionCall:
         InvalidRequestError: with the field, the rule and what was found.
     """
     fields = validated(GenerateFields, body)
-    return completion_of(model, fields.text_input, fields.parameters or {}, stream=stream)
+    parameters = {**(fields.parameters or {}), **(fields.model_extra or {})}
+    return completion_of(model, fields.text_input, parameters, stream=stream)
 
 
 def completion_of(
@@ -55,11 +55,8 @@ def completion_of(
     Raises:
         InvalidRequestError: with the field, the rule and what was found.
     """
-    for name in OWN.intersection(parameters):
-        raise InvalidFieldError(
-            f"parameters.{name}", f"unknown parameter: {name}", "unknown_parameter"
-        )
-    completion = {**parameters, "model": model, "prompt": text, "stream": stream}
+    fields = completion_fields(parameters, stream=stream)
+    completion = {**fields, "model": model, "prompt": text}
     if usage:
         completion["stream_options"] = {"include_usage": True}
     return parse_completion(orjson.dumps(completion))

@@ -134,9 +134,10 @@ def _add_models(app: FastAPI, service: GenerationService) -> None:
     _get(app, "/v1/models", models, "models")
     _get(app, "/v1/models/{model}", model, "models")
     _get(app, "/v2", server, "v2")
-    _get(app, "/v2/models/{model}", metadata, "v2")
-    _get(app, "/v2/models/{model}/config", config, "v2")
-    _get(app, "/v2/models/{model}/ready", ready, "v2")
+    for path in ("/v2/models/{model}", "/v2/models/{model}/versions/1"):
+        _get(app, path, metadata, "v2")
+        _get(app, f"{path}/config", config, "v2")
+        _get(app, f"{path}/ready", ready, "v2")
 
 
 def _add_tokenization(app: FastAPI, tokens: Tokenization) -> None:

@@ -11,7 +11,12 @@ from headroom_server.tensors import Signature, TensorSpec
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository")
 
 
-TEXT_INPUTS = {"text_input": "BYTES", "sampling_parameters": "BYTES", "stream": "BOOL"}
+TEXT_INPUTS = {
+    "text_input": "BYTES",
+    "sampling_parameters": "BYTES",
+    "stream": "BOOL",
+    "exclude_input_in_output": "BOOL",
+}
 """Inputs of a model that generates text, with the names of Triton's vLLM back end."""
 TEXT_OUTPUT = "text_output"
 

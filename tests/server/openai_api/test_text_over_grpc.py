@@ -103,12 +103,24 @@ async def test_raw_contents_are_answered_raw() -> None:
     assert [one.infer_response.raw_output_contents[0][4:] for one in found] == [b"h", b"e", b"l"]
 
 
+async def test_prompt_is_excluded_or_not_as_tritons_clients_say() -> None:
+    asked = []
+    for excluded in (False, True):
+        asked.append(prompt(id=str(excluded), sampling_parameters='{"max_tokens":"3"}'))
+        for name, value in (("stream", False), ("exclude_input_in_output", excluded)):
+            flag = asked[-1].inputs.add(name=name, datatype="BOOL", shape=(1,))
+            flag.contents.bool_contents.append(value)
+    async with text_streams() as (_, client):
+        found = await client.exchange(*asked)
+    assert [text_of(found, one.id) for one in asked] == ["abchel", "hel"]
+
+
 BAD = {
     "no text": (pb.ModelInferRequest(model_name="m"), "inputs must have text_input"),
     "other model": (prompt(model="x"), "the model must be 'm'"),
     "broken text": (prompt(b"\xff"), "must be UTF-8"),
     "unknown field": (prompt(shout=True), "shout"),
-    "too long": (prompt("a" * 300), "at most 256 tokens"),
+    "too long": (prompt("a" * 300), "maximum context length is 256 tokens"),
     "sequence": (prompt(sequence_id=3), "sequence_id"),
     "echo": (prompt(echo=True), "echo"),
     "negative": (prompt(max_tokens=-1), "max_tokens"),
@@ -305,7 +317,9 @@ async def test_server_and_model_describe_themselves() -> None:
         config = (await describe(world, client, "ModelConfig", name="m")).config
         with pytest.raises(aio.AioRpcError) as caught:
             await describe(world, client, "ModelReady", name="x")
-    assert [one.name for one in metadata.inputs] == ["text_input", "sampling_parameters", "stream"]
+    assert [one.name for one in metadata.inputs] == [
+        *("text_input", "sampling_parameters", "stream", "exclude_input_in_output")
+    ]
     assert [one.name for one in metadata.outputs] == ["text_output"]
     assert config.model_transaction_policy.decoupled
     assert caught.value.code() is Code.NOT_FOUND
