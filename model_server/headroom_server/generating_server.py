@@ -19,6 +19,7 @@ from headroom_server.generation_composition.caches import build_caches
 from headroom_server.generation_composition.engines import build_engine, build_text
 from headroom_server.generation_composition.settings_rules import check_applicable, classes_of
 from headroom_server.open_inference_grpc.wire_bounds import LARGEST_TEXT_BYTES
+from headroom_server.openai_api.errors import refusal
 from headroom_server.process import (
     StartError,
     explained,
@@ -133,7 +134,7 @@ async def _serve(
         from headroom_server.tracing.over_http import TracedHttp  # noqa: PLC0415
 
         traced = TracedHttp(application, telemetry)
-    options = http_options(settings, application.receiving, direct)
+    options = http_options(settings, application.receiving, direct, refusal)
     handler, receiving = partial(_text_handler, application), application.receiving
     try:
         grpc = await listen_for_grpc(handler, settings, telemetry, receiving, LARGEST_TEXT_BYTES)

@@ -15,8 +15,10 @@ from headroom_server.errors import (
     ExpiredError,
     InvalidRequestError,
     NotJsonError,
+    QueueFullError,
     RefusedError,
     RequestError,
+    SlowRequestError,
     UnknownModelError,
 )
 
@@ -54,6 +56,18 @@ class ErrorFields(NamedTuple):
     def open_inference(self) -> bytes:
         """Return the error as JSON in the form of the Open Inference Protocol."""
         return orjson.dumps({"error": self.message})
+
+
+def refusal(status: int, message: str) -> bytes:
+    """Return the body of an answer to what never became a request."""
+    error: RequestError = InvalidRequestError(message)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        error = QueueFullError(message, retry_after_s=1)
+    elif status == HTTPStatus.SERVICE_UNAVAILABLE:
+        error = RefusedError(message, retry_after_s=1)
+    elif status == HTTPStatus.REQUEST_TIMEOUT:
+        error = SlowRequestError(message)
+    return fields_of(error).encoded()
 
 
 def fields_of(error: RequestError) -> ErrorFields:

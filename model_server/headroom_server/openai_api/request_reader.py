@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from headroom_server.connection import Connection
-from headroom_server.errors import InvalidRequestError, NotJsonError, UnknownModelError
+from headroom_server.errors import (
+    InvalidRequestError,
+    NotJsonError,
+    TooLargeError,
+    UnknownModelError,
+)
 from headroom_server.openai_api.answers.cached import forbids_caching
 from headroom_server.openai_api.bodies.body_parts import check_parts
 from headroom_server.openai_api.bodies.parameters import Call
@@ -104,7 +109,13 @@ class RequestReader:
         """
         limits = self._generator.limits
         most = most_body_bytes(limits, self._max_body_bytes)
-        body = await read_body(headers, receive, most, receipt)
+        try:
+            body = await read_body(headers, receive, most, receipt)
+        except TooLargeError as error:  # its words are those by which clients recognize it
+            tokens = limits.context_tokens
+            raise TooLargeError(
+                f"{error.message}. This model's maximum context length is {tokens} tokens."
+            ) from None
         await self._turns.wait(len(body), connection.client)
         check_parts(body, limits.context_tokens)
         return body

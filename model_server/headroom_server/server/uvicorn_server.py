@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import uvicorn
 from headroom_server.process import BACKLOG
 from headroom_server.settings import Settings
 from headroom_server.web.direct import FastPath
-from headroom_server.web.http_options import HttpOptions
+from headroom_server.web.http_options import HttpOptions, plain_refusal
 from headroom_server.web.http_protocol import BoundedProtocol
 from headroom_server.web.receiving import Shares
 from headroom_server.web.socket_reads import SocketReads
@@ -45,7 +45,10 @@ class Server(uvicorn.Server):
 
 
 def http_options(
-    settings: Settings, receiving: Shares, direct: FastPath | None = None
+    settings: Settings,
+    receiving: Shares,
+    direct: FastPath | None = None,
+    refusal: Callable[[int, str], bytes] = plain_refusal,
 ) -> HttpOptions:
     """Return the options of all connections."""
     return HttpOptions(
@@ -55,6 +58,7 @@ def http_options(
         receiving=receiving,
         connections=Shares(settings.max_connections),
         sending=Shares(receiving.most),
+        refusal=refusal,
     )
 
 

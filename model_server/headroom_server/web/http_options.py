@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+import orjson
 
 from headroom_server.web.direct import FastPath
 from headroom_server.web.known_heads import KnownHeads
 from headroom_server.web.read_turns import ReadTurns
 from headroom_server.web.receiving import Shares, receiving_bytes
+
+
+def plain_refusal(status: int, message: str) -> bytes:
+    """Return the body of an answer to what never became a request."""
+    return orjson.dumps({"error": message})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +37,5 @@ class HttpOptions:
     """Bytes of answers that their clients have not read yet."""
     reads: ReadTurns = field(default_factory=ReadTurns)
     """Reads of all sockets."""
+    refusal: Callable[[int, str], bytes] = plain_refusal
+    """The body of a refusal in the form of the server's errors, by status and message."""

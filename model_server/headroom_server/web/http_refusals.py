@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 
-import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from headroom_server.web.http_answers import AnsweringProtocol
@@ -111,7 +110,7 @@ class RefusingProtocol(AnsweringProtocol):
         self._rejection = (status, message)
 
     def _refuse(self, status: int, message: str) -> None:
-        body = orjson.dumps({"error": message})
+        body = self._options.refusal(status, message)
         begun = self._receiving and not self._head_open
         if not (begun and self.cycle.response_started):
             self.transport.write(
