@@ -161,6 +161,14 @@ def test_body_that_is_no_json_is_refused(body: bytes) -> None:
             Constraint(ConstraintKind.REGEX, "a+", "structured_outputs"),
         ),
         (
+            {"structured_outputs": {"json": '{"a":1}'}},
+            Constraint(ConstraintKind.JSON_SCHEMA, '{"a":1}', "structured_outputs"),
+        ),
+        (
+            {"guided_json": '{"a":1}'},
+            Constraint(ConstraintKind.JSON_SCHEMA, '{"a":1}', "guided_json"),
+        ),
+        (
             {"guided_choice": ["a", "b"]},
             Constraint(ConstraintKind.CHOICE, '["a","b"]', "guided_choice"),
         ),
@@ -201,6 +209,10 @@ def test_fields_that_libraries_add_to_messages_are_not_read() -> None:
     parsed = chat(messages=[{**answered, "tool_calls": [call], **added}])
     assert parsed.messages[0].keys() == {"role", "content", "tool_calls"}
     assert parsed.messages[0]["tool_calls"][0].keys() == {"id", "type", "function"}
+
+
+def test_alternatives_may_be_none_without_probabilities() -> None:
+    assert chat(logprobs=False, top_logprobs=0) == chat()
 
 
 def test_length_may_have_both_names() -> None:

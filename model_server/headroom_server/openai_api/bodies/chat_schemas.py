@@ -115,6 +115,6 @@ class ChatFields(SamplingFields):
 
     @model_validator(mode="after")
     def _top_logprobs_with_logprobs(self) -> Self:
-        if self.top_logprobs is not None and not self.logprobs:
+        if self.top_logprobs and not self.logprobs:
             raise ValueError("top_logprobs must be omitted unless logprobs is true")
         return self

@@ -22,6 +22,8 @@ MAX_STOPS = 16
 MAX_MESSAGES = 8192
 MAX_TOOLS = 128
 MAX_SCHEMA_CHARACTERS = 256 * 1024
+Schema = dict[str, JsonValue] | Annotated[str, Field(max_length=MAX_SCHEMA_CHARACTERS)]
+"""A JSON schema, which vLLM takes as text too."""
 
 T = TypeVar("T")
 Items = Annotated[list[T], Field(fail_fast=True)]
@@ -88,7 +90,7 @@ class ResponseFormat(Fields):
 class StructuredOutputs(Fields):
     """vLLM's constraints of the answer; one of them."""
 
-    json_: dict[str, JsonValue] | None = Field(None, alias="json")
+    json_: Schema | None = Field(None, alias="json")
     regex: str | None = Field(None, max_length=MAX_SCHEMA_CHARACTERS)
     choice: Items[Name] | None = Field(None, min_length=1, max_length=1024)
     grammar: str | None = Field(None, max_length=MAX_SCHEMA_CHARACTERS)
@@ -129,7 +131,7 @@ class SamplingFields(Fields):
     include_stop_str_in_output: bool | None = None
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
-    guided_json: dict[str, JsonValue] | None = None
+    guided_json: Schema | None = None
     guided_regex: str | None = Field(None, max_length=MAX_SCHEMA_CHARACTERS)
     guided_choice: Items[Name] | None = Field(None, min_length=1, max_length=1024)
     guided_grammar: str | None = Field(None, max_length=MAX_SCHEMA_CHARACTERS)
