@@ -40,6 +40,7 @@ PARSER_METHODS = {
 }
 CYCLE_ATTRIBUTES = {
     "body", "disconnected", "keep_alive", "message_event", "response_complete", "response_started",
+    "transport",
 }  # fmt: skip
 
 

@@ -23,6 +23,10 @@ UNSENT_BYTES = 16 * 1024
 class AnsweringProtocol(HttpToolsProtocol):
     """One connection; requests find its `Connection` in the ASGI state."""
 
+    _receiving = False
+    """A request has begun and is not complete."""
+    _lingering = False
+    """Closed, except that what still arrives is read and dropped."""
     _send_timer: asyncio.TimerHandle | None = None
     _unsent = 0
     """Bytes that are counted as being sent."""
@@ -112,7 +116,7 @@ class AnsweringProtocol(HttpToolsProtocol):
         self._streaming = None
         cycle.response_complete = True
         if not cycle.keep_alive:
-            self.transport.close()
+            self._close()
         self.on_response_complete()
 
     def _write(
@@ -125,8 +129,21 @@ class AnsweringProtocol(HttpToolsProtocol):
             self.transport.write(b"%b\r\n%b" % (head, body))
         cycle.response_started = cycle.response_complete = True
         if not cycle.keep_alive:
-            self.transport.close()
+            self._close()
         self.on_response_complete()
+
+    def _close(self) -> None:
+        """Close; a client that still sends can read its answer first.
+
+        A socket that is closed with unread bytes is reset, which discards the answer at the client
+        (RFC 9112, section 9.6). The receive timer ends the wait for the client's own close.
+        """
+        if not self._receiving or self.transport.is_closing():
+            self.transport.close()
+        elif not self._lingering:
+            self._lingering = True
+            self.transport.write_eof()
+            self.flow.resume_reading()
 
     def _count_unsent(self, size: int) -> None:
         if self._unsent:

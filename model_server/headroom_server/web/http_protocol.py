@@ -12,6 +12,7 @@ from typing import Any
 import httptools
 
 from headroom_server.errors import QueueFullError
+from headroom_server.web.closing import RequestTransport
 from headroom_server.web.direct import Exchange
 from headroom_server.web.http_answers import drop_body
 from headroom_server.web.http_options import HttpOptions
@@ -49,7 +50,7 @@ class BoundedProtocol(RefusingProtocol):
         return self.flow.read_paused
 
     def data_received(self, data: bytes) -> None:
-        if self._rejection is not None:
+        if self._rejection is not None or self._lingering:
             return
         begins = self._direct is not None and not self._receiving
         if begins and self._serve_known(data):
@@ -105,6 +106,7 @@ class BoundedProtocol(RefusingProtocol):
         self.url, self.expect_100_continue = url, expects
         self.headers += headers  # the list that the scope holds
         super().on_headers_complete()
+        self.cycle.transport = RequestTransport(self.transport, self._close)  # type: ignore[assignment]
         self._head_open = False
 
     def on_body(self, body: bytes) -> None:
@@ -131,7 +133,7 @@ class BoundedProtocol(RefusingProtocol):
         more = bool(self.pipeline)
         self.server_state.total_requests += 1
         drop_body(self._running)
-        if not self.transport.is_closing():
+        if not (self._lingering or self.transport.is_closing()):
             self._idle_since_s = self.loop.time()
             self.flow.resume_reading()
             if more:
@@ -154,6 +156,9 @@ class BoundedProtocol(RefusingProtocol):
                 self._reject(400, "the request must be valid HTTP/1.1")
             except httptools.HttpParserUpgrade as offer:
                 if self._declined:
+                    # another one: this one may have seen the last request of its connection
+                    self.parser = httptools.HttpRequestParser(self)
+                    self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
                     data, self._declined = self._declined + data[offer.args[0] :], b""
                     continue
             return

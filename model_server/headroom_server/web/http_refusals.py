@@ -25,8 +25,6 @@ AGAIN_LINE = dict.fromkeys((429, 503), b"retry-after: 1\r\n")
 class RefusingProtocol(AnsweringProtocol):
     """One connection within its bounds."""
 
-    _receiving = False
-    """A request has begun and is not complete."""
     _head_open = False
     """Its headers are not complete either."""
     _receive_timer: asyncio.TimerHandle | None = None
@@ -77,6 +75,8 @@ class RefusingProtocol(AnsweringProtocol):
     def _on_receive_timeout(self) -> None:
         self._receive_timer = None
         answering = self.cycle is not None and not self.cycle.response_complete
+        if self._lingering:
+            self.transport.abort()
         if self.transport.is_closing():
             return
         if self.pipeline or (self._head_open and answering):
@@ -99,7 +99,7 @@ class RefusingProtocol(AnsweringProtocol):
 
     def _reject(self, status: int, message: str) -> None:
         """Refuse the last request, once every request before it has its response."""
-        if self._rejection is not None or self.transport.is_closing():
+        if self._rejection is not None or self._lingering or self.transport.is_closing():
             return
         begun = self._receiving and not self._head_open
         if begun and self.pipeline:
@@ -118,7 +118,10 @@ class RefusingProtocol(AnsweringProtocol):
                 b"connection: close\r\n\r\n%s"
                 % (STATUS_LINE[status], len(body), AGAIN_LINE.get(status, b""), body)
             )
-        self.transport.close()
+        if status == 408:
+            self.transport.close()  # it sends too slowly for another wait
+        else:
+            self._close()
         if begun:  # the application waits for a body that is never completed
             self.cycle.disconnected = True
             self.cycle.message_event.set()

@@ -49,6 +49,7 @@ async def test_request_that_offers_another_protocol_is_served_with_its_body() ->
             ("after its head", [WHOLE[: -len(BODY)], BODY], 1),
             ("in pieces", [WHOLE[:70], WHOLE[70:140], WHOLE[140:-9], WHOLE[-9:]], 1),
             ("continued", [CONTINUED[: -len(BODY)], BODY], 1),
+            ("last", [WHOLE.replace(b"Upgrade,", b"Upgrade, close,")], 1),
             ("pipelined", [(WHOLE + CHUNKS + PLAIN) * 3], 9),
         ):
             assert await answers(port, parts, wanted) == [SUM] * wanted, name
