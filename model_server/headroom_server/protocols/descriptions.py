@@ -18,6 +18,7 @@ TEXT_INPUTS = {
     "exclude_input_in_output": "BOOL",
 }
 """Inputs of a model that generates text, with the names of Triton's vLLM back end."""
+REQUIRED_INPUT = "text_input"
 TEXT_OUTPUT = "text_output"
 
 
@@ -45,7 +46,10 @@ def text_config(name: str, engine: str) -> dict[str, Any]:
         "name": name,
         "platform": f"headroom_{engine}",
         "backend": engine,
-        "input": [_configured(one, kind, (1,)) for one, kind in TEXT_INPUTS.items()],
+        "input": [
+            _configured(one, kind, (1,)) | ({} if one == REQUIRED_INPUT else {"optional": True})
+            for one, kind in TEXT_INPUTS.items()
+        ],
         "output": [_configured(TEXT_OUTPUT, "BYTES", (1,))],
         "model_transaction_policy": {"decoupled": True},
     }

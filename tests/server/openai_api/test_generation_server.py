@@ -352,5 +352,6 @@ async def test_metadata_name_what_the_server_can_do() -> None:
     assert model["inputs"][0]["name"] == "text_input"
     assert [one["name"] for one in model["outputs"]] == ["text_output"]
     assert config["input"][0] == {"name": "text_input", "data_type": "TYPE_STRING", "dims": [1]}
+    assert [one.get("optional", False) for one in config["input"]] == [False, True, True, True]
     assert config["output"] == [{"name": "text_output", "data_type": "TYPE_STRING", "dims": [1]}]
     assert config["model_transaction_policy"] == {"decoupled": True}

@@ -320,6 +320,7 @@ async def test_server_and_model_describe_themselves() -> None:
     assert [one.name for one in metadata.inputs] == [
         *("text_input", "sampling_parameters", "stream", "exclude_input_in_output")
     ]
+    assert [one.optional for one in config.input] == [False, True, True, True]
     assert [one.name for one in metadata.outputs] == ["text_output"]
     assert config.model_transaction_policy.decoupled
     assert caught.value.code() is Code.NOT_FOUND
