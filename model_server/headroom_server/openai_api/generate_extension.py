@@ -5,7 +5,7 @@
 
 Source: https://github.com/kserve/open-inference-protocol/blob/main/specification/protocol/
 generate_rest.yaml and Triton's extension_generate.md. `parameters` has the fields of completions
-and those of Triton's back end for vLLM; both may stand beside it.
+and those of Triton's back end for vLLM; both may also be fields of the body.
 """
 
 from __future__ import annotations
