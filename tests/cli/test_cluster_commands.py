@@ -267,7 +267,7 @@ def test_remedy_to_copy_runs_nothing_else(api: ApiServer, kubeconfig: str) -> No
 def test_doctor_in_healthy_cluster_exits_with_0(api: ApiServer, kubeconfig: str) -> None:
     api.objects[SERVICES] = {"items": [NEW]}
     result = headroom(kubeconfig, "doctor")
-    assert result.stdout == "1 service examined, nothing to do\n"
+    assert result.stdout == "1 service examined in namespace vision (-A: all), nothing to do\n"
     assert result.exit_code == 0
 
 
@@ -345,6 +345,7 @@ STATES: list[tuple[list[tuple[str, str, str]], str]] = [
     ([("Ready", "False", "NoReadyReplicas")], "Down"),
     ([("Ready", "True", "Serving"), ("SLOMet", "False", "AboveTarget")], "AboveTarget"),
     ([("CapacityAvailable", "False", "ReplicasUnschedulable")], "NoCapacity"),
+    ([("CapacityAvailable", "False", "ReplicasBroken")], "Broken"),
     ([("MetricsAvailable", "False", "MetricsStale")], "NoMetrics"),
     ([("MetricsAvailable", "Unknown", "CollectingMetrics")], "Pending"),
     ([("SLOFeasible", "False", "SLOInfeasible"), ("SLOMet", "True", "W")], "SLOInfeasible"),

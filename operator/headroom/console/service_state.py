@@ -27,8 +27,10 @@ class State(StrEnum):
     """Fewer than minReplicas take requests, and none is starting."""
     ABOVE_TARGET = StatusReason.ABOVE_TARGET.value
     """The percentile is above its target."""
+    BROKEN = "Broken"
+    """Replicas cannot start: image, model, crash."""
     NO_CAPACITY = "NoCapacity"
-    """Replicas have no node, or are broken."""
+    """Replicas have no node, or may not be created."""
     NO_METRICS = "NoMetrics"
     """Metrics are missing: the number of replicas is kept."""
     SLO_INFEASIBLE = StatusReason.SLO_INFEASIBLE.value
@@ -102,6 +104,12 @@ LADDER = (
     ),
     Step(state=State.DOWN, kind=ConditionType.READY, status=_FALSE),
     Step(state=State.ABOVE_TARGET, kind=ConditionType.SLO_MET, status=_FALSE),
+    Step(
+        state=State.BROKEN,
+        kind=ConditionType.CAPACITY_AVAILABLE,
+        status=_FALSE,
+        reasons=frozenset({StatusReason.REPLICAS_BROKEN, StatusReason.MODEL_UNAVAILABLE}),
+    ),
     Step(state=State.NO_CAPACITY, kind=ConditionType.CAPACITY_AVAILABLE, status=_FALSE),
     Step(
         state=State.NO_METRICS,

@@ -11,6 +11,7 @@ SHAPES = {
     State.BLOCKED: "M2 2l8 8M10 2l-8 8",
     State.DOWN: "M1.5 3h9L6 11Z",
     State.ABOVE_TARGET: "M6 1l5 9.5H1Z",
+    State.BROKEN: "M6 1.5v5.5M6 9.6v.8",
     State.NO_CAPACITY: "M6 1l5 5-5 5-5-5Z",
     State.NO_METRICS: "M4 4a2 2 0 1 1 2 2.4V8M6 10v.6",
     State.SLO_INFEASIBLE: "M6 1.5a4.5 4.5 0 1 0 .01 0ZM3 9l6-6",
