@@ -98,6 +98,13 @@ def conditioned(*conditions: dict[str, str], **changes: Any) -> Facts:
     return serving(status__conditions=list(conditions), **changes)
 
 
+def closed(name: str, *, lost: bool = False, **changes: Any) -> dict[str, Any]:
+    """A node like the other that takes no pods; a lost one still has its accelerators."""
+    ready = [{"type": "Ready", "status": "Unknown"}] if lost else []
+    status = NODE["status"] | {"conditions": ready}
+    return {"metadata": {"name": name}, "status": status, **changes}
+
+
 def autoscaler(kind: str = "Deployment", name: str = "resnet50", **metadata: Any) -> dict[str, Any]:
     return {
         "metadata": {"name": "cpu", "namespace": "vision", **metadata},

@@ -69,6 +69,7 @@ FINDINGS = {
     "CertificateMissing": "HeadroomCertificateExpires",
     "CertificateExpired": "HeadroomCertificateExpires",
     "NotEvaluated": "HeadroomDecisionsLate",
+    "NodesUnavailable": "HeadroomReplicasUnschedulable",
     "NoAccelerators": "HeadroomReplicasUnschedulable",
     "InsufficientAccelerators": "HeadroomReplicasUnschedulable",
     "WrongPort": "HeadroomMetricsMissing",

@@ -12,6 +12,7 @@ import pytest
 from fakes_doctor import (
     CUSTOM,
     HEALTHY,
+    NODE,
     NOW_S,
     OF_KEDA,
     OPERATOR,
@@ -23,6 +24,7 @@ from fakes_doctor import (
     answering,
     autoscaler,
     budget,
+    closed,
     conditioned,
     labelled,
     lease,
@@ -37,8 +39,10 @@ from headroom.cli.commands.doctor.cluster_checks import difference
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.facts import Facts, Unread
 from headroom.cli.commands.doctor.findings import Severity, as_json, as_text, is_well
+from headroom.controller.gather.scrape_failure import NOT_SCRAPED, OLD
 from headroom.controller.permissions import Permission
 
+DRAINED = "1 replica: 0/3 nodes are available: 1 node(s) were unschedulable"
 APART = {
     "one Lease": (started("a", "--lease-namespace=x"), started("b", "--lease-namespace=x")),
     "own namespaces": (started("a", "--namespace=shop"), started("b", "--namespace=ads")),
@@ -236,8 +240,28 @@ MISTAKES = [
         ),
         StatusReason.PROMETHEUS_UNREACHABLE,
         "prometheus: no route",
-        "the address of the source",
+        "its address in the chart's prometheus.sources",
         id="unreachable Prometheus",
+    ),
+    pytest.param(
+        conditioned(
+            saying("MetricsAvailable", "False", "MetricsStale", f"p: {OLD % 'noon'}"),
+            spec__telemetry={"source": "Prometheus"},
+        ),
+        StatusReason.METRICS_STALE,
+        "the latest sample that Prometheus answers is of noon",
+        "the cache or proxy that answers for Prometheus",
+        id="stale answers of a Prometheus",
+    ),
+    pytest.param(
+        conditioned(
+            saying("MetricsAvailable", "False", "MetricsMissing", f"p: {NOT_SCRAPED}"),
+            spec__telemetry={"source": "Prometheus"},
+        ),
+        StatusReason.METRICS_MISSING,
+        "no recent sample",
+        "Target health",
+        id="pods that a Prometheus does not scrape",
     ),
     pytest.param(
         replace(HEALTHY, leases=(lease("2026-11-20T12:00:42.5Z"),)),
@@ -317,11 +341,28 @@ MISTAKES = [
         id="an operator that decides no more",
     ),
     pytest.param(
-        conditioned(saying("CapacityAvailable", "False", "ReplicasBroken", "ErrImagePull")),
+        conditioned(saying("CapacityAvailable", "False", "ReplicasBroken", "warm-up timeout")),
         StatusReason.REPLICAS_BROKEN,
-        "ErrImagePull",
+        "warm-up timeout",
         "--selector headroom.dev/inference-service=resnet50",
         id="broken replicas",
+    ),
+    pytest.param(
+        conditioned(saying("CapacityAvailable", "False", "ReplicasBroken", "ErrImagePull: typo")),
+        StatusReason.REPLICAS_BROKEN,
+        "ErrImagePull",
+        "correct the image (name, tag, digest)",
+        id="an image with a wrong tag",
+    ),
+    pytest.param(
+        replace(
+            conditioned(saying("CapacityAvailable", "False", "ReplicasUnschedulable", DRAINED)),
+            nodes=(NODE, closed("gpu-2", spec={"unschedulable": True}), closed("gpu-3", lost=True)),
+        ),
+        StatusReason.NODES_UNAVAILABLE,
+        "nodes with 16 nvidia.com/gpu take no pods: gpu-2 (cordoned), gpu-3 (not ready)",
+        "kubectl uncordon",
+        id="nodes that are drained and lost",
     ),
     pytest.param(
         conditioned(saying("AbleToScale", "False", "ScaleFailed", "delete the Deployment")),
@@ -440,6 +481,22 @@ def test_devices_that_a_node_counts_in_thousands_are_read(devices: str) -> None:
     assert examined(replace(HEALTHY, nodes=(node,))) == examined(HEALTHY)
 
 
+def test_drained_node_is_not_blamed_for_a_missing_claim() -> None:
+    claim = 'persistentvolumeclaim "models" not found'
+    waiting = conditioned(saying("Ready", "False", "ReplicasUnschedulable", claim))
+    drained = closed("gpu-2", spec={"unschedulable": True})
+    (found,) = examined(replace(waiting, nodes=(NODE, drained)))
+    assert found.finding == StatusReason.REPLICAS_UNSCHEDULABLE
+    assert found.remedy == "create or repair the PersistentVolumeClaim"
+
+
+def test_hpa_next_to_a_service_that_recommends_is_a_note() -> None:
+    facts = replace(serving(spec__scaling={"mode": "Recommend"}), autoscalers=(autoscaler(),))
+    (found,) = [one for one in examined(facts) if one.severity is Severity.NOTE]
+    assert found.finding is StatusReason.AUTOSCALER_CONFLICT
+    assert "before you set spec.scaling.mode to Auto" in found.remedy
+
+
 def test_min_replicas_beyond_the_cluster_are_a_note() -> None:
     facts = serving(spec__scaling={"minReplicas": 9})
     (found,) = [one for one in examined(facts) if one.severity is Severity.NOTE]
@@ -464,12 +521,12 @@ def test_difference_of_schemas_is_the_first_path(
 
 def test_findings_as_text_have_cause_and_remedy() -> None:
     found = examined(replace(HEALTHY, nodes=()))
-    text = as_text(found, 1).splitlines()
+    text = as_text(found, 1, "namespace vision").splitlines()
     assert text[0] == "✕ NoAccelerators vision/resnet50"
     assert text[1].startswith("    why:    a replica needs 1 nvidia.com/gpu")
     assert text[2].startswith("    remedy: add nodes")
-    assert text[-1] == "1 service examined, 1 problem"
-    assert as_text([], 2) == "2 services examined, nothing to do"
+    assert text[-1] == "1 service examined in namespace vision, 1 problem"
+    assert as_text([], 2, "all namespaces").endswith("in all namespaces, nothing to do")
 
 
 def test_findings_as_json_have_all_fields() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fakes_doctor import How
+from fakes_doctor import HEALTHY, SERVICE, UID, How, answering
 from headroom.cli.commands.doctor.facts import Answered
-from headroom.cli.commands.doctor.pod_probe import judged, metric_names, scraped
-from headroom.cli.commands.doctor.telemetry_checks import profile_of
+from headroom.cli.commands.doctor.pod_probe import ask_pod, judged, metric_names, scraped
+from headroom.cli.commands.doctor.telemetry_checks import pods_expose_metrics, profile_of
 from headroom.errors import Forbidden
 
 
@@ -51,14 +54,61 @@ def test_profile_of_page_follows_metric_names() -> None:
 @pytest.mark.parametrize(
     ("runtime", "expected"),
     [
-        ({}, (8000, "/metrics")),
-        ({"profile": "triton", "maxBatchSize": 8}, (8002, "/metrics")),
-        ({"profile": "triton", "maxBatchSize": 8, "metricsPort": 9002}, (9002, "/metrics")),
-        ({"profile": "vllm", "maxBatchSize": 8, "port": 8080}, (8080, "/metrics")),
-        ({"profile": "no such"}, (8000, "/metrics")),
+        ({}, (8000, "/metrics", False)),
+        ({"profile": "triton", "maxBatchSize": 8}, (8002, "/metrics", True)),
+        ({"profile": "triton", "maxBatchSize": 8, "metricsPort": 9002}, (9002, "/metrics", True)),
+        ({"profile": "vllm", "maxBatchSize": 8, "port": 8080}, (8080, "/metrics", False)),
+        ({"profile": "no such"}, (8000, "/metrics", False)),
     ],
 )
 def test_doctor_scrapes_where_the_operator_does(
-    runtime: dict[str, Any], expected: tuple[int, str]
+    runtime: dict[str, Any], expected: tuple[int, str, bool]
 ) -> None:
     assert scraped({"spec": {"runtime": runtime}}) == expected
+
+
+class Api:
+    """Answers of a pod by port; the others refuse connections."""
+
+    def __init__(self, pages: dict[int, bytes]) -> None:
+        self._pages = pages
+
+    async def fetch(self, path: str) -> Any:
+        port = int(path.partition(":")[2].partition("/")[0])
+        if (page := self._pages.get(port)) is not None:
+            return SimpleNamespace(status=200, body=page)
+        return SimpleNamespace(status=503, body=refused("connection refused"))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "finding", "remedy"),
+    [
+        ({"profile": "triton", "maxBatchSize": 8}, "WrongProfile", "runtime.profile to headroom"),
+        ({"port": 9000}, "WrongPort", "set spec.runtime.port to 8000"),
+        ({"metricsPort": 9000}, "WrongPort", "set spec.runtime.metricsPort to 8000"),
+    ],
+)
+def test_refused_port_names_the_declared_one_that_has_metrics(
+    runtime: dict[str, Any], finding: str, remedy: str
+) -> None:
+    service = SERVICE | {"spec": SERVICE["spec"] | {"runtime": {"image": "x", **runtime}}}
+    container = {"ports": [{"containerPort": 8000}]}
+    pod = {
+        "metadata": {"name": "p", "namespace": "vision"},
+        "spec": {"containers": [container]},
+        "status": {"phase": "Running"},
+    }
+    api: Any = Api({8000: b"headroom_requests_waiting 0\n"})
+    answer = asyncio.run(ask_pod(api, service, [pod]))
+    assert answer is not None
+    facts = replace(HEALTHY, services=(service,), answers={UID: answer})
+    (found,) = pods_expose_metrics(facts)
+    assert found.finding == finding
+    assert "port 8000 has the metrics of headroom" in found.why
+    assert remedy in found.remedy
+
+
+def test_refused_metrics_port_of_a_profile_names_its_field() -> None:
+    facts = answering(how=How.REFUSED, detail="connection refused", own_port=True)
+    (found,) = pods_expose_metrics(facts)
+    assert "set spec.runtime.metricsPort" in found.remedy

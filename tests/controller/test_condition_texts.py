@@ -9,6 +9,7 @@ import pytest
 
 from controller_world import REPLICA_RPS, World, play
 from headroom.api import InferenceService
+from headroom.api.reasons import StatusReason
 from headroom.controller.decide.obstacles import overridden
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.controller.report.next_steps import steps_of
@@ -149,7 +150,7 @@ def test_overwritten_replicas_name_the_remedy_of_the_mode(mode: str, by: str, sa
 def test_steps_where_decisions_are_advice_are_brief_and_start_nothing(
     mode: str, replicas: int
 ) -> None:
-    steps = steps_of(mode, replicas, 0).values()
+    steps = steps_of(mode, replicas, 0, "shop").values()
     assert max(map(len, steps)) <= 70
     assert not [step for step in steps if "request" in step]
-    assert steps_of("Auto", replicas + 1, replicas) == {}
+    assert StatusReason.NO_READY_REPLICAS not in steps_of("Auto", replicas + 1, replicas, "shop")

@@ -13,6 +13,7 @@ import pytest
 from headroom.api import InferenceService
 from headroom.controller.gather.metrics_reader import Measured, MetricsReader, samples_of
 from headroom.controller.gather.pods import ObservedPod
+from headroom.controller.gather.scrape_failure import OLD
 from headroom.errors import ScrapeFailed
 from headroom.scaling.values.observation import Pod, PodState
 from headroom.telemetry.exposition import Layout, Page, Series
@@ -148,6 +149,14 @@ def test_prometheus_is_queried_once_with_scrape_times() -> None:
     ]
 
 
+def test_old_answer_of_prometheus_is_a_sample_and_is_named() -> None:
+    of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
+    source = Prometheus({"p": scraped(3.0, 940.0)})
+    found = measure(MetricsReader(Scraper(), Clock(), {"default": source}), of, pod("p"))
+    assert [one.time_s for one in found.samples] == [940.0]
+    assert [one.why for one in found.unread] == [OLD % "1970-01-01T00:15:40Z"]
+
+
 def test_unchanged_page_is_the_same_sample() -> None:
     of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
     samples = samples_of(of, None)
@@ -228,8 +237,8 @@ def test_clock_of_prometheus_that_is_set_right_makes_no_gap() -> None:
     [
         ({}, "name no Prometheus 'default' (--prometheus; none)"),
         ({"main": Prometheus({})}, "name no Prometheus 'default' (--prometheus; main)"),
-        ({"default": Prometheus({})}, "has no recent sample of it"),
-        ({"default": Prometheus({"p": scraped(1.0, 499.0)})}, "has no recent sample of it"),
+        ({"default": Prometheus({})}, "has no recent sample with this"),
+        ({"default": Prometheus({"p": scraped(1.0, 499.0)})}, "has no recent sample with this"),
         ({"default": Prometheus(ScrapeFailed("it hangs"))}, "it hangs"),
         ({"default": Prometheus({"p": scraped(float("nan"), 990.0)})}, "must be finite"),
     ],

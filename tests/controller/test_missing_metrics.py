@@ -18,6 +18,7 @@ def test_silent_pods_keep_the_replicas() -> None:
         assert world.replicas() == standing
         assert world.condition("MetricsAvailable") == ("False", "MetricsMissing")
         assert world.condition("ScalingActive") == ("False", "MetricsMissing")
+        assert world.message("MetricsAvailable").endswith("run kubectl headroom doctor -n default")
         assert len(world.cluster.events("MetricsStale")) == 1
 
     play(story)

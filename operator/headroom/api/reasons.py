@@ -24,8 +24,8 @@ where both name the same trouble, such as MetricsMissing, they spell it alike.
 
 An event about a condition carries the reason of the condition; so does a finding of the doctor. A
 state of `headroom get` and the console is the reason itself, or a group of reasons: Blocked (a user
-must act on a rejected spec or write), Down (no replica serves and none starts), NoCapacity and
-NoMetrics.
+must act on a rejected spec or write), Down (no replica serves and none starts), Broken, NoCapacity
+and NoMetrics.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class StatusReason(StrEnum):
     WARMING_UP = "WarmingUp"
     """Ready: fewer than minReplicas are warm, and more are starting."""
     NO_READY_REPLICAS = "NoReadyReplicas"
-    """Ready, MetricsAvailable, SLOMet, DemandVisible, ScalingEffective: no replica takes requests.
-    """
+    """Ready, ScalingActive, MetricsAvailable, SLOMet, DemandVisible, ScalingEffective: no replica
+    takes requests."""
     REPLICAS_BROKEN = "ReplicasBroken"
     """Ready, CapacityAvailable: replicas cannot become ready: image pull error, crash loop or
     warm-up timeout."""
@@ -232,6 +232,8 @@ class StatusReason(StrEnum):
     """Doctor: the operator does not evaluate the service."""
     NO_ACCELERATORS = "NoAccelerators"
     """Doctor: no node has the accelerators that one replica requests."""
+    NODES_UNAVAILABLE = "NodesUnavailable"
+    """Doctor: nodes with the accelerators that replicas wait for are cordoned or not ready."""
     INSUFFICIENT_ACCELERATORS = "InsufficientAccelerators"
     """Doctor: the nodes have fewer accelerators than minReplicas of all services need."""
     WRONG_PORT = "WrongPort"
@@ -269,3 +271,11 @@ class StatusReason(StrEnum):
     ready replicas."""
     PREEMPTING_LOWER_PRIORITY = "PreemptingLowerPriority"
     """Event: services with a lower scaling.priority must yield accelerators to this one."""
+
+
+def reason_of(text: str) -> StatusReason | None:
+    """Return the reason; None for one of another version."""
+    try:
+        return StatusReason(text)
+    except ValueError:
+        return None

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from headroom.api import InferenceService
-from headroom.controller.gather.metrics_reader import MetricsReader, ScrapeFailure
+from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.gather.pods import ObservedPod, is_ready, observe
+from headroom.controller.gather.scrape_failure import ScrapeFailure
 from headroom.controller.gather.shared_reads import SharedReads, Sharing
 from headroom.controller.gather.state import GatherState
 from headroom.controller.gather.workload import is_rolling

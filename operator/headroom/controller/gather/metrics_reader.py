@@ -11,6 +11,7 @@ from headroom.api import InferenceService
 from headroom.controller.gather.page_room import PageRoom
 from headroom.controller.gather.parsing_turns import ParsingTurns
 from headroom.controller.gather.pods import ObservedPod
+from headroom.controller.gather.scrape_failure import NOT_SCRAPED, ScrapeFailure, old_pages
 from headroom.controller.ports import Clock, Prometheus, Scraper
 from headroom.controller.warmup.gate import GatedPod
 from headroom.errors import ScrapeFailed
@@ -31,19 +32,7 @@ _FUTURE = (
     "Prometheus %s scrapes pods %.0f s in the future: its clock or the operator's is wrong; "
     "pages count from when they are first seen"
 )
-_NOT_SCRAPED = (
-    "Prometheus has no recent sample of it with its namespace and pod as labels: see whether it is "
-    "a target there, and whether telemetry.staleAfter is above the scrape interval"
-)
 _SECOND_PAGE = "this server needs two scrapes before rates can be computed; waiting for the second"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScrapeFailure:
-    """A ready pod without a sample, and why."""
-
-    pod: str
-    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,13 +139,17 @@ class MetricsReader:
         if ahead_s > _AHEAD_S and name not in self._ahead:
             self._ahead.add(name)
             _log.warning(_FUTURE, name, ahead_s)
-        return [self._answered(one, pages.get(one.name), samples) for one in pods]
+        oldest_s = self._clock.now_s() - service.spec.telemetry.stale_after_s
+        return [
+            *(self._answered(one, pages.get(one.name), samples) for one in pods),
+            *old_pages(pods, pages, oldest_s),
+        ]
 
     def _answered(
         self, pod: ObservedPod, page: ScrapedPage | None, samples: PodSamples
     ) -> PodSample | ScrapeFailure:
         if page is None or page.time_s < pod.pod.created_s:  # before: of an earlier pod of its name
-            return ScrapeFailure(pod=pod.name, why=_NOT_SCRAPED)
+            return ScrapeFailure(pod=pod.name, why=NOT_SCRAPED)
         time_s = samples.local_s(pod.pod.uid, page.time_s, self._clock.now_s())
         try:
             stated = stated_limits(samples.profile, pod.arguments)

@@ -30,8 +30,8 @@ from headroom.controller.report.next_steps import steps_of
 
 def of_tick(tick: TickResult) -> list[ConditionResult]:
     """Return every condition as of this tick."""
-    ready = tick.decision.counts.ready
-    steps = steps_of(tick.service.spec.scaling.mode, tick.written.replicas, ready)
+    ready, service = tick.decision.counts.ready, tick.service
+    steps = steps_of(service.spec.scaling.mode, tick.written.replicas, ready, service.namespace)
     return [condition_result(kind, *find(tick), steps) for kind, find in _LADDERS.items()]
 
 

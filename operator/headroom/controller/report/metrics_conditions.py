@@ -19,7 +19,7 @@ from headroom.scaling.values.signals import Freshness
 def metrics_available(tick: TickResult) -> Judgement:
     """Say whether replicas and gateways were read recently."""
     signals = tick.decision.signals
-    unread = join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
+    unread = _unread(tick)
     covered = f"{signals.coverage:.0%} of the ready replicas have a recent sample"
     if tick.is_at_zero:
         return TRUE, StatusReason.SCALED_TO_ZERO, zero_replicas.counts(tick)
@@ -42,6 +42,18 @@ def metrics_available(tick: TickResult) -> Judgement:
     if signals.freshness is Freshness.STALE:
         return FALSE, StatusReason.METRICS_STALE, join(covered, unread)
     return FALSE, StatusReason.METRICS_MISSING, join(covered, unread)
+
+
+def _unread(tick: TickResult) -> str:
+    """Return which pods could not be read and why, each cause once."""
+    by_cause: dict[str, list[str]] = {}
+    for one in tick.gathered.unread:
+        by_cause.setdefault(one.why, []).append(one.pod)
+    said = []
+    for why, pods in list(by_cause.items())[:3]:
+        more = f" and {len(pods) - 2} more" if len(pods) > 2 else ""
+        said.append(f"{', '.join(pods[:2])}{more}: {why}")
+    return join(*said)
 
 
 def no_histogram(tick: TickResult) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from headroom.api.conditions import (
@@ -13,8 +13,7 @@ from headroom.api.conditions import (
     shortened,
 )
 from headroom.api.reasons import StatusReason
-
-_DIAGNOSE = "run kubectl headroom doctor"
+from headroom.api.start_steps import DIAGNOSE, step_to_schedule, step_to_start
 
 _STEPS: Mapping[StatusReason, str] = {
     StatusReason.EVALUATION_FAILED: "if it persists, see the operator's log",
@@ -30,8 +29,8 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.APPLY_FAILED: "fix what is rejected; it is retried within a minute",
     StatusReason.RECOMMEND_ONLY: "set it to Auto to have them written",
     StatusReason.EXTERNALLY_SCALED: "set it to Auto to have the decision written",
-    StatusReason.METRICS_STALE: _DIAGNOSE,
-    StatusReason.METRICS_MISSING: _DIAGNOSE,
+    StatusReason.METRICS_STALE: DIAGNOSE,
+    StatusReason.METRICS_MISSING: DIAGNOSE,
     StatusReason.COLLECTING_METRICS: "wait up to a minute",
     StatusReason.SCALE_FAILED: "fix what is rejected: a policy, or the operator's permissions",
     StatusReason.MAX_REPLICAS: "raise maxReplicas to allow more",
@@ -56,6 +55,11 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.DOWNSTREAM_LIMIT: "look at what replicas share; more of them do not help",
     StatusReason.COST_UNKNOWN: "send requests; it is learned from them",
 }
+_BY_MESSAGE: Mapping[StatusReason, Callable[[str], str]] = {
+    StatusReason.REPLICAS_BROKEN: step_to_start,
+    StatusReason.REPLICAS_UNSCHEDULABLE: step_to_schedule,
+}
+"""What Kubernetes says tells the step, or nothing."""
 _RAISE = {"External": "raise spec.replicas", "Recommend": "scale the workload up"}
 _EXPLAINED_BY = {
     StatusReason.NO_READY_REPLICAS: ConditionType.READY,
@@ -81,16 +85,19 @@ IN_MESSAGE = frozenset(
 """Their messages contain the step that fits."""
 
 
-def steps_of(mode: str, replicas: int, ready: int) -> Mapping[StatusReason, str]:
-    """Return the steps that differ in a mode of scaling: where decisions are advice, others act.
+def steps_of(mode: str, replicas: int, ready: int, namespace: str) -> Mapping[StatusReason, str]:
+    """Return the steps that differ by mode of scaling and namespace.
 
-    Where all requested replicas are ready, their number is what is wrong, and no pod.
+    Where decisions are advice, others act. Where all requested replicas are ready, their number is
+    what is wrong, and no pod.
     """
+    doctor = f"{DIAGNOSE} -n {namespace}"
+    steps = {StatusReason.METRICS_STALE: doctor, StatusReason.METRICS_MISSING: doctor}
     if mode not in _RAISE:
-        if ready < replicas:
-            return {}
-        return {StatusReason.NO_READY_REPLICAS: f"see {ConditionType.ABLE_TO_SCALE}"}
-    steps = {
+        if ready >= replicas:
+            steps[StatusReason.NO_READY_REPLICAS] = f"see {ConditionType.ABLE_TO_SCALE}"
+        return steps
+    steps |= {
         StatusReason.SCALED_TO_ZERO: f"{_RAISE[mode]} to start one",
         StatusReason.HIDDEN_DEMAND: f"{_RAISE[mode]}: the decision is only advice",
     }
@@ -113,7 +120,11 @@ def with_next_step(
     As long as a status may have it: what others say is cut, the step is not.
     """
     home = _EXPLAINED_BY.get(reason, kind)
-    step = f"see {home}" if home is not kind else steps.get(reason) or _STEPS.get(reason, "")
+    if home is not kind:
+        step = f"see {home}"
+    else:
+        told = _BY_MESSAGE[reason](message) if reason in _BY_MESSAGE else ""
+        step = told or steps.get(reason) or _STEPS.get(reason, "")
     if is_good(kind, status) or not step:
         return shortened(message)
     return f"{shortened(message, MAX_MESSAGE - len(f'; {step}'))}; {step}"

@@ -14,10 +14,11 @@ def capacity_available(tick: TickResult) -> Judgement:
     counts = tick.decision.counts
     if counts.unschedulable:
         detail = replica_messages.detail(tick, PodState.UNSCHEDULABLE)
-        message = f"{counts.unschedulable} replicas: {detail}"
+        message = f"{_replicas(counts.unschedulable)}: {detail}"
         return FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, join(message, tick.preemption)
     if counts.broken:
-        message = f"{counts.broken} replicas: {replica_messages.detail(tick, PodState.BROKEN)}"
+        detail = replica_messages.detail(tick, PodState.BROKEN)
+        message = f"{_replicas(counts.broken)}: {detail}"
         return FALSE, replica_messages.why_broken(tick), message
     if failure := replica_messages.replica_failure(tick):
         return FALSE, StatusReason.POD_CREATION_FORBIDDEN, failure
@@ -31,7 +32,9 @@ def replicas_healthy(tick: TickResult) -> Judgement:
     if found is not None and found.defect is Defect.OVERLOADED:
         found = None  # the replica works as the others do: see ScalingEffective
     if left_out and found is None:
-        message = f"{len(left_out)} replicas are left out of the decision: {join(*left_out[:3])}"
+        are = "is" if len(left_out) == 1 else "are"
+        number = _replicas(len(left_out))
+        message = f"{number} {are} left out of the decision: {join(*left_out[:3])}"
         return FALSE, StatusReason.REPLICA_IMPLAUSIBLE, message
     if found is None:
         message = "no ready replica is far slower than the others or fails while they answer"
@@ -41,3 +44,7 @@ def replicas_healthy(tick: TickResult) -> Judgement:
     reason = StatusReason.REPLICA_SLOW if slow else StatusReason.REPLICA_FAILING
     message = f"{name} {found.detail}: {found.action}"
     return FALSE, reason, join(message, tick.written.unevicted)
+
+
+def _replicas(number: int) -> str:
+    return f"{number} replica" if number == 1 else f"{number} replicas"

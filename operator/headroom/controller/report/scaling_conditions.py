@@ -85,6 +85,8 @@ def scaling_active(tick: TickResult) -> Judgement:
         return TRUE, StatusReason.SCALED_TO_ZERO, zero_replicas.waits(tick)
     if tick.is_collecting:
         return UNKNOWN, StatusReason.COLLECTING_METRICS, COLLECTING
+    if tick.decision.signals.freshness is Freshness.MISSING and not tick.decision.counts.ready:
+        return FALSE, StatusReason.NO_READY_REPLICAS, "no replica is ready, so the number is kept"
     if tick.decision.signals.freshness is Freshness.MISSING:
         return (
             FALSE,

@@ -37,15 +37,18 @@ def doctor(
     from headroom.cli.commands.doctor.gather import gathered
     from headroom.errors import ClusterError
 
-    async def examine() -> tuple[list[Diagnosis], int]:
+    async def examine() -> tuple[list[Diagnosis], int, str]:
         async with connection(kubeconfig, context) as api:
-            facts = await gathered(api, None if all_namespaces else namespace or api.namespace)
-        return examined(facts), len(facts.services)
+            chosen = None if all_namespaces else namespace or api.namespace
+            facts = await gathered(api, chosen)
+        where = "all namespaces" if chosen is None else f"namespace {chosen} (-A: all)"
+        return examined(facts), len(facts.services), where
 
     try:
-        found, services = asyncio.run(examine())
+        found, services, where = asyncio.run(examine())
     except ClusterError as error:
         fail_for(error)
-    typer.echo((as_json if output is Output.JSON else as_text)(found, services))
+    json_wanted = output is Output.JSON
+    typer.echo(as_json(found, services) if json_wanted else as_text(found, services, where))
     if not is_well(found):
         raise typer.Exit(FAILURE)

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from shlex import quote
 
 from headroom.api.conditions import Condition, ConditionStatus, ConditionType
-from headroom.api.reasons import StatusReason
+from headroom.api.reasons import StatusReason, reason_of
+from headroom.api.start_steps import step_to_schedule, step_to_start, without_doctor
 from headroom.api.status import Status
 from headroom.cli.commands.doctor.facts import Facts, Manifest, resource, service_status, subject
 from headroom.cli.commands.doctor.findings import Diagnosis, Severity
@@ -44,6 +45,7 @@ _CAUSES: dict[StatusReason, frozenset[StatusReason]] = {
     _R.METRICS_MISSING: _NO_METRICS,
     _R.METRICS_STALE: _NO_METRICS,
     _R.PENDING: frozenset({_R.NOT_EVALUATED}),
+    _R.REPLICAS_UNSCHEDULABLE: frozenset({_R.NODES_UNAVAILABLE}),
 }
 """Findings of other checks that explain a reason."""
 REMEDIES: dict[StatusReason, str] = {
@@ -158,16 +160,8 @@ def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Itera
                 ),
                 subject=subject(one),
                 why=_why(conditions),
-                remedy=_remedy(one, status, reason),
+                remedy=_told(reason, conditions[0].message) or _remedy(one, status, reason),
             )
-
-
-def reason_of(text: str) -> StatusReason | None:
-    """Return the reason; None for one of another version."""
-    try:
-        return StatusReason(text)
-    except ValueError:
-        return None
 
 
 def severity_of(
@@ -183,7 +177,14 @@ def severity_of(
 
 def _why(conditions: Sequence[Condition]) -> str:
     named = " and ".join(f"{one.type} is {one.status}" for one in conditions)
-    return f"{named}: {conditions[0].message}"
+    return f"{named}: {without_doctor(conditions[0].message)}"
+
+
+def _told(reason: StatusReason | None, message: str) -> str:
+    """Return the step that Kubernetes' own words tell; empty if they do not."""
+    if reason is _R.REPLICAS_BROKEN:
+        return step_to_start(message)
+    return step_to_schedule(message) if reason is _R.REPLICAS_UNSCHEDULABLE else ""
 
 
 def _remedy(one: Manifest, status: Status, reason: StatusReason | None) -> str:

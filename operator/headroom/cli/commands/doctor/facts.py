@@ -43,6 +43,12 @@ class Answered:
     """Names of the metrics on the page."""
     declared: tuple[int, ...] = ()
     """Ports that the pod's containers declare."""
+    own_port: bool = False
+    """Whether metrics are read at another port than requests are sent to."""
+    elsewhere: int | None = None
+    """A declared port that has a page of metrics, where this one refuses connections."""
+    elsewhere_names: frozenset[str] = frozenset()
+    """Names of the metrics on that page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

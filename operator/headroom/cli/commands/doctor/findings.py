@@ -69,10 +69,10 @@ def is_well(found: Sequence[Diagnosis]) -> bool:
 _MARKS = {Severity.PROBLEM: "✕", Severity.WARNING: "!", Severity.NOTE: "·"}
 
 
-def as_text(found: Sequence[Diagnosis], services: int) -> str:
+def as_text(found: Sequence[Diagnosis], services: int, where: str) -> str:
     """Format each finding with its cause and remedy, then the counts."""
     counted = Counter(one.severity for one in found)
-    looked = f"{services} {'service' if services == 1 else 'services'} examined"
+    looked = f"{services} {'service' if services == 1 else 'services'} examined in {where}"
     numbers = [
         f"{number} {kind}{'' if number == 1 else 's'}"
         for kind in Severity

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import orjson
@@ -16,6 +17,7 @@ from headroom.profiles import PROFILES
 
 _NAME = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]*)", re.MULTILINE)
 How = Answered.How
+MOST_PORTS = 4
 
 
 class Fetched(Protocol):
@@ -73,10 +75,11 @@ async def ask_pod(
         return None
     pod = next((one for one in running if _is_ready(one)), running[0])
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    port, path = scraped(service)
-    found = await api.fetch(f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy{path}")
+    port, path, own_port = scraped(service)
+    at = f"/api/v1/namespaces/{namespace}/pods/{name}:"
+    found = await api.fetch(f"{at}{port}/proxy{path}")
     how, detail = judged(found.status, found.body)
-    return Answered(
+    answered = Answered(
         how=how,
         pod=name,
         port=port,
@@ -84,19 +87,32 @@ async def ask_pod(
         detail=detail,
         names=metric_names(found.body) if how is How.PAGE else frozenset(),
         declared=_declared(pod),
+        own_port=own_port,
     )
+    return await _with_elsewhere(api, at, answered) if how is How.REFUSED else answered
 
 
-def scraped(service: Manifest) -> tuple[int, str]:
-    """Return the port and the path from which the operator reads the metrics.
+async def _with_elsewhere(api: Reader, at: str, answered: Answered) -> Answered:
+    """Ask the ports that the pod declares, and add the first that has metrics."""
+    others = [port for port in answered.declared if port != answered.port]
+    for port in others[:MOST_PORTS]:
+        found = await api.fetch(f"{at}{port}/proxy/metrics")
+        if found.status == 200 and (names := metric_names(found.body)):
+            return replace(answered, elsewhere=port, elsewhere_names=names)
+    return answered
+
+
+def scraped(service: Manifest) -> tuple[int, str, bool]:
+    """Return port and path of the metrics that the operator reads, and whether the port is theirs.
 
     For an invalid spec, which another check reports, those of the default profile.
     """
     try:
         runtime = Runtime.model_validate(service["spec"].get("runtime") or {})
     except ValidationError:
-        return DEFAULT_PORT, PROFILES["headroom"].metrics_path
-    return runtime.scrape_port(runtime.port), runtime.server.metrics_path
+        return DEFAULT_PORT, PROFILES["headroom"].metrics_path, False
+    port = runtime.scrape_port(runtime.port)
+    return port, runtime.server.metrics_path, port != runtime.port
 
 
 def judged(status: int, body: bytes) -> tuple[Answered.How, str]:

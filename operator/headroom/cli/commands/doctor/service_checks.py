@@ -1,4 +1,4 @@
-"""Checks of each service: its spec, its workload, other autoscalers, accelerators."""
+"""Checks of each service: its spec, its workload, other autoscalers, claimed accelerators."""
 
 from __future__ import annotations
 
@@ -83,13 +83,19 @@ def no_other_autoscaler(facts: Facts) -> Iterator[Diagnosis]:
         aim = scaler["spec"]["scaleTargetRef"]
         namespace, name = scaler["metadata"]["namespace"], scaler["metadata"]["name"]
         for one in owners.get((namespace, aim["kind"], aim["name"]), ()):
-            yield problem(
-                StatusReason.AUTOSCALER_CONFLICT,
-                subject(one),
-                f"HorizontalPodAutoscaler {namespace}/{name} scales the same {aim['kind']}",
-                f"kubectl delete {quote(_controller(scaler) or f'hpa/{name}')} "
-                f"--namespace {namespace}",
-            )
+            why = f"HorizontalPodAutoscaler {namespace}/{name} scales the same {aim['kind']}"
+            other = quote(_controller(scaler) or f"hpa/{name}")
+            remedy = f"kubectl delete {other} --namespace {namespace}"
+            if _recommends(one):
+                why += ", while this service only recommends"
+                yield note(
+                    StatusReason.AUTOSCALER_CONFLICT,
+                    subject(one),
+                    why,
+                    f"nothing to do; before you set spec.scaling.mode to Auto: {remedy}",
+                )
+            else:
+                yield problem(StatusReason.AUTOSCALER_CONFLICT, subject(one), why, remedy)
     for (_, kind, name), services in owners.items():
         for one in services[1:]:
             yield problem(
@@ -113,46 +119,12 @@ def nothing_is_paused(facts: Facts) -> Iterator[Diagnosis]:
                 f"the rollout of {name} is paused: changes of its template do not reach its pods",
                 f"kubectl rollout resume {name} --namespace {one['metadata']['namespace']}",
             )
-        if (one["spec"].get("scaling") or {}).get("mode") == "Recommend":
+        if _recommends(one):
             yield warning(
                 StatusReason.RECOMMEND_ONLY,
                 subject(one),
                 "scaling.mode is Recommend: decisions are in the status, and are not written",
                 "to write decisions, set spec.scaling.mode to Auto",
-            )
-
-
-def accelerators_exist(facts: Facts) -> Iterator[Diagnosis]:
-    """Find replicas that fit no node, and minReplicas that exceed all nodes together."""
-    if not facts.was_read("Node"):
-        return
-    needed: defaultdict[str, int] = defaultdict(int)
-    for one in facts.services:
-        if one["spec"].get("targetRef"):
-            continue
-        least = _whole((one["spec"].get("scaling") or {}).get("minReplicas"), 1)
-        for name, count in sorted(accelerators.of_stored(one["spec"]).items()):
-            if name == accelerators.CLAIM:  # devices of claims are no resource of the node
-                continue
-            needed[name] += least * count
-            largest = max((_allocatable(node, name) for node in facts.nodes), default=0)
-            if largest < count:
-                yield problem(
-                    StatusReason.NO_ACCELERATORS,
-                    subject(one),
-                    f"a replica needs {count} {name}, and the largest node has {largest}",
-                    f"add nodes with {name}, install its device plugin, or change "
-                    "spec.accelerator (count: 0 needs none)",
-                )
-    for name, number in sorted(needed.items()):
-        total = sum(_allocatable(node, name) for node in facts.nodes)
-        if 0 < total < number:
-            yield note(
-                StatusReason.INSUFFICIENT_ACCELERATORS,
-                name,
-                f"minReplicas of all services need {number}, and the nodes have {total}",
-                "add nodes, or lower spec.scaling.minReplicas; spec.scaling.priority decides which "
-                "service gets them",
             )
 
 
@@ -178,9 +150,8 @@ def accelerators_are_as_claimed(facts: Facts) -> Iterator[Diagnosis]:
             )
 
 
-def _whole(value: object, missing: int) -> int:
-    """Return a number of the spec as the operator reads it: 0 replicas are one, to start with."""
-    return value if isinstance(value, int) and value > 0 else missing
+def _recommends(one: Manifest) -> bool:
+    return (one["spec"].get("scaling") or {}).get("mode") == "Recommend"
 
 
 def _workload(one: Manifest) -> tuple[str, str, str]:
@@ -196,9 +167,3 @@ def _controller(scaler: Manifest) -> str:
         if owner.get("controller"):
             return f"{owner['kind'].lower()}/{owner['name']}"
     return ""
-
-
-def _allocatable(node: Manifest, name: str) -> int:
-    if node.get("spec", {}).get("unschedulable"):
-        return 0
-    return accelerators.devices((node.get("status", {}).get("allocatable") or {}).get(name, 0))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from headroom.api.custom_metrics import CustomMetrics, HistogramReference, MetricReference
-from headroom.api.reasons import StatusReason
+from headroom.api.reasons import StatusReason, reason_of
+from headroom.api.start_steps import without_doctor
 from headroom.cli.commands.doctor.facts import (
     Answered,
     Facts,
@@ -38,6 +39,21 @@ _PASSING = frozenset(
     {StatusReason.NO_READY_REPLICAS, StatusReason.COLLECTING_METRICS, StatusReason.PENDING}
 )
 _ENABLE = "enable the server's metrics, or set spec.runtime.profile to the server that runs"
+_ANSWERS = {
+    "has no recent sample": "in Prometheus, see Status > Target health for these pods: each must "
+    "be up, with the labels namespace and pod; or set spec.telemetry.staleAfter above the scrape "
+    "interval",
+    "latest sample that Prometheus answers": "restart or bypass the cache or proxy that answers "
+    "for Prometheus, or synchronize the clock of its node",
+    "settings name no Prometheus": "correct spec.telemetry.prometheus, or add the source to the "
+    "chart's prometheus.sources (headroom run --prometheus NAME=URL)",
+}
+"""Remedy by words of the condition, where the address and the network are not the cause."""
+_UNREACHABLE = (
+    "check that Prometheus runs, its address in the chart's prometheus.sources, and that a "
+    "NetworkPolicy lets the operator reach it"
+)
+_PODS = "until then spec.telemetry.source: Pods reads the pods themselves"
 How = Answered.How
 
 
@@ -58,14 +74,21 @@ def prometheus_answers(facts: Facts) -> Iterator[Diagnosis]:
             if found.type != "MetricsAvailable" or found.status == "True":
                 continue
             if found.reason not in _PASSING:
-                yield problem(
-                    StatusReason.PROMETHEUS_UNREACHABLE,
-                    subject(one),
-                    f"metrics from its Prometheus are missing: {found.message}",
-                    "check the address of the source in the operator's settings and that a "
-                    "NetworkPolicy lets the operator reach it, or set spec.telemetry.source to "
-                    "Pods",
-                )
+                said = without_doctor(found.message)
+                reason, remedy = _of_prometheus(said, reason_of(found.reason))
+                why = f"metrics from its Prometheus are missing: {said}"
+                yield problem(reason, subject(one), why, remedy)
+
+
+def _of_prometheus(said: str, reason: StatusReason | None) -> tuple[StatusReason, str]:
+    """Return the finding and the remedy for what the operator says of a Prometheus.
+
+    One that answers is not unreachable: then the finding is the condition's own reason.
+    """
+    for words, remedy in _ANSWERS.items():
+        if words in said:
+            return reason or StatusReason.METRICS_MISSING, f"{remedy}; {_PODS}"
+    return StatusReason.PROMETHEUS_UNREACHABLE, f"{_UNREACHABLE}; {_PODS}"
 
 
 def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
@@ -75,8 +98,7 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
         case How.REFUSED | How.SILENT:
             hint = f"; its containers declare {', '.join(map(str, others))}" if others else ""
             why = f"nothing answers at {where}: {answer.detail}{hint}"
-            remedy = "set spec.runtime.port to the port on which the server listens for HTTP"
-            yield problem(StatusReason.WRONG_PORT, subject(one), why, remedy)
+            yield _of_port(one, answer, why)
         case How.NOT_THERE:
             why = f"the server has no metrics at {where}: {answer.detail}"
             yield problem(StatusReason.METRICS_MISSING, subject(one), why, _ENABLE)
@@ -87,6 +109,22 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
             within = f"--namespace {one['metadata']['namespace']}"
             remedy = f"read the pod's log: kubectl logs {answer.pod} {within}"
             yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
+
+
+def _of_port(one: Manifest, answer: Answered, why: str) -> Diagnosis:
+    """Return which field is wrong where nothing answers; another port may have answered."""
+    runtime = one["spec"].get("runtime") or {}
+    field = "spec.runtime.metricsPort" if answer.own_port else "spec.runtime.port"
+    actual = profile_of(answer.elsewhere_names)
+    if actual is None:
+        remedy = f"set {field} to the port on which the server exposes its metrics"
+        return problem(StatusReason.WRONG_PORT, subject(one), why, remedy)
+    profile, port = str(runtime.get("profile", "headroom")), answer.elsewhere
+    why = f"{why}; port {port} has the metrics of {actual}"
+    if actual == profile:
+        return problem(StatusReason.WRONG_PORT, subject(one), why, f"set {field} to {port}")
+    remedy = f"set spec.runtime.profile to {actual}, and spec.runtime.port to {port}"
+    return problem(StatusReason.WRONG_PROFILE, subject(one), why, remedy)
 
 
 def _of_page(one: Manifest, answer: Answered, where: str) -> Iterator[Diagnosis]:

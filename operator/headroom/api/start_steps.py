@@ -1,0 +1,50 @@
+"""Next steps by what Kubernetes says of pods that do not start. Pure.
+
+The words are those of kube-scheduler and kubelet, Kubernetes 1.30 to 1.36.
+"""
+
+from __future__ import annotations
+
+import re
+
+DIAGNOSE = "run kubectl headroom doctor"
+"""Where a message cannot tell the step. Without a namespace, that of the context is examined."""
+_NODES = "uncordon the nodes (kubectl uncordon), or add some"
+_SCHEDULER = (
+    (r"persistentvolumeclaim|PersistentVolumeClaim", "create or repair the PersistentVolumeClaim"),
+    (r"node\.kubernetes\.io/(?:not-ready|unreachable)", "repair the nodes that are not ready"),
+    (r"node\(s\) were unschedulable|node\.kubernetes\.io/unschedulable", _NODES),
+    (r"Insufficient ", ""),
+    (r"untolerated taint", "tolerate the taint in the pod template, or add nodes without it"),
+    (r"node affinity/selector", "correct the node selector or affinity of the pod template"),
+)
+"""A drained node is named before a lack of accelerators: it is what changed."""
+_KUBELET = (
+    (
+        r"ImagePull|ErrImage|InvalidImageName|RegistryUnavailable",
+        "correct the image (name, tag, digest) or its imagePullSecrets",
+    ),
+    (r"OOMKilled", "raise the memory limit, or lower what the server holds"),
+    (r"CreateContainerConfigError", "create the Secret or ConfigMap that it names"),
+    (r"CrashLoopBackOff|restarted \d+ times", "see kubectl logs POD --previous"),
+    (r"NodeLost|NodeStatusUnknown", "repair its node: kubectl describe pod names it"),
+)
+
+
+def step_to_schedule(message: str) -> str:
+    """Return what lets the pods of a message be scheduled; empty where only more nodes do."""
+    return _first(_SCHEDULER, message)
+
+
+def step_to_start(message: str) -> str:
+    """Return what lets the containers of a message start; empty if that is not known."""
+    return _first(_KUBELET, message)
+
+
+def without_doctor(message: str) -> str:
+    """Return a condition's message without the step to run the doctor, for the doctor itself."""
+    return message.partition(f"; {DIAGNOSE}")[0]
+
+
+def _first(steps: tuple[tuple[str, str], ...], message: str) -> str:
+    return next((step for pattern, step in steps if re.search(pattern, message)), "")
