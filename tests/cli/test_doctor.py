@@ -490,6 +490,16 @@ def test_drained_node_is_not_blamed_for_a_missing_claim() -> None:
     assert found.remedy == "create or repair the PersistentVolumeClaim"
 
 
+def test_consequences_of_broken_replicas_are_no_findings() -> None:
+    reason = StatusReason.NO_READY_REPLICAS
+    facts = conditioned(
+        saying("Ready", "False", "ReplicasBroken", "ErrImagePull"),
+        saying("MetricsAvailable", "False", reason),
+        saying("SLOMet", "Unknown", reason),
+    )
+    assert [one.finding for one in examined(facts)] == [StatusReason.REPLICAS_BROKEN]
+
+
 def test_hpa_next_to_a_service_that_recommends_is_a_note() -> None:
     facts = replace(serving(spec__scaling={"mode": "Recommend"}), autoscalers=(autoscaler(),))
     (found,) = [one for one in examined(facts) if one.severity is Severity.NOTE]

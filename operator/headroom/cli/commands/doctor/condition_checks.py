@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from shlex import quote
 
 from headroom.api.conditions import Condition, ConditionStatus, ConditionType
@@ -153,6 +153,8 @@ def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Itera
             causes = frozenset() if reason is None else _CAUSES.get(reason, frozenset())
             if reason in NO_FINDING or explained & {text, *causes}:
                 continue
+            if reason is _R.NO_READY_REPLICAS and _ready_says_why(by_reason):
+                continue
             yield Diagnosis(
                 finding=text,
                 severity=severity_of(
@@ -162,6 +164,16 @@ def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Itera
                 why=_why(conditions),
                 remedy=_told(reason, conditions[0].message) or _remedy(one, status, reason),
             )
+
+
+def _ready_says_why(by_reason: Mapping[str, Sequence[Condition]]) -> bool:
+    """Return whether Ready has a reason of its own, of which no metrics are the consequence."""
+    return any(
+        each.type == ConditionType.READY
+        for text, conditions in by_reason.items()
+        for each in conditions
+        if text != _R.NO_READY_REPLICAS
+    )
 
 
 def severity_of(
