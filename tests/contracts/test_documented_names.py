@@ -27,12 +27,12 @@ PAGES = sorted(
 )
 PROSE = sorted([*PAGES, *ROOT.glob("model_server/*.md")])
 FOREIGN_PATHS = {"spec.install.crds", "spec.upgrade.crds"}
-"""Of Flux."""
+"""Flux has them."""
 FOREIGN_REASONS = {
     *("ErrImagePull", "CreateContainerConfigError", "FailedScheduling", "TimeoutError"),
     *("ImageVolume", "InMemoryKV"),
 }
-"""Of Kubernetes and Python."""
+"""Kubernetes and Python have them."""
 _BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")
 _SECTIONS = "spec|status|slo|scaling|routing|runtime|warmup|rollout|telemetry|accelerator"
@@ -131,3 +131,11 @@ def test_values_of_the_chart_exist() -> None:
     named = {f for page in pages for text in code(page) for f in pattern.findall(text)}
     assert len(named) > 40
     assert sorted(name for name in named if not is_value(name) and not is_field(name)) == []
+
+
+def test_labels_by_which_pages_select_pods_are_those_of_the_manifests() -> None:
+    selector = re.compile(r"(?:-l|--selector) (app\.kubernetes\.io/\w+)=([\w-]+)")
+    named = {pair for page in PAGES for pair in selector.findall(page.read_text(encoding="utf-8"))}
+    manifests = "".join(page.read_text() for page in ROOT.glob("deploy/*/*.yaml"))
+    assert named
+    assert [pair for pair in named if ": ".join(pair) not in manifests] == []
