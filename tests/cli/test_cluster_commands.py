@@ -187,6 +187,11 @@ def test_explain_reads_the_context_namespace(kubeconfig: str) -> None:
     assert "vision/resnet50: 3 replicas (2 ready, 1 warming)" in result.stdout
 
 
+def test_explain_in_a_pipe_does_not_cut_lines_at_80_columns(kubeconfig: str) -> None:
+    lines = headroom(kubeconfig, "explain", "resnet50").stdout.splitlines()
+    assert any("arrivals/s" in line and "utilization" in line for line in lines)
+
+
 def test_explain_as_json_has_decision_and_why(kubeconfig: str) -> None:
     said = json.loads(headroom(kubeconfig, "explain", "resnet50", "-o", "json").stdout)
     assert said["decision"]["reason"] == "Burst"

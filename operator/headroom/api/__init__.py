@@ -6,7 +6,7 @@
 - routes: routing, routing_rules, traffic, client_tokens, class_promises
 - status: status, status_types, status_durations, status_rendering, status_reading,
   decision_status, signals_status, cost_status, slo_status, class_status, demand_status,
-  generation_status, conditions, reasons
+  generation_status, conditions, reasons, start_steps
 - schema: inference_service, kind, crd, structural_schema, served_schema, unknown_fields,
   invalid_spec
 - values: values, durations, timestamps

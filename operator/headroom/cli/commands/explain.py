@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,9 @@ from headroom.cli.cluster_options import (
 )
 from headroom.cli.commands.get import complete_names
 from headroom.cli.exit_codes import fail, fail_for
+
+_PIPE_COLUMNS = 160
+"""Where no terminal says how wide it is: conditions quote others at length."""
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,7 +61,10 @@ def explain(
     else:
         from rich.console import Console
 
-        Console().print(explained(service))
+        console = Console()
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            console = Console(width=_PIPE_COLUMNS)
+        console.print(explained(service))
 
 
 async def fetch(api: KubernetesApi, namespace: str | None, name: str) -> dict[str, Any]:
