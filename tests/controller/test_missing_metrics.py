@@ -24,6 +24,20 @@ def test_silent_pods_keep_the_replicas() -> None:
     play(story)
 
 
+def test_stale_metrics_have_one_reason() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        world.pods.silent = True
+        await world.run_for(40.0)
+        assert world.condition("MetricsAvailable") == ("False", "MetricsStale")
+        assert world.condition("SLOMet") == ("Unknown", "MetricsStale")
+        assert world.message("SLOMet").endswith("see MetricsAvailable")
+
+    play(story)
+
+
 def test_repeated_pages_keep_the_replicas_and_are_named() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})

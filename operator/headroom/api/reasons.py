@@ -102,7 +102,7 @@ class StatusReason(StrEnum):
     METRICS_FRESH = "MetricsFresh"
     """MetricsAvailable: every metric is recent."""
     METRICS_STALE = "MetricsStale"
-    """MetricsAvailable: a metric is too old; no replica is removed."""
+    """MetricsAvailable, SLOMet: a metric is too old; no replica is removed."""
     COLLECTING_METRICS = "CollectingMetrics"
     """MetricsAvailable, ScalingActive, SLOMet, DemandVisible, ScalingEffective: replicas answer,
     but the history is too short to compute a rate; after a start of the operator or of the first

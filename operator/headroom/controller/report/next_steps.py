@@ -64,6 +64,7 @@ _RAISE = {"External": "raise spec.replicas", "Recommend": "scale the workload up
 _EXPLAINED_BY = {
     StatusReason.NO_READY_REPLICAS: ConditionType.READY,
     StatusReason.METRICS_MISSING: ConditionType.METRICS_AVAILABLE,
+    StatusReason.METRICS_STALE: ConditionType.METRICS_AVAILABLE,
 }
 """Where the next step is, for a reason that several conditions share."""
 IN_MESSAGE = frozenset(

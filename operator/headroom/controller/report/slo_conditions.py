@@ -25,6 +25,7 @@ from headroom.controller.report.condition_result import (
 )
 from headroom.controller.report.metrics_conditions import no_histogram
 from headroom.controller.report.scaling_conditions import scaling_active
+from headroom.scaling.values.signals import Freshness
 
 
 def slo_met(tick: TickResult) -> Judgement:
@@ -44,11 +45,11 @@ def slo_met(tick: TickResult) -> Judgement:
                 return UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, unmeasured
             idle = "no request completed in the stable window, so there is no latency"
             return UNKNOWN, StatusReason.NO_TRAFFIC, idle
-        return (
-            UNKNOWN,
-            StatusReason.METRICS_MISSING,
-            "metrics are missing, so the latency is not known",
-        )
+        if tick.decision.signals.freshness is Freshness.STALE:
+            stale = "metrics are stale, so the latency is not known"
+            return UNKNOWN, StatusReason.METRICS_STALE, stale
+        missing = "metrics are missing, so the latency is not known"
+        return UNKNOWN, StatusReason.METRICS_MISSING, missing
     latency, message = tick.service.spec.slo.latency, ""
     undecided_s = tick.decision.signals.undecided_s
     if tick.classes.judgement is not None:
