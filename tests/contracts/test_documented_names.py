@@ -16,6 +16,7 @@ from headroom.api.conditions import ConditionType
 from headroom.api.crd import custom_resource_definition
 from headroom.api.reasons import StatusReason
 from headroom.console.service_state import State
+from headroom.profiles import PROFILES
 from headroom.scaling import Reason
 
 ROOT = Path(__file__).parents[2]
@@ -139,3 +140,10 @@ def test_labels_by_which_pages_select_pods_are_those_of_the_manifests() -> None:
     manifests = "".join(page.read_text() for page in ROOT.glob("deploy/*/*.yaml"))
     assert named
     assert [pair for pair in named if ": ".join(pair) not in manifests] == []
+
+
+def test_page_names_the_profiles_that_measure_no_latency() -> None:
+    page = (ROOT / "operator/guide/MIGRATION.md").read_text(encoding="utf-8")
+    (line,) = [one for one in page.splitlines() if one.startswith("- No latency histogram")]
+    silent = {name for name, profile in PROFILES.items() if profile.latency is None}
+    assert set(_CODE.findall(line)) & set(PROFILES) == silent - {"triton"}

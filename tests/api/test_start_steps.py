@@ -1,0 +1,69 @@
+"""Steps for pods that do not start follow what Kubernetes 1.36 said of real pods."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroom.api.start_steps import (
+    DIAGNOSE,
+    step_to_schedule,
+    step_to_start,
+    without_doctor,
+)
+
+PREEMPTION = "no new claims to deallocate, preemption: 0/1 nodes are available"
+
+
+@pytest.mark.parametrize(
+    ("said", "step"),
+    [
+        (f"0/1 nodes are available: 1 node(s) were unschedulable. {PREEMPTION}", "uncordon"),
+        (
+            "0/4 nodes are available: 2 Insufficient nvidia.com/gpu, 2 node(s) were unschedulable.",
+            "uncordon",
+        ),
+        (
+            '0/1 nodes are available: persistentvolumeclaim "models" not found. not found',
+            "PersistentVolumeClaim",
+        ),
+        (
+            "1 Insufficient nvidia.com/gpu, 1 node(s) had taint {node.kubernetes.io/unreachable: }",
+            "repair the nodes that are not ready",
+        ),
+        ("0/1 nodes are available: 1 node(s) had untolerated taint(s) {gpu: }.", "tolerate"),
+        ("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", "select"),
+    ],
+)
+def test_step_to_schedule_follows_the_scheduler(said: str, step: str) -> None:
+    assert step in step_to_schedule(said)
+
+
+def test_lack_of_accelerators_has_no_step_of_its_own() -> None:
+    """A taint of the control plane is on most clusters, and not why a GPU is missing."""
+    tainted = "1 node(s) had untolerated taint(s) {node-role.kubernetes.io/control-plane: }"
+    assert (
+        step_to_schedule(f"0/3 nodes are available: {tainted}, 2 Insufficient nvidia.com/gpu.")
+        == ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "step"),
+    [
+        ('container server: ImagePullBackOff: Back-off pulling image "a:typo"', "image"),
+        ("container server: InvalidImageName: couldn't parse image", "image"),
+        ("container server: restarted 3 times, OOMKilled (137)", "memory limit"),
+        ('container server: CreateContainerConfigError: secret "hub" not found', "Secret"),
+        ("container server: CrashLoopBackOff: back-off 40s, Error (1)", "logs POD --previous"),
+        ("NodeLost: see kubectl describe node gpu-1", "repair its node"),
+        ("not ready for 700 s (warm-up timeout 600 s)", ""),
+    ],
+)
+def test_step_to_start_follows_the_kubelet(said: str, step: str) -> None:
+    assert step in step_to_start(said)
+    assert bool(step) == bool(step_to_start(said))
+
+
+def test_doctor_is_not_advised_to_run_itself() -> None:
+    assert without_doctor(f"no page; {DIAGNOSE} -n shop") == "no page"
+    assert without_doctor("no page") == "no page"
