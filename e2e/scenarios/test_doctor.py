@@ -42,7 +42,7 @@ FOUND = {
     ("WrongProfile", "wrong-profile"): "set spec.runtime.profile to vllm",
     ("MetricsMissing", "no-metrics"): "enable the server's metrics",
     ("AutoscalerConflict", "no-metrics"): "kubectl delete hpa/cpu",
-    ("PrometheusUnreachable", "prometheus"): "set spec.telemetry.source to Pods",
+    ("MetricsMissing", "prometheus"): "add the source to the chart's prometheus.sources",
     ("WorkloadPaused", "prometheus"): "kubectl rollout resume deployment/prometheus",
     ("TargetNotFound", "target"): "create it; spec.targetRef cannot be changed",
     ("NoAccelerators", "no-gpu"): "device plugin",
