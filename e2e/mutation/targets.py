@@ -12,6 +12,7 @@ GUARDS = (
     *("service_context", "scheduling/scheduler", "scheduling/overwrite_backoff"),
     *("leadership/candidate", "leadership/guard", "leadership/record"),
     *("gather/other_scalers", "gather/gather_tick", "gather/pod_ownership", "gather/pods"),
+    *("gather/pod_state", "gather/container_faults"),
     *("gather/workload", "decide/external_scaling", "decide/obstacles"),
     *("sharing/competition", "sharing/pool", "sharing/pool_member"),
     *("act/act_tick", "act/child_writer", "act/deployment_writer", "act/drift"),

@@ -8,13 +8,14 @@ from typing import Any
 
 from headroom.api import InferenceService
 from headroom.controller.gather.metrics_reader import MetricsReader
-from headroom.controller.gather.pods import ObservedPod, is_ready, observe
+from headroom.controller.gather.pods import ObservedPod, observe
 from headroom.controller.gather.scrape_failure import ScrapeFailure
 from headroom.controller.gather.shared_reads import SharedReads, Sharing
 from headroom.controller.gather.state import GatherState
 from headroom.controller.gather.workload import is_rolling
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.resources import names
+from headroom.resources.object_conditions import is_true
 from headroom.scaling.values.observation import Observation, PodState
 from headroom.telemetry.pod_samples import PodSamples
 
@@ -105,7 +106,7 @@ def _unlisted(workload: Manifest, pods: Iterable[Mapping[str, Any]]) -> int:
     known = (workload.get("status") or {}).get("readyReplicas")
     if not isinstance(known, int):
         return 0
-    return max(0, known - sum(is_ready(pod) for pod in pods))
+    return max(0, known - sum(is_true(pod, "Ready") for pod in pods))
 
 
 def _missing(unlisted: int) -> Iterator[ScrapeFailure]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headroom.api.timestamps import epoch_s
+from headroom.resources import object_conditions
 
 USUAL_S = 60.0
 """Most pods have mounted their volumes by then."""
@@ -19,7 +20,7 @@ _AFTER_OTHERS = "PodInitializing"
 def waits_for(pod: Mapping[str, Any], now_s: float) -> str:
     """Return what the first container that does not run yet waits for; empty while it is usual."""
     status = pod.get("status") or {}
-    since_s = _scheduled_s(status)
+    since_s = _scheduled_s(pod)
     if since_s is None or now_s - since_s < USUAL_S:
         return ""
     sidecars = _sidecars(pod)
@@ -50,9 +51,6 @@ def _waiting(container: Mapping[str, Any], kind: str, for_s: float) -> str:
     return f"{kind} {container['name']} has not started for {for_s:.0f} s ({reason})"
 
 
-def _scheduled_s(status: Mapping[str, Any]) -> float | None:
-    for condition in status.get("conditions") or ():
-        if condition["type"] == "PodScheduled" and condition["status"] == "True":
-            moment = condition.get("lastTransitionTime")
-            return epoch_s(moment) if moment else None
-    return None
+def _scheduled_s(pod: Mapping[str, Any]) -> float | None:
+    scheduled = object_conditions.condition(pod, "PodScheduled")
+    return object_conditions.since_s(scheduled) if scheduled.get("status") == "True" else None

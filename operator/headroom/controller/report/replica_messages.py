@@ -5,6 +5,7 @@ from __future__ import annotations
 from headroom.api.reasons import StatusReason
 from headroom.controller.report.condition_result import TickResult, join
 from headroom.resources.names import WARM_GATE
+from headroom.resources.object_conditions import condition
 from headroom.scaling.values.observation import PodState
 
 
@@ -71,11 +72,10 @@ def fetching(tick: TickResult) -> str:
 
 def replica_failure(tick: TickResult) -> str:
     """Return why a quota or admission policy rejects pods; only the Deployment reports it."""
-    deployment = tick.gathered.deployment or {}
-    for condition in deployment.get("status", {}).get("conditions") or ():
-        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
-            return str(condition.get("message", condition.get("reason", "")))
-    return ""
+    failure = condition(tick.gathered.deployment or {}, "ReplicaFailure")
+    if failure.get("status") != "True":
+        return ""
+    return str(failure.get("message", failure.get("reason", "")))
 
 
 def rollout(tick: TickResult) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headroom.controller.ports import Manifest
 from headroom.resources.names import SERVICE_LABEL
+from headroom.resources.object_conditions import is_true
 from headroom.resources.server_port import declared_port
 
 _Group = tuple[str, str]
@@ -93,10 +94,7 @@ def _is_of(pod: Manifest, deployment: str) -> bool:
 def ready_pod(pod: Manifest) -> ReadyPod | None:
     """Return the pod if it may be sent requests."""
     metadata, status = pod["metadata"], pod.get("status") or {}
-    ready = any(
-        one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ()
-    )
-    if not ready or metadata.get("deletionTimestamp") or not status.get("podIP"):
+    if not is_true(pod, "Ready") or metadata.get("deletionTimestamp") or not status.get("podIP"):
         return None
     return ReadyPod(
         uid=metadata["uid"],

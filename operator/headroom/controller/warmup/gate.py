@@ -14,6 +14,7 @@ from typing import Any
 from headroom.api.timestamps import rfc3339
 from headroom.controller.warmup.progress import Progress, Terms
 from headroom.resources.names import WARM_GATE
+from headroom.resources.object_conditions import condition, is_true
 
 WARM, NOT_NEEDED = "Warm", "WarmedByServer"
 WARMING, TOO_SLOW, TIMED_OUT = "WarmingUp", "TooSlow", "TimedOut"
@@ -84,13 +85,13 @@ def read(raw: _RawPod, port: int) -> GatedPod | None:
     spec, status, metadata = raw.get("spec") or {}, raw.get("status") or {}, raw["metadata"]
     if not has_gate(raw):
         return None
-    condition = _condition(status, WARM_GATE)
+    known = condition(raw, WARM_GATE)
     said = None
-    if condition:
+    if known:
         said = GateReason(
-            holds=condition.get("status") == "True",
-            reason=str(condition.get("reason", "")),
-            message=str(condition.get("message", "")),
+            holds=known.get("status") == "True",
+            reason=str(known.get("reason", "")),
+            message=str(known.get("message", "")),
         )
     return GatedPod(
         uid=metadata["uid"],
@@ -102,10 +103,10 @@ def read(raw: _RawPod, port: int) -> GatedPod | None:
         on_host_network=bool(spec.get("hostNetwork")),
         leaving=bool(metadata.get("deletionTimestamp"))
         or status.get("phase") in ("Failed", "Succeeded"),
-        started=_condition(status, "ContainersReady").get("status") == "True",
+        started=is_true(raw, "ContainersReady"),
         containers=_containers(spec, status, port),
         said=said,
-        since=str(condition.get("lastTransitionTime") or ""),
+        since=str(known.get("lastTransitionTime") or ""),
     )
 
 
@@ -213,13 +214,6 @@ def waits_for(raw: _RawPod) -> GateReason | None:
         return GateReason(holds=False, reason=WARMING, message="requests are about to be sent")
     message = pod.said.message.rpartition(_CONTAINERS)[0]
     return GateReason(holds=False, reason=pod.said.reason, message=message)
-
-
-def _condition(status: _RawPod, kind: str) -> _RawPod:
-    found: _RawPod = next(
-        (one for one in status.get("conditions") or () if one["type"] == kind), {}
-    )
-    return found
 
 
 def _containers(spec: _RawPod, status: _RawPod, port: int) -> str:

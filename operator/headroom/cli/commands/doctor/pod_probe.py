@@ -14,6 +14,7 @@ from headroom.api.runtime import DEFAULT_PORT, Runtime
 from headroom.cli.commands.doctor.facts import Answered, Manifest
 from headroom.errors import Forbidden
 from headroom.profiles import PROFILES
+from headroom.resources.object_conditions import is_true
 
 _NAME = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]*)", re.MULTILINE)
 How = Answered.How
@@ -73,7 +74,7 @@ async def ask_pod(
     running = [one for one in pods if one.get("status", {}).get("phase") == "Running"]
     if not running:
         return None
-    pod = next((one for one in running if _is_ready(one)), running[0])
+    pod = next((one for one in running if is_true(one, "Ready")), running[0])
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     port, path, own_port = scraped(service)
     at = f"/api/v1/namespaces/{namespace}/pods/{name}:"
@@ -146,11 +147,6 @@ def _api_status(body: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return said if isinstance(said, dict) and said.get("kind") == "Status" else {}
-
-
-def _is_ready(pod: dict[str, Any]) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def _declared(pod: dict[str, Any]) -> tuple[int, ...]:

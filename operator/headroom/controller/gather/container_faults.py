@@ -1,0 +1,110 @@
+"""Why a pod's containers will not serve by themselves, and since when they run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headroom.api.timestamps import epoch_s
+from headroom.resources.object_conditions import condition, reason_and_message, since_s
+
+STUCK_REASONS = frozenset(
+    {
+        "CrashLoopBackOff",
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "InvalidImageName",
+        "RegistryUnavailable",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PreCreateHookError",
+        "PostStartHookError",
+        "RunContainerError",
+    }
+)
+"""Reasons of the kubelet for a waiting container that need someone to change something."""
+
+RESTARTS_OF_A_BROKEN_POD = 2
+"""One restart may be an accident.
+
+CrashLoopBackOff shows between restarts only, so restarts are counted too.
+"""
+
+_RawPod = Mapping[str, Any]
+
+
+def container_fault(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
+    """Return why a pod that is not ready will not become so unattended; empty while it may."""
+    status = raw.get("status", {})
+    return (
+        _stuck(status)
+        or _restarting(status, now_s, warmup_timeout_s)
+        or _overdue(raw, now_s, warmup_timeout_s)
+    )
+
+
+def running_since_s(raw: _RawPod) -> float | None:
+    """Return since when all containers of a pod run; None while one does not."""
+    started = [_started_at(one) for one in raw.get("status", {}).get("containerStatuses") or ()]
+    return max(map(epoch_s, started)) if started and all(started) else None
+
+
+def _stuck(status: _RawPod) -> str:
+    for container in _containers(status):
+        waiting = container.get("state", {}).get("waiting") or {}
+        if waiting.get("reason") in STUCK_REASONS:
+            words = reason_and_message(waiting["reason"], waiting.get("message"))
+            return f"container {container['name']}: {words}{_last_end(container)}"
+    return ""
+
+
+def _restarting(status: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
+    """A pod that served for weeks has restarts too: only an end not long ago counts."""
+    for container in _containers(status):
+        ended = container.get("lastState", {}).get("terminated") or {}
+        restarts = container.get("restartCount", 0)
+        if restarts < RESTARTS_OF_A_BROKEN_POD or not ended.get("finishedAt"):
+            continue
+        if now_s - epoch_s(ended["finishedAt"]) <= warmup_timeout_s:
+            return (
+                f"container {container['name']}: restarted {restarts} times{_last_end(container)}"
+            )
+    return ""
+
+
+def _overdue(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
+    """Time in the image pull does not count, unless the container has failed before."""
+    since = since_s(condition(raw, "Ready"))
+    if since is None:
+        return ""
+    containers = raw.get("status", {}).get("containerStatuses") or ()
+    restarts = max((one.get("restartCount", 0) for one in containers), default=0)
+    if restarts == 0:
+        running_s = running_since_s(raw)
+        if running_s is None:
+            return ""
+        since = max(since, running_s)
+    if now_s - since <= warmup_timeout_s:
+        return ""
+    again = f", restarted {restarts} times" if restarts else ""
+    return f"not ready for {now_s - since:.0f} s (warm-up timeout {warmup_timeout_s:.0f} s{again})"
+
+
+def _containers(status: _RawPod) -> Iterable[_RawPod]:
+    yield from status.get("initContainerStatuses") or ()
+    yield from status.get("containerStatuses") or ()
+
+
+def _last_end(container: _RawPod) -> str:
+    ended = container.get("lastState", {}).get("terminated")
+    if not ended:
+        return ""
+    words = reason_and_message(ended.get("reason"), ended.get("message"))
+    return f", last ended with {words} (code {ended.get('exitCode')})"
+
+
+def _started_at(container: _RawPod) -> str:
+    running = container.get("state", {}).get("running") or {}
+    return str(running.get("startedAt") or "")
