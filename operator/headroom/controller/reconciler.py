@@ -19,7 +19,10 @@ from headroom.controller.report.evaluation import DecisionListener
 from headroom.controller.report.recording import Recording
 from headroom.controller.report.reporter import Reporter
 from headroom.controller.service_context import ServiceContext, restore
+from headroom.controller.service_decision import ServiceDecision
+from headroom.controller.service_reads import ServiceReads
 from headroom.controller.service_tick import ServiceTick
+from headroom.controller.service_writes import ServiceWrites
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceilings
 from headroom.controller.sharing.competition import Competition
@@ -73,22 +76,31 @@ class Reconciler:
         """The time at the last tick."""
         self._contexts: dict[str, ServiceContext] = {}
         self._shared = SharedReads(cluster, cache, upcoming, clusterwide=clusterwide)
-        self._tick = ServiceTick(
+        self._reads = ServiceReads(
             cluster=cluster,
             metrics=metrics,
             clock=clock,
             cache=cache,
             scalers=OtherScalersReader(cluster, cache.owners),
             shared=self._shared,
-            ceilings=Ceilings(caps, cache),
-            competition=self._competition,
-            reporter=Reporter(cluster, cache, recorder, instance),
-            display=self._display,
-            route_status=route_status or (lambda _: NOT_ROUTED),
             settings=settings,
             tick_s=tick_s,
-            recording=recording,
             warmer=self._warmer,
+        )
+        self._tick = ServiceTick(
+            reads=self._reads,
+            writes=ServiceWrites(
+                cluster=cluster, clock=clock, cache=cache, shared=self._shared, settings=settings
+            ),
+            cache=cache,
+            decision=ServiceDecision(
+                ceilings=Ceilings(caps, cache),
+                competition=self._competition,
+                route_status=route_status or (lambda _: NOT_ROUTED),
+            ),
+            reporter=Reporter(cluster, cache, recorder, instance),
+            display=self._display,
+            recording=recording,
         )
 
     async def tick(self, uid: str) -> None:
@@ -121,7 +133,7 @@ class Reconciler:
 
     def _follow_clock(self, context: ServiceContext) -> None:
         """Start over where the clock went back by more than the decision ignores."""
-        now_s, most_s = self._clock.now_s(), max(CLOCK_BACK_S, 2.0 * self._tick.period_s)
+        now_s, most_s = self._clock.now_s(), max(CLOCK_BACK_S, 2.0 * self._reads.period_s)
         if self._seen_s - now_s > most_s:
             words = "the clock went back by %.0f s: the windows of all services start over"
             _log.warning(words, self._seen_s - now_s)

@@ -63,6 +63,10 @@ class ServiceContext:
             self.service = service if same is None else same.service(service)
         return self.service
 
+    def workload(self, deployment: Manifest | None) -> Manifest:
+        """Return the manifest that the replicas follow; empty for a target that is gone."""
+        return self.children[-1] if self.children else deployment or {}
+
     def restart(self) -> None:
         """Drop everything with a time, as a restart of the operator does: the clock went back.
 

@@ -56,6 +56,18 @@ def per_replica(service: InferenceService, template: Mapping[str, Any] | None) -
     return of_template(template)
 
 
+def of_workload(workload: Mapping[str, Any]) -> Accelerators | None:
+    """Count those of one replica of a workload; None where its kind has no pod template."""
+    template = template_of(workload)
+    return None if template is None else of_template(template)
+
+
+def template_of(workload: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the pod template of a workload; None where its kind has it elsewhere."""
+    template = (workload.get("spec") or {}).get("template")
+    return template if isinstance(template, Mapping) else None
+
+
 def of_template(template: Mapping[str, Any]) -> Accelerators:
     """Count those of a pod as the scheduler does.
 

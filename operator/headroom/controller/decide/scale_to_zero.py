@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from headroom.api import InferenceService
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.scaling import Decision, State
 from headroom.scaling.post_rules import ScaleToZeroInputs
@@ -62,6 +63,16 @@ class IdleTracker:
         """Requests a second at the activators while no replica counts them; None until known."""
         (begun_s, before), (now_s, after) = self.arrived[0], self.arrived[-1]
         return max(0, after - before) / (now_s - begun_s) if now_s > begun_s else None
+
+    def misses_per_cold_start(self, service: InferenceService, decision: Decision) -> float | None:
+        """Return the requests that miss the SLO each time the service wakes; None if unknown.
+
+        Without a gateway there is no start from zero.
+        """
+        if service.spec.routing.mode != "Gateway":
+            return None
+        target_s = service.spec.slo.whole_answer.seconds
+        return misses_per_cold_start(decision.cold_start_s, target_s, self.arrivals_rps)
 
 
 def post_rule_inputs(

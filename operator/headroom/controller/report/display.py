@@ -15,6 +15,7 @@ from headroom.controller.ports import Recorder
 from headroom.controller.report.error_budget import judged
 from headroom.controller.report.evaluation import DecisionListener, Evaluation
 from headroom.controller.report.state import ReportState
+from headroom.resources.accelerators import Accelerators, counted
 
 _log = logging.getLogger(__name__)
 
@@ -32,9 +33,9 @@ class Display:
         inputs: DecisionInputs,
         decided: DecisionResult,
         pods: Sequence[ObservedPod],
-        accelerators: int | None,
+        held: Accelerators | None,
     ) -> None:
-        """Update metrics, the error budget and the console."""
+        """Update metrics, the error budget and the console; `held` is what one replica holds."""
         service, decision = inputs.service, decided.decision
         self._judge(state, inputs, decided)
         self._recorder.decided(service, decision)
@@ -55,7 +56,7 @@ class Display:
                     post_inputs=decided.post_inputs,
                     pods=tuple(pods),
                     decision=decision,
-                    accelerators_per_replica=accelerators,
+                    accelerators_per_replica=None if held is None else counted(held),
                 )
             )
 

@@ -19,6 +19,7 @@ from headroom.resources.accelerators import (
     counted,
     of_stored,
     per_replica,
+    template_of,
 )
 from headroom.scaling.values.observation import Observation, PodState
 from headroom.scaling.values.policy import Policy
@@ -121,9 +122,3 @@ class Ceilings:
     def _hold(self, uid: str, accelerators: int) -> None:
         self._total += accelerators - self._held.get(uid, 0)
         self._held[uid] = accelerators
-
-
-def template_of(workload: Manifest) -> Manifest | None:
-    """Return the pod template of a workload; None where its kind has it elsewhere."""
-    template = (workload.get("spec") or {}).get("template")
-    return template if isinstance(template, dict) else None

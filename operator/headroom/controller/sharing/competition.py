@@ -52,8 +52,8 @@ class Competition:
         `deployment` is the manifest that its replicas follow; one whose kind has its pod template
         elsewhere takes no part.
         """
-        template = deployment["spec"].get("template")
-        if not isinstance(template, Mapping) or service.spec.scaling.mode != "Auto":
+        template = accelerators.template_of(deployment)
+        if template is None or service.spec.scaling.mode != "Auto":
             self.forget(service.uid)
             return ""
         held = accelerators.of_template(template)

@@ -1,0 +1,114 @@
+"""What one tick of one service decides from, within the operator's caps and next to other services.
+
+The decision itself is `decide/decide_tick.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from headroom.api import InferenceService
+from headroom.controller.act.eviction import objection, rebalancing_objection
+from headroom.controller.act.scale_writer import may_scale
+from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult
+from headroom.controller.decide.requested_replicas import requested_replicas
+from headroom.controller.gather.gather_tick import Gathered
+from headroom.controller.gather.route_status import RouteStatus
+from headroom.controller.service_context import ServiceContext
+from headroom.controller.sharing.ceilings import Ceiling, Ceilings
+from headroom.controller.sharing.competition import Competition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceDecision:
+    """The decide step, with what all services share for it."""
+
+    ceilings: Ceilings
+    competition: Competition
+    route_status: Callable[[InferenceService], RouteStatus]
+
+    def forget(self, uid: str) -> None:
+        """Discard what is shared of a deleted service."""
+        self.competition.forget(uid)
+        self.ceilings.forget(uid)
+
+    def ceiling(
+        self, context: ServiceContext, service: InferenceService, gathered: Gathered
+    ) -> Ceiling:
+        """Return the most replicas that the service may request now."""
+        current = 0 if gathered.deployment is None else gathered.observation.current
+        return self.ceilings.of(service, context.workload(gathered.deployment), current)
+
+    def inputs(
+        self,
+        context: ServiceContext,
+        service: InferenceService,
+        gathered: Gathered,
+        ceiling: Ceiling,
+        *,
+        tick_s: float,
+        blocked: bool,
+    ) -> DecisionInputs:
+        """Collect what the decision needs, with what other services leave to this one."""
+        now_s, samples = gathered.observation.now_s, context.gather.samples
+        assert samples is not None
+        lead_s = context.decide.service.state.cold_starts.p90_s or 0.0
+        floor = service.floor_at(now_s, lead_s=lead_s)
+        refused = objection(service, gathered, context.act, now_s, blocked=blocked)
+        pinned = rebalancing_objection(service, gathered, context.act, now_s, blocked=blocked)
+        policy = ceiling.applied(service.to_policy(tick_s=tick_s, floor=floor))
+        allocation = self.competition.allocation(context.uid)
+        return DecisionInputs(
+            service=service,
+            policy=replace(policy, replacement_objection=refused, rebalancing_objection=pinned),
+            min_replicas=floor.replicas,
+            observation=replace(gathered.observation, allocation=allocation),
+            samples=samples,
+            route=self.route_status(service),
+        )
+
+    def requested(
+        self,
+        context: ServiceContext,
+        gathered: Gathered,
+        inputs: DecisionInputs,
+        decided: DecisionResult,
+        ceiling: Ceiling,
+        *,
+        blocked: bool,
+    ) -> int:
+        """Return the replicas to request, and count their accelerators."""
+        desired = requested_replicas(
+            inputs.service,
+            decided.decision,
+            decided.after.state,
+            gathered.observation.current,
+            min_replicas=inputs.min_replicas,
+            blocked=blocked and gathered.deployment is not None,
+        )
+        desired = min(desired, ceiling.replicas)
+        workload = context.workload(gathered.deployment)
+        self.ceilings.note(inputs.service, workload, decided.observation, desired)
+        return desired
+
+    def yielding(
+        self,
+        context: ServiceContext,
+        gathered: Gathered,
+        inputs: DecisionInputs,
+        decided: DecisionResult,
+        *,
+        blocked: bool,
+    ) -> str:
+        """Let the others see this service; return which of them yield to it."""
+        service = inputs.service
+        ours = gathered.deployment is None or may_scale(service, gathered)
+        now_s = gathered.observation.now_s
+        return self.competition.note(
+            service,
+            context.workload(gathered.deployment),
+            decided.observation,
+            decided.decision,
+            writable=ours and not blocked and context.act.can_scale(now_s),
+        )
