@@ -4,6 +4,6 @@
   scaling_conditions, metrics_conditions, slo_conditions, held_conditions,
   demand_conditions, feasibility_conditions, limit_conditions, replica_conditions,
   routing_conditions, class_conditions, token_conditions, zero_replicas
-- writing: reporter, status_throttle, events, state
+- writing: reporter, tick_status, status_throttle, status_writer, events, event_poster, state
 - figures: display, evaluation, error_budget, arrival_counter, recording
 """
