@@ -10,6 +10,7 @@ CONTROLLER = PurePosixPath("operator/headroom/controller")
 GUARDS = (
     *("services/service_cache", "services/resync", "services/target_owners"),
     *("service_context", "scheduling/scheduler", "scheduling/overwrite_backoff"),
+    *("scheduling/retry_pause", "scheduling/tick_failures"),
     *("leadership/candidate", "leadership/guard", "leadership/record"),
     *("gather/other_scalers", "gather/gather_tick", "gather/pod_ownership", "gather/pods"),
     *("gather/pod_state", "gather/container_faults"),

@@ -23,6 +23,7 @@ class Bench:
         concurrency: int = 16,
         deadline_s: float = 20.0,
         owner_of: Callable[[str], str] = str,
+        on_failure: Callable[[str, Exception], Awaitable[None]] | None = None,
     ) -> None:
         self.does: dict[str, Callable[[], Awaitable[None]]] = {}
         self.begun_s: dict[str, list[float]] = defaultdict(list)
@@ -31,7 +32,7 @@ class Bench:
         self.most_at_once = self._at_once = 0
         self.scheduler = Scheduler(
             tick=self._tick,
-            on_failure=self._failed,
+            on_failure=on_failure or self._failed,
             on_ticked=lambda seconds, lag_s, outcome: self.outcomes.append(outcome),
             period_s=2.0,
             owner_of=owner_of,
@@ -254,13 +255,11 @@ def test_retry_after_of_the_api_is_respected() -> None:
 
 
 def test_unwritable_condition_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    bench = Bench()
-    bench.does = {"a": raising(ValueError("poison")), "b": quick}
-
     async def unwritable(uid: str, error: Exception) -> None:
         raise Unavailable("the API is down")
 
-    bench.scheduler.on_failure = unwritable
+    bench = Bench(on_failure=unwritable)
+    bench.does = {"a": raising(ValueError("poison")), "b": quick}
     with caplog.at_level("INFO"):
         play(bench, 60.0)
     assert caplog.text.count("the API is down") == 1

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-import logging
 import math
 import random
 from collections.abc import Awaitable, Callable
@@ -19,22 +18,10 @@ from functools import partial
 from typing import Protocol
 
 from headroom.controller.scheduling import tick_period
-from headroom.controller.scheduling.failure_log import FailureLog
+from headroom.controller.scheduling.retry_pause import AT_ONCE_S, FailureStreak
+from headroom.controller.scheduling.tick_failures import TickFailures
 from headroom.controller.scheduling.tick_places import TickPlaces
-from headroom.errors import ClusterError, Conflict, NotFound, Unavailable
 
-_log = logging.getLogger(__name__)
-
-JITTER = 0.05
-"""Share of a pause after a failure by which it is spread."""
-AT_ONCE_S = 0.02
-AT_ONCE_TIMES = 3
-"""Conflicts in a row after which a service waits for its next period like any other."""
-BACK_OFF_BEYOND_S = 2.0
-"""However long it has failed, a service waits for two periods and this at most, from the beginning
-of one tick to that of the next: once a fault has ended, decisions are to be back within two periods
-and 5 s, of which a request may take 3 s. Fewer calls than those of ticks that succeed are nothing
-to spare the API server from; what it asks for by Retry-After is kept besides."""
 HEARTBEAT_S = 1.0
 KICKS_APART_S = 0.5
 """Time between two ticks of a service for changes: a hundred changes of a spec in a second do not
@@ -60,13 +47,10 @@ class _Entry:
     kicked: bool = False
     kicked_s: float = -math.inf
     """When its last tick for a change was due."""
-    conflicts: int = 0
-    failures: int = 0
+    streak: FailureStreak = field(default_factory=FailureStreak)
     begun: bool = False
     """Whether it has been evaluated. Its first tick counts from its beginning: all are due at once
     then, and a service that waited for long would have another one at once."""
-    complaint: str = ""
-    """The last failure's message, so that it is logged once."""
 
     def may_be_kicked_s(self, now_s: float) -> float:
         """Return when a tick for a change may be due."""
@@ -96,13 +80,18 @@ class Scheduler:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _places: TickPlaces = field(init=False)
-    _failures: FailureLog = field(default_factory=FailureLog)
+    _failures: TickFailures = field(init=False)
     last_round_s: float | None = None
     """When the schedule was last processed, on the event loop's clock."""
 
     def __post_init__(self) -> None:
         """Begin with every place free."""
         self._places = TickPlaces(self.concurrency)
+        self._failures = TickFailures(
+            on_failure=self.on_failure,
+            name_of=self.name_of,
+            deadline_s=self.deadline_s,
+        )
 
     def kick(self, uid: str) -> None:
         """Make a service due now, or as soon as it may be again; add it if it is new."""
@@ -206,11 +195,10 @@ class Scheduler:
                 await self.tick(uid)
         except Exception as error:  # noqa: BLE001  (the one place: no service's trouble may reach another)
             outcome = type(error).__name__
-            pause_s = await self._after_failure(uid, entry, error, begun_s)
+            pause_s = await self._after_failure(uid, entry.streak, error, begun_s)
         else:
             outcome = "ok"
-            entry.conflicts = entry.failures = 0
-            entry.complaint = ""
+            entry.streak.ends()
         now_s = loop.time()
         self.on_ticked(seconds=now_s - begun_s, lag_s=lag_s, outcome=outcome)
         entry.running = None
@@ -223,53 +211,21 @@ class Scheduler:
             entry.begun, entry.due_s = True, begun_s
         self._push(uid, self._next_s(entry, now_s, pause_s))
 
+    async def _after_failure(
+        self, uid: str, streak: FailureStreak, error: Exception, begun_s: float
+    ) -> float:
+        """Tell of it, and return the pause until the next attempt."""
+        if streak.is_tried_at_once(error):
+            return AT_ONCE_S
+        await self._failures.tell(uid, streak, error)
+        passed_s = asyncio.get_running_loop().time() - begun_s
+        return streak.pause_s(error, self._period_s(), passed_s, self.chance.random())
+
     def _next_s(self, entry: _Entry, now_s: float, pause_s: float | None) -> float:
         """The cadence holds however long a tick takes, but what was missed is not made up for."""
         if pause_s is not None:
             return now_s + pause_s
-        period_s = tick_period.period_s(self.period_s, len(self._entries))
-        return max(now_s, tick_period.next_slot_s(entry.due_s, period_s, entry.phase))
+        return max(now_s, tick_period.next_slot_s(entry.due_s, self._period_s(), entry.phase))
 
-    async def _after_failure(
-        self, uid: str, entry: _Entry, error: Exception, begun_s: float
-    ) -> float:
-        """Log it once, report it while it lasts, and return the pause until the next attempt."""
-        if isinstance(error, Conflict | NotFound) and entry.conflicts < AT_ONCE_TIMES:
-            entry.conflicts += 1
-            return AT_ONCE_S
-        entry.conflicts = 0
-        entry.failures += 1
-        is_new = self._complain(uid, entry, error)
-        # An API server that answers no tick takes no status either.
-        is_news = is_new and not isinstance(error, Unavailable | TimeoutError)
-        await self._try_to_report(uid, error, logging.INFO if is_news else logging.DEBUG)
-        period_s = tick_period.period_s(self.period_s, len(self._entries))
-        longest_s = 2.0 * period_s + BACK_OFF_BEYOND_S
-        back_off_s = min(period_s * 2.0 ** min(entry.failures - 1, 10), longest_s)
-        passed_s = asyncio.get_running_loop().time() - begun_s
-        asked_s = error.retry_after_s if isinstance(error, Unavailable) else 0.0
-        spread = 1.0 - JITTER * self.chance.random()
-        return max(back_off_s * spread - passed_s, asked_s * (2.0 - spread), AT_ONCE_S)
-
-    def _complain(self, uid: str, entry: _Entry, error: Exception) -> bool:
-        """Log a failure that is new for a service, if it is; bugs with a traceback."""
-        late = f"it did not finish within {self.deadline_s:g} s"
-        text = str(error) or (late if isinstance(error, TimeoutError) else "")
-        complaint = f"{type(error).__name__}: {text}"
-        if complaint == entry.complaint:
-            return False
-        entry.complaint = complaint
-        line = self._failures.line(error, complaint, asyncio.get_running_loop().time())
-        if line is not None:
-            expected = isinstance(error, ClusterError | TimeoutError)
-            trace = None if expected else error
-            _log.warning("%s: tick failed: %s", self.name_of(uid), line, exc_info=trace)
-        return True
-
-    async def _try_to_report(self, uid: str, error: Exception, level: int) -> None:
-        try:
-            async with asyncio.timeout(self.deadline_s):
-                await self.on_failure(uid, error)
-        except Exception as second:  # noqa: BLE001  (the condition is best effort; the log has said it)
-            words = "%s: the failure could not be written to status: %s"
-            _log.log(level, words, self.name_of(uid), second)
+    def _period_s(self) -> float:
+        return tick_period.period_s(self.period_s, len(self._entries))
