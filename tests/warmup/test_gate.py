@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.warmup import gate
+from headroom.controller.warmup import gate, gate_condition
 from headroom.controller.warmup.gate import GatedPod, GateReason
 from headroom.controller.warmup.progress import Fault, Progress, Terms
 
@@ -66,7 +66,7 @@ def read(port: int = 8000, **given: Any) -> GatedPod:
 
 def warm(pod: GatedPod) -> GateReason:
     progress = Progress(begun_s=0.0).answered(0.1, 1.0, TERMS).answered(0.2, 2.0, TERMS)
-    return gate.wanted(pod, progress, TERMS, 2.0)
+    return gate_condition.wanted(pod, progress, TERMS, 2.0)
 
 
 def test_pod_without_gate_gets_no_warmup() -> None:
@@ -116,7 +116,7 @@ def test_sidecar_counts_only_without_a_named_port(port: int, counts: bool) -> No
 def test_closed_gate_names_its_reason(
     progress: Progress, now_s: float, reason: str, words: str
 ) -> None:
-    said = gate.wanted(read(), progress, TERMS, now_s)
+    said = gate_condition.wanted(read(), progress, TERMS, now_s)
     assert (said.holds, said.reason) == (False, reason)
     assert words in said.message
     waits = gate.waits_for(raw(said=said))
@@ -151,12 +151,12 @@ def test_gate_condition_is_written_on_change(
     before = known and GateReason(holds=known[0] == "Warm", reason=known[0], message=known[1])
     said = GateReason(holds=reason == "Warm", reason=reason, message="now")
     pod, progress = read(said=before), Progress(begun_s=0.0)
-    assert gate.is_worth_writing(pod, said, progress, age_s, last_s) is worth
+    assert gate_condition.is_worth_writing(pod, said, progress, age_s, last_s) is worth
 
 
 def test_gate_apply_has_version_and_no_kubelet_fields() -> None:
     pod = read()
-    assert gate.status_manifest(pod, warm(pod), NOW_S) == {
+    assert gate_condition.status_manifest(pod, warm(pod), NOW_S) == {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "41"},
@@ -177,5 +177,5 @@ def test_gate_apply_has_version_and_no_kubelet_fields() -> None:
 def test_gate_transition_time_moves_with_the_status() -> None:
     pod = read(said=GateReason(holds=False, reason="WarmingUp", message="x"))
     slow = GateReason(holds=False, reason="TooSlow", message="y")
-    (written,) = gate.status_manifest(pod, slow, NOW_S)["status"]["conditions"]
+    (written,) = gate_condition.status_manifest(pod, slow, NOW_S)["status"]["conditions"]
     assert written["lastTransitionTime"] == "2026-01-31T12:00:00Z"

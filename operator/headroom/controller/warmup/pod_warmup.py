@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from headroom.api import InferenceService
 from headroom.controller.ports import Clock, Cluster
-from headroom.controller.warmup import gate
+from headroom.controller.warmup import gate, gate_condition
 from headroom.controller.warmup.gate import GatedPod, GateReason
 from headroom.controller.warmup.ports import Requester
 from headroom.controller.warmup.progress import Progress, Terms
@@ -72,7 +72,7 @@ class PodWarmup:
 
     async def close(self, one: ColdPod) -> None:
         """Close the gates of containers that are gone."""
-        while one.pod.is_open and not await self._write(one, gate.restarted(one.pod)):
+        while one.pod.is_open and not await self._write(one, gate_condition.restarted(one.pod)):
             continue
 
     async def warm(self, one: ColdPod) -> bool:
@@ -90,7 +90,7 @@ class PodWarmup:
             if said.holds and request is not None and not one.pod.is_open:
                 await self.on_warm(one.service, one.pod)
             written = True
-            if gate.is_worth_writing(one.pod, said, progress, _loop_s(), one.told_s):
+            if gate_condition.is_worth_writing(one.pod, said, progress, _loop_s(), one.told_s):
                 written = await self._write(one, said)
             if said.holds:
                 if written:
@@ -108,7 +108,7 @@ class PodWarmup:
 
     async def _write(self, one: ColdPod, said: GateReason) -> bool:
         """Write the condition at the version that was read; return whether it was accepted."""
-        manifest = gate.status_manifest(one.pod, said, self.clock.now_s())
+        manifest = gate_condition.status_manifest(one.pod, said, self.clock.now_s())
         try:
             written = await self.cluster.apply_status(manifest, field_manager=FIELD_MANAGER)
         except NotFound:
@@ -129,10 +129,10 @@ class PodWarmup:
 
 def _said(one: ColdPod, request: WarmupRequest | Inputs | None, progress: Progress) -> GateReason:
     if request is None:
-        return gate.not_needed(one.pod)
+        return gate_condition.not_needed(one.pod)
     if one.pod.on_host_network:
-        return gate.unreachable(one.pod)
-    return gate.wanted(one.pod, progress, one.terms, _loop_s())
+        return gate_condition.unreachable(one.pod)
+    return gate_condition.wanted(one.pod, progress, one.terms, _loop_s())
 
 
 def _loop_s() -> float:
