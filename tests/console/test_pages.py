@@ -22,7 +22,7 @@ from headroom.console.cold_starts import starts
 from headroom.console.history import COLUMNS, TimeSeries
 from headroom.console.listing import PER_PAGE, Query, listing
 from headroom.console.pages import formatting as fmt
-from headroom.console.pages import overview, plots
+from headroom.console.pages import history_figure, overview, sparkline
 from headroom.console.pages import service as service_page
 from headroom.console.pages.what_if_form import Asked
 from headroom.console.read_model import ReadModel
@@ -274,7 +274,7 @@ def series(**columns: list[float]) -> TimeSeries:
 
 
 def drawn(one: TimeSeries) -> str:
-    return plots.history_figure(one, (), now_s=START_S, target_s=1.0, percentile=0.95)
+    return history_figure.draw(one, (), now_s=START_S, target_s=1.0, percentile=0.95)
 
 
 def test_gap_in_samples_interrupts_line() -> None:
@@ -295,7 +295,7 @@ def test_samples_with_hidden_demand_or_retries_are_marked() -> None:
     )
     (marks,) = re.findall(r'class="bound" d="([^"]*)"', drawn(one))
     assert (marks.count("l2.5 -3l2.5 3"), marks.count("l2.5 3l2.5 -3")) == (2, 1)
-    assert json.loads(plots.readings(one))["bound"] == [0.0, 1.0, 1.0, -1.0, 1.0]
+    assert json.loads(history_figure.readings(one))["bound"] == [0.0, 1.0, 1.0, -1.0, 1.0]
 
 
 DEMANDS = [
@@ -344,11 +344,11 @@ def test_page_shows_the_margin_and_its_cause() -> None:
 @pytest.mark.parametrize("empty", [series(arrivals_rps=[]), series(arrivals_rps=[math.nan])])
 def test_figure_without_samples_is_empty(empty: TimeSeries) -> None:
     assert "nan" not in drawn(empty)
-    assert plots.sparkline(empty, now_s=START_S) is None
+    assert sparkline.sparkline(empty, now_s=START_S) is None
 
 
 def test_readings_are_valid_json(lived: ReadModel) -> None:
-    said = json.loads(plots.readings(series(latency_s=[math.nan, math.inf, 0.25])))
+    said = json.loads(history_figure.readings(series(latency_s=[math.nan, math.inf, 0.25])))
     assert said["latency_s"] == [None, -1.0, 0.25]
 
 

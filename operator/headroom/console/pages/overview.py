@@ -9,7 +9,7 @@ from headroom.charts.markup import Inner, Markup, joined, tag
 from headroom.console.listing import LONGEST_SEARCH, PER_PAGE, Listing, Query
 from headroom.console.pages import formatting as fmt
 from headroom.console.pages.frame import badge, page
-from headroom.console.pages.plots import sparkline
+from headroom.console.pages.sparkline import sparkline
 from headroom.console.read_model import ServiceEntry
 from headroom.console.service_state import State
 from headroom.console.summary import ServiceSummary

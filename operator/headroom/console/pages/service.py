@@ -9,9 +9,10 @@ from headroom.api.conditions import Condition
 from headroom.charts.markup import Markup, joined, tag
 from headroom.console.history import Cost, History
 from headroom.console.pages import formatting as fmt
-from headroom.console.pages import plots
+from headroom.console.pages import history_figure
 from headroom.console.pages.decision import decision_section
 from headroom.console.pages.frame import badge, page, simple_table
+from headroom.console.pages.history_layers import STATES
 from headroom.console.pages.past import moves_section, starts_section
 from headroom.console.pages.what_if_form import Asked
 from headroom.console.pages.what_if_form import section as what_if
@@ -140,17 +141,17 @@ def _last_hour(history: History | None, last: Evaluation | None, now_s: float) -
             text = "With many services history is kept after the first view: it appears in seconds."
         return tag("section", tag("h2", "Last hour"), tag("p", text, class_="empty"))
     series = history.series()
-    figure = plots.history_figure(
+    figure = history_figure.draw(
         series,
         history.moves,
         now_s=now_s,
         target_s=last.policy.latency_target_s,
         percentile=last.policy.latency_percentile,
     )
-    data = tag("script", Markup(plots.readings(series)), type="application/json")
+    data = tag("script", Markup(history_figure.readings(series)), type="application/json")
     legend = [
         tag("span", tag("i", class_=f"key {state}"), state)
-        for state in plots.STATES
+        for state in STATES
         if series[state].size and (series[state] > 0).any()
     ]
     if (series["bound"] > 0).any():
