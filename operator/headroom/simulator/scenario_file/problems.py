@@ -1,4 +1,4 @@
-"""Errors of a scenario file: the broken rule, its line and the value; and lines of TOML keys."""
+"""Errors of a scenario file: the broken rule, its line and the value."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 from headroom.api.invalid_spec import shown
 from headroom.simulator.arrivals.trace_file import TraceError
 from headroom.simulator.scenario_file.arrivals_tables import TAG
-from headroom.simulator.scenario_file.tables import Table
+from headroom.simulator.scenario_file.table import Table
+from headroom.simulator.scenario_file.toml_lines import Path, line_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
-import tomllib
-from typing import Any
 
 MOST_SHOWN = 20
 
@@ -92,64 +91,3 @@ def placed(*path: str | int, table: Table | None = None) -> Iterator[None]:
             words = re.findall(r"\w+", str(error).split("; got")[0])
             named = [word.removesuffix("_s") for word in words if word.removesuffix("_s") in known]
         raise Problem((*path, *named[:1]), str(error)) from error
-
-
-Path = tuple[str | int, ...]
-"""Keys, and indexes of arrays: ("service", 0, "server", "max_batch")."""
-
-
-def line_of(text: str, path: Path) -> int:
-    """Return the line of a key, or of the innermost written table around it.
-
-    The text is valid TOML. Keys of an inline table or array share the line on which it begins.
-    """
-    lines = _lines(text)
-    while path and path not in lines:
-        path = path[:-1]
-    return lines.get(path, 1)
-
-
-def _lines(text: str) -> dict[Path, int]:
-    """Map every key to its line. A statement ends where its lines are valid TOML."""
-    found: dict[Path, int] = {}
-    lengths: dict[Path, int] = {}
-    table: Path = ()
-    pending, begun = "", 0
-    for number, line in enumerate(text.split("\n"), start=1):
-        begun = begun if pending else number
-        pending += line + "\n"
-        try:
-            statement = tomllib.loads(pending)
-        except ValueError:
-            continue
-        if pending.lstrip().startswith("["):
-            table = _header(statement, lengths)
-            found.setdefault(table, begun)
-        else:
-            _take(statement, table, begun, found)
-        pending = ""
-    return found
-
-
-def _header(statement: dict[str, Any], lengths: dict[Path, int]) -> Path:
-    """Return the path of a header's table; an array of tables grows by one."""
-    path: Path = ()
-    value: Any = statement
-    while isinstance(value, dict) and value:
-        key, value = next(iter(value.items()))
-        path += (key,)
-        if isinstance(value, list):
-            lengths[path] = lengths.get(path, 0) + 1
-        if path in lengths:
-            path += (lengths[path] - 1,)
-    return path
-
-
-def _take(value: Any, path: Path, line: int, found: dict[Path, int]) -> None:
-    found.setdefault(path, line)
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            _take(inner, (*path, key), line, found)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            _take(inner, (*path, index), line, found)

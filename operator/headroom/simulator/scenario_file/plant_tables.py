@@ -1,67 +1,19 @@
-"""The tables of a scenario file, except arrivals: their keys, types and bounds.
-
-Times are strings such as "250ms" or "3m". A missing key has the default of the value that the
-table describes.
-"""
+"""The tables of a scenario file that give the plant: accelerators, replicas, clients, faults."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, model_validator
 
 from headroom.api.durations import Duration
 from headroom.api.values import Within
-from headroom.scaling.values.policy import RateLimit, Routing
+from headroom.scaling.values.policy import Routing
 from headroom.simulator.plant import Clients, Cluster, ColdStart, Network, Phase, Server, Spread
 from headroom.simulator.scenario import Fault, FaultKind
+from headroom.simulator.scenario_file.table import MANY, Count, Table, Time, rule_broken
 
 ROUTINGS = {routing.name.lower().replace("_", "-"): routing for routing in Routing}
-MANY = 1_000_000
-
-Name = Annotated[str, Field(max_length=120, pattern=r"^[A-Za-z0-9][-A-Za-z0-9._/]*$")]
-Time = Annotated[Duration, Within("0s", "9000h")]
-Span = Annotated[Duration, Within("1ms", "9000h")]
-Replicas = Annotated[int, Field(ge=1, le=10_000)]
-
-
-def rule_broken(rule: str, got: object) -> PydanticCustomError:
-    """Return the error of a rule across keys, in the form of all errors."""
-    return PydanticCustomError("rule", "{rule}", {"rule": rule, "got": got})
-
-
-class Table(BaseModel):
-    """A table: frozen, without coercion or unknown keys."""
-
-    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
-
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """Keys whose name in the value is neither key nor key + "_s"."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, value: object) -> object:
-        if isinstance(value, Mapping):
-            for key in value:
-                if key not in cls.model_fields:
-                    known = list(cls.model_fields)
-                    rule = f"must be one of the keys {', '.join(known)}"
-                    context = {"rule": rule, "key": key, "known": known}
-                    raise PydanticCustomError("unknown_key", "{rule}", context)
-        return value
-
-    def given(self) -> dict[str, Any]:
-        """Return the keys that are set, with the names and units of the value."""
-        fields: dict[str, Any] = {}
-        for key in type(self).model_fields:
-            if key in self.model_fields_set:
-                value = getattr(self, key)
-                timed = isinstance(value, Duration)
-                name = self.renamed.get(key, f"{key}_s" if timed else key)
-                fields[name] = value.seconds if timed else value
-        return fields
 
 
 class ClusterTable(Table):
@@ -123,9 +75,6 @@ class NetworkTable(Table):
         return Network(**fields)
 
 
-Count = Annotated[int, Field(ge=0, le=MANY)]
-
-
 class UsersTable(Table):
     """A step of the users of a closed loop."""
 
@@ -158,69 +107,6 @@ class ClientsTable(Table):
         if isinstance(self.users, list):
             fields["users"] = tuple((step.at.seconds, step.users) for step in self.users)
         return Clients(**fields)
-
-
-class SloTable(Table):
-    """The service level objective."""
-
-    renamed: ClassVar[Mapping[str, str]] = {"target": "latency_target_s"}
-
-    target: Span
-    percentile: Literal[90, 95, 99] | None = None
-    queue_depth: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    utilization_ceiling: Annotated[float, Field(gt=0, le=0.95)] | None = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the fields of a policy that the file sets."""
-        fields = super().given()
-        if "percentile" in fields:
-            fields["latency_percentile"] = fields.pop("percentile") / 100
-        return fields
-
-
-class RateTable(Table):
-    """The maximum change within a period."""
-
-    period: Annotated[Duration, Within("1s", "1h")]
-    replicas: Replicas | None = None
-    percent: Replicas | None = None
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
-        if self.replicas is None and self.percent is None:
-            raise rule_broken("must have replicas, percent or both", "neither")
-        return self
-
-
-class DirectionTable(Table):
-    """How fast replicas are added or removed."""
-
-    stabilization: Annotated[Duration, Within("0s", "1h")] | None = None
-    rate: RateTable | None = None
-
-
-class ScalingTable(Table):
-    """The limits of the autoscaler."""
-
-    min_replicas: Replicas | None = None
-    max_replicas: Replicas | None = None
-    initial_replicas: Annotated[int, Field(ge=0, le=10_000)] | None = None
-    priority: Annotated[int, Field(ge=-MANY, le=MANY)] | None = None
-    scale_up: DirectionTable = DirectionTable()
-    scale_down: DirectionTable = DirectionTable()
-
-    def given(self) -> dict[str, Any]:
-        """Return the fields of a policy that the file sets."""
-        fields = super().given()
-        fields.pop("initial_replicas", None)
-        for key in ("scale_up", "scale_down"):
-            fields.pop(key, None)
-            direction: DirectionTable = getattr(self, key)
-            if direction.stabilization is not None:
-                fields[f"{key}_stabilization_s"] = direction.stabilization.seconds
-            if direction.rate is not None:
-                fields[f"{key}_rate"] = RateLimit(**direction.rate.given())
-        return fields
 
 
 class PhaseTable(Table):
