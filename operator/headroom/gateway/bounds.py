@@ -18,7 +18,7 @@ from __future__ import annotations
 from headroom.gateway.type_urls import Json
 
 BUFFERED_BYTES = 8 << 10
-"""Bodies up to this size are received whole; above it they are streamed (`routes.py`)."""
+"""Bodies up to this size are received whole; above it they are streamed (`request_bodies.py`)."""
 CONNECTION_BUFFER_BYTES = 8 << 10
 """Per connection and direction, on both sides of the gateway."""
 MAX_HEADERS_KIB = 16

@@ -15,6 +15,8 @@ from headroom.gateway import (
     client_tokens,
     local_replies,
     model_routes,
+    request_bodies,
+    retries,
     routes,
     tenant_in_flight,
     tenant_rates,
@@ -150,10 +152,10 @@ def _deadline() -> list[Json]:
     none for Envoy, and the replica rejects it.
     """
     return [
-        _copy(routes.DEADLINE, "padded", _SECONDS, r"\1.\2000m"),
+        _copy(retries.DEADLINE, "padded", _SECONDS, r"\1.\2000m"),
         _set(_PADDED, "padded"),
         _copy(_PADDED, "deadline", _MILLISECONDS, r"\1\2\3", remove=True),
-        _set(routes.GRPC_DEADLINE, "deadline"),
+        _set(retries.GRPC_DEADLINE, "deadline"),
         _RECOMPUTE_ROUTE,
     ]
 
@@ -219,7 +221,7 @@ def _body() -> Json:
     `routes.py` excludes the larger ones, which are announced and streamed.
     """
     return typed(
-        routes.BODY_FILTER,
+        request_bodies.BODY_FILTER,
         f"{HTTP_FILTERS}.buffer.v3.Buffer",
         max_request_bytes=bounds.BUFFERED_BYTES,
     )
