@@ -13,6 +13,7 @@ from headroom.scaling.forecast.forecast import Rates
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.recommenders import for_burst, for_removal, for_utilization
 from headroom.scaling.values.policy import Policy
+from headroom.scaling.windows.by_replica import executed_batches
 from headroom.scaling.windows.signals import read_signals
 from headroom.scaling.windows.sliding_windows import Windows
 
@@ -228,7 +229,7 @@ def test_interval_with_a_batch_is_reported() -> None:
     for now_s, batches in ((0.0, (3.0, 5.0, 1.0)), (2.0, (4.0, 8.0, 1.5)), (4.0, (4.0, 8.0, 1.5))):
         scrape = sample("a", now_s, 0, batches=batches)
         windows = windows.absorb(Observation(now_s=now_s, current=1, pods=pods, samples=(scrape,)))
-        reported.append(windows.executed())
+        reported.append(executed_batches(windows))
     assert reported == [[], [("a", 1.0, 3.0, 0.5)], []]
     assert len(BOUNDS_S) == len(windows.total(4.0).latency)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fakes_scaling import ready_pod, sample, watch
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import Observation, Pod, PodSample, PodState
+from headroom.scaling.windows.by_replica import executed_batches
 from headroom.scaling.windows.counter_series import HORIZON_S
 from headroom.scaling.windows.histogram import (
     at_least_late,
@@ -189,7 +190,7 @@ def test_interval_of_batches_is_reported_once() -> None:
     for now_s, batches in ((0.0, (10.0, 30.0, 5.0)), (2.0, (14.0, 42.0, 7.0)), (4.0, None)):
         heard = () if batches is None else (sample("a", now_s, 0, batches=batches),)
         windows = windows.absorb(Observation(now_s=now_s, current=1, pods=pods, samples=heard))
-        told.append(windows.executed())
+        told.append(executed_batches(windows))
     assert told == [[], [BatchStats("a", 4.0, 3.0, 0.5)], []]
 
 

@@ -33,7 +33,7 @@ from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.values.tokens import Binding, Target, TokenTargets
-from headroom.scaling.windows.sliding_windows import rejected_at_gateways
+from headroom.scaling.windows.by_replica import rejected_at_gateways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

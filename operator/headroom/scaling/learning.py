@@ -21,6 +21,7 @@ from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Freshness, Signals
+from headroom.scaling.windows.by_replica import arrivals_of, executed_batches, sampled_throughout
 from headroom.scaling.windows.contradictions import Contradictions
 from headroom.scaling.windows.histogram import nearest, percentile
 from headroom.scaling.windows.leaps import crowded, overlong
@@ -66,7 +67,7 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
     )
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
     doubted = state.replacer.doubted | crowded(windows)
-    executed = windows.executed()
+    executed = executed_batches(windows)
     found = contradictions.found.keys()
     if found:
         executed = [one for one in executed if one.replica not in found]
@@ -116,14 +117,14 @@ def _observed(
     observation: Observation,
 ) -> Connections:
     """Return the connections after a window of the replicas whose share is known."""
-    sampled = windows.sampled_throughout(EVERY_S, observation.now_s, policy.stale_after_s)
+    sampled = sampled_throughout(windows, EVERY_S, observation.now_s, policy.stale_after_s)
     known = [
         uid
         for uid in observation.ready_uids
         if uid in sampled and not contradictions.has_no_known_share(uid)
     ]
     shares = np.array([connections.expected.get(uid, 0.0) for uid in known])
-    arrived = windows.arrivals_by_replica(known, EVERY_S)
+    arrived = arrivals_of(windows, known, EVERY_S)
     # without evictions new replicas stay idle, and must look like an uneven load
     return connections.observe(observation.now_s, arrived, shares, spread=policy.rebalances)
 

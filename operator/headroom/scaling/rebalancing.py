@@ -20,6 +20,7 @@ from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.observation import CostModel, Observation, Pod
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness, Signals
+from headroom.scaling.windows.by_replica import arrivals_of, outcomes_of
 
 ENOUGH = 0.95
 """Share of what carries the arrivals: a number that is exceeded by less is not rounded up."""
@@ -155,8 +156,8 @@ def _load(
     windows, replicas = state.windows, tuple(pod.uid for pod in ready)
     if not windows.bounds_s or any(uid not in windows.series.columns for uid in replicas):
         return None
-    ended, late = windows.outcomes_by_replica(replicas, window_s, policy.latency_target_s)
-    arrived = windows.arrivals_by_replica(replicas, window_s)
+    ended, late = outcomes_of(windows, replicas, window_s, policy.latency_target_s)
+    arrived = arrivals_of(windows, replicas, window_s)
     ready_s = np.array([pod.created_s if pod.ready_s is None else pod.ready_s for pod in ready])
     return Load(
         replicas=replicas,

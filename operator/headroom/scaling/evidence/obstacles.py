@@ -14,6 +14,7 @@ from headroom.scaling.serving_model import ReplicaCost
 from headroom.scaling.state import State
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
+from headroom.scaling.windows.by_replica import arrivals_of
 from headroom.scaling.windows.counter_series import Vector
 
 
@@ -37,7 +38,7 @@ def with_obstacles(
     arrived_s = max(load.window_s, min(policy.pace * settled_s, policy.stable_window_s))
     arrived = busy = _NONE
     if over:
-        arrived = state.windows.arrivals_by_replica(ready, arrived_s)
+        arrived = arrivals_of(state.windows, ready, arrived_s)
         _, busy = _taken(state, ready, arrived_s)
     if isinstance(cost, GeneratingCost):
         # Answers take long: those of added replicas end only after a mean answer (Little), and

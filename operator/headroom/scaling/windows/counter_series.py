@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.flags import all_set, any_set
+from headroom.scaling.flags import any_set
 from headroom.scaling.frozen import replace
 
 HORIZON_S, STABLE_WINDOWS = 75.0, 2.5
@@ -26,26 +26,10 @@ Vector = NDArray[np.float64]
 ARRIVALS, MISSED, BATCHES, BATCH_ITEMS, BATCH_SECONDS, RETRIED, LATENCY = 0, 1, 2, 3, 4, 5, 6
 """Counters of one scrape, in order; the latency buckets follow from LATENCY on."""
 
-EVERY = slice(None)
-"""All counters."""
-
 _Kind = TypeVar("_Kind", bound=np.generic)
-
-
-Rows = int | NDArray[np.intp]
-"""One row per pod, [pods], or the same row for all."""
-
 
 Points = tuple[Vector | tuple[Vector, ...], ...]
 """[depth][pods] of vectors, [counters]."""
-
-
-class Place(NamedTuple):
-    """The rows around one instant per pod, and the share of the way between them, [pods]."""
-
-    early: Rows
-    late: Rows
-    part: Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,8 +103,7 @@ class CounterSeries:
     ) -> CounterSeries:
         """Append a scrape newer than the last to each of these pods, [pods, counters].
 
-        Arrivals that fell were reset to zero by a restart of the process, with all other counters.
-        Where others fall and arrivals do not, they have not grown: the page before was wrong.
+        Of a longer horizon than usual the last point moves while the one before is near enough.
         """
         if not pods:
             return self.append_empty()
@@ -132,22 +115,11 @@ class CounterSeries:
             if scraped_columns is None
             else _replace(self.scraped, scraped_columns, counters)
         )
-        added = scraped - self.scraped
-        if any_set(added < 0):
-            restarted = added[:, ARRIVALS] < 0
-            added[restarted] = scraped[restarted]
-            added = np.maximum(added, 0.0)
+        added = _increase(self.scraped, scraped)
         newest = self.newest + added
         if scraped_columns is not None:
             times_s = _replace(self.times_s[-1], scraped_columns, times_s)
-        moves = len(self.points) > 1 and horizon_s > HORIZON_S
-        if moves:
-            since_s = times_s - self.times_s[-2]
-            moves = not any_set(
-                (since_s if scraped_columns is None else since_s[scraped_columns])
-                >= horizon_s / FINEST
-            )
-        if moves:  # the last point: older ones are near enough
+        if self._moves_last(times_s, scraped_columns, horizon_s):
             all_s = _with_last(self.times_s, times_s)
             arrivals = _with_last(self.arrivals, newest[:, ARRIVALS])
             points: Points = (*self.points[:-1], newest)
@@ -165,6 +137,15 @@ class CounterSeries:
             scraped=scraped,
             added=added,
         )
+
+    def _moves_last(
+        self, times_s: Vector, scraped_columns: NDArray[np.intp] | None, horizon_s: float
+    ) -> bool:
+        if len(self.points) < 2 or horizon_s <= HORIZON_S:
+            return False
+        since_s = times_s - self.times_s[-2]
+        scraped_s = since_s if scraped_columns is None else since_s[scraped_columns]
+        return not any_set(scraped_s >= horizon_s / FINEST)
 
     def rebased(self, pods: Sequence[str], counters: Vector) -> CounterSeries:
         """Return the series whose next increase counts from here, [pods, counters]."""
@@ -204,71 +185,19 @@ class CounterSeries:
             moved.append(tuple(kept))
         return tuple(moved)
 
-    def at(self, place: Place, counters: slice = EVERY) -> Vector:
-        """Return these counters at one instant per pod, [pods, counters].
 
-        Interpolated between points, constant before the first and after the last.
-        """
-        below = self._stacked(place.early)[:, counters]
-        if not np.count_nonzero(place.part):
-            return below
-        part = place.part[:, np.newaxis]
-        value: Vector = below + part * (self._stacked(place.late)[:, counters] - below)
-        return value
+def _increase(before: Vector, scraped: Vector) -> Vector:
+    """Return by how much the counters of a scrape have grown, [pods, counters].
 
-    def arrivals_at(self, place: Place) -> Vector:
-        """Return the arrivals at one instant per pod, [pods], as `at` does."""
-        below = self._row(self.arrivals, place.early)
-        value: Vector = below + place.part * (self._row(self.arrivals, place.late) - below)
-        return value
-
-    def place(self, instants_s: Vector) -> Place:
-        """Return where one instant per pod lies, [pods]."""
-        times_s, after = self.times_s, self._after(instants_s)
-        early: Rows
-        late: Rows
-        if isinstance(after, int):
-            if 0 < after < len(times_s):
-                start_s = times_s[after - 1]
-                part = (instants_s - start_s) / (times_s[after] - start_s)
-                return Place(after - 1, after, part)
-            late, early = min(after, len(times_s) - 1), max(after, 1) - 1
-        else:
-            late, early = np.minimum(after, len(times_s) - 1), np.maximum(after, 1) - 1
-        start_s = self._row(times_s, early)
-        span_s = self._row(times_s, late) - start_s
-        # no span: before the first point or after the last, where the series is constant
-        part = (instants_s - start_s) / np.where(span_s > 0, span_s, np.inf)
-        return Place(early, late, part)
-
-    def _after(self, instants_s: Vector) -> Rows:
-        """Return how many points lie at or before one instant per pod."""
-        times_s = self.times_s
-        if len(instants_s):  # all pods are mostly scraped in the same ticks
-            same = int(times_s[:, 0].searchsorted(instants_s[0], side="right"))
-            reached = same == 0 or all_set(times_s[same - 1] <= instants_s)
-            if reached and (same == len(times_s) or all_set(times_s[same] > instants_s)):
-                return same
-        after: NDArray[np.intp] = (times_s <= instants_s).sum(axis=0)
-        return after
-
-    def _row(self, table: Vector, rows: Rows) -> Vector:
-        chosen: Vector = table[rows] if isinstance(rows, int) else table[rows, self._every]
-        return chosen
-
-    @property
-    def _every(self) -> NDArray[np.intp]:
-        return np.arange(len(self.columns))
-
-    def _stacked(self, rows: Rows) -> Vector:
-        if isinstance(rows, int):
-            whole = self.points[rows]
-            if isinstance(whole, np.ndarray):
-                return whole
-            chosen = list(whole)
-        else:
-            chosen = [self.points[row][column] for column, row in enumerate(rows.tolist())]
-        return np.concatenate(chosen).reshape(len(chosen), -1)
+    Arrivals that fell were reset to zero by a restart of the process, with all other counters.
+    Where others fall and arrivals do not, they have not grown: the page before was wrong.
+    """
+    added = scraped - before
+    if any_set(added < 0):
+        restarted = added[:, ARRIVALS] < 0
+        added[restarted] = scraped[restarted]
+        added = np.maximum(added, 0.0)
+    return added
 
 
 def _with_last(history: NDArray[_Kind], newest: NDArray[_Kind]) -> NDArray[_Kind]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from headroom.scaling.flags import any_set
 from headroom.scaling.values.observation import CostModel, PodSample
+from headroom.scaling.windows.by_replica import arrivals_of
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_ITEMS,
@@ -222,5 +223,5 @@ def _quiet(windows: Windows, heard: Mapping[str, _Work]) -> list[_Work]:
     quiet = [uid for uid in windows.series.columns if uid not in heard]
     if not quiet:
         return []
-    arrived = windows.arrivals_by_replica(quiet, _QUIET_S)
+    arrived = arrivals_of(windows, quiet, _QUIET_S)
     return [_Work(requests, 0.0, _QUIET_S, 0.0) for requests in arrived.tolist()]

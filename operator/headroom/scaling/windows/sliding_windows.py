@@ -14,29 +14,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 
 import numpy as np
 
-from headroom.scaling.flags import any_set
 from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.values.observation import Observation, PodSample
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
-    BATCH_SECONDS,
-    BATCHES,
     HORIZON_S,
     LATENCY,
     MISSED,
     RETRIED,
     STABLE_WINDOWS,
     CounterSeries,
-    Place,
     Vector,
 )
-from headroom.scaling.windows.histogram import at_least_late
+from headroom.scaling.windows.interpolation import Place, arrivals_at, counters_at, place_of
 from headroom.scaling.windows.sample_intake import (
-    REJECTED,
     append_samples,
     counters_of,
     grid_of,
@@ -44,7 +38,7 @@ from headroom.scaling.windows.sample_intake import (
     on_grid,
     rejected_sample,
 )
-from headroom.scaling.windows.window_totals import BatchStats, Flow, WindowTotal
+from headroom.scaling.windows.window_totals import Flow, WindowTotal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,7 +155,7 @@ class Windows:
         return Flow(arrivals=arrived, missed=missed, ended=answered + missed)
 
     def _added_within(self, window_s: float, counters: slice) -> Vector:
-        before = self.series.at(self._place(window_s), counters)
+        before = counters_at(self.series, self._place(window_s), counters)
         added: Vector = (self.series.newest[:, counters] - before).sum(axis=0)
         return added
 
@@ -173,18 +167,18 @@ class Windows:
         """Return the requests that each pod took in the last seconds, [pods]; not to be changed."""
         known = self._arrived.get(window_s)
         if known is None:
-            before = self.series.arrivals_at(self._place(window_s))
+            before = arrivals_at(self.series, self._place(window_s))
             known = self._arrived[window_s] = self.series.arrivals[-1] - before
         return known
 
     def before(self, window_s: float, *, ago_s: float = 0.0) -> Vector:
         """Return what the counters were where such a window begins, [pods, counters]."""
-        return self.series.at(self._place(window_s, ago_s))
+        return counters_at(self.series, self._place(window_s, ago_s))
 
     def _place(self, window_s: float, ago_s: float = 0.0) -> Place:
         known = self._places.get((window_s, ago_s))
         if known is None:
-            known = self.series.place(self.ends_s - ago_s - window_s)
+            known = place_of(self.series, self.ends_s - ago_s - window_s)
             self._places[window_s, ago_s] = known
         return known
 
@@ -213,29 +207,6 @@ class Windows:
         columns = map(self.series.columns.get, replicas)
         return [column for column in columns if column is not None]
 
-    def arrivals_by_replica(self, replicas: Iterable[str], window_s: float) -> Vector:
-        """Return the requests that each of these replicas took in the window, [known replicas]."""
-        arrived: Vector = self.arrived(window_s)[self.columns_of(replicas)]
-        return arrived
-
-    def outcomes_by_replica(
-        self, replicas: Iterable[str], window_s: float, target_s: float
-    ) -> tuple[Vector, Vector]:
-        """Return how many requests of each replica ended in the window, and were late."""
-        counted = (self.series.newest - self.before(window_s))[self.columns_of(replicas)]
-        ended: Vector = counted[:, -1] + counted[:, MISSED]
-        late = at_least_late(self.bounds_s, counted[:, LATENCY:], target_s) + counted[:, MISSED]
-        return ended, late.clip(0.0, ended)
-
-    def sampled_throughout(
-        self, window_s: float, now_s: float, patience_s: float
-    ) -> frozenset[str]:
-        """Return the replicas whose series covers the window that ends now, or `patience_s` ago."""
-        sampled = (self.series.times_s[0] <= self.ends_s - window_s) & (
-            self.ends_s >= now_s - patience_s
-        )
-        return frozenset(uid for uid, column in self.series.columns.items() if sampled[column])
-
     def ended(self, window_s: float) -> Vector:
         """Return how many requests of each pod ended in the window, answered or missed, [pods]."""
         if not self.bounds_s:
@@ -243,33 +214,7 @@ class Windows:
         ended = self.series.newest - self.before(window_s)
         return ended[:, -1] + ended[:, MISSED]
 
-    def executed(self) -> list[BatchStats]:
-        """Return what each replica executed in the interval that ended at this tick."""
-        done = self.series.added[:, BATCHES] >= 1.0
-        if not any_set(done):
-            return []
-        batches, items, seconds = self.series.added[done, BATCHES : BATCH_SECONDS + 1].T
-        return [
-            *map(
-                BatchStats,
-                compress(self.series.columns, done.tolist()),
-                batches.tolist(),
-                (items / batches).tolist(),
-                (seconds / batches).tolist(),
-            )
-        ]
-
 
 _INTAKE, _ANSWERED = slice(0, MISSED + 1), slice(-2, None)
 """Columns: arrivals and misses; the last bounds. Of two each: one alone is summed in another order,
 which rounds differently."""
-
-
-def rejected_at_gateways(windows: Windows, window_s: float) -> tuple[float, float]:
-    """Return the requests that gateways rejected: in the window, and since the last tick."""
-    column = windows.series.columns.get(REJECTED)
-    if column is None:
-        return 0.0, 0.0
-    before = windows.before(window_s)[column, MISSED] if window_s > 0.0 else 0.0
-    inside = float(windows.series.newest[column, MISSED] - before) if window_s > 0.0 else 0.0
-    return inside, float(windows.series.added[column, MISSED])
