@@ -20,7 +20,8 @@ from headroom.scaling import (
     Signals,
     decide,
 )
-from headroom.scaling.explanation import binding, counterfactuals, gap_to_model, message
+from headroom.scaling.decision_message import gap_to_model, message
+from headroom.scaling.explanation import binding, counterfactuals
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.recommenders import for_latency

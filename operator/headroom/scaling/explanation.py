@@ -1,8 +1,8 @@
-"""Explains the decision: the binding reason, one sentence, and counterfactuals."""
+"""Explains the decision: the binding reason, the sentence for people, and counterfactuals."""
 
 from __future__ import annotations
 
-from headroom.scaling.generation.fleet import GeneratingFleet
+from headroom.scaling.decision_message import gap_to_model, message
 from headroom.scaling.limits import limits
 from headroom.scaling.limits.limits import LimitInput
 from headroom.scaling.rule_results import RuleResults
@@ -16,30 +16,9 @@ from headroom.scaling.values.decision import (
     Reason,
     Recommendation,
     ReplicaCounts,
-    format_seconds,
 )
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy
-from headroom.scaling.values.signals import Signals
-
-_LIMITS = {
-    Reason.SCALE_UP_STABILIZED: "more replicas have not been needed for the whole scale-up window",
-    Reason.SCALE_DOWN_STABILIZED: "fewer have not been enough for the whole scale-down window",
-    Reason.SCALE_DOWN_MARGIN: "fewer would bring latency or utilization too close to its bound",
-    Reason.RATE_LIMITED: "the configured rate limits the step",
-    Reason.NO_EFFECT: "more replicas have not helped, so no more are requested",
-    Reason.CAPACITY_SHORTAGE: "replicas are unschedulable or broken, so no more are requested",
-    Reason.YIELDED_TO_PRIORITY: "a service of higher priority gets the last accelerators",
-    Reason.ROLLING_OUT: "no replica is removed during a rollout",
-    Reason.METRICS_STALE: "metrics are stale, so no replica is removed",
-    Reason.METRICS_MISSING: "metrics are missing, so the replica count is kept",
-    Reason.REPLICA_CONTRADICTS: "the others contradict the metrics of a replica, so none is "
-    "removed",
-    Reason.COST_UNKNOWN: "the cost of a request is not known yet, so no replica is removed",
-    Reason.INSUFFICIENT_HISTORY: "metrics do not cover a whole scale-down window yet",
-    Reason.MAX_REPLICAS: "maxReplicas allows no more",
-    Reason.MIN_REPLICAS: "minReplicas requires more",
-}
 
 
 def explain(
@@ -60,11 +39,6 @@ def explain(
     policy, rate_rps = limit_input.policy, limit_input.signals.arrival_rps.value
     cost: ReplicaCost | None = tail.cost if tail else None
     strongest = results.strongest
-    reason = binding(policy, direction, strongest, applied, counts, current)
-    if reason is Reason.WITHIN_TARGET and rate_rps is None:
-        reason = Reason.METRICS_MISSING
-    elif reason is Reason.WITHIN_TARGET and tail is None:
-        reason = Reason.COST_UNKNOWN
     gap = gap_to_model(policy, limit_input.signals, tail, counts.ready, state.correction.factor)
     notes = (*evidence, gap) if gap and direction is not Direction.UP else evidence
     return Decision(
@@ -72,7 +46,7 @@ def explain(
         current=current,
         replicas=replicas,
         direction=direction,
-        reason=reason,
+        reason=_reason(policy, direction, results, applied, counts, current, tail, rate_rps),
         message=message(
             policy,
             direction,
@@ -107,6 +81,25 @@ def explain(
     )
 
 
+def _reason(
+    policy: Policy,
+    direction: Direction,
+    results: RuleResults,
+    applied: tuple[LimitApplied, ...],
+    counts: ReplicaCounts,
+    current: int,
+    tail: ServingModel | None,
+    rate_rps: float | None,
+) -> Reason:
+    """Return what binds; where nothing does, what is not known."""
+    reason = binding(policy, direction, results.strongest, applied, counts, current)
+    if reason is not Reason.WITHIN_TARGET:
+        return reason
+    if rate_rps is None:
+        return Reason.METRICS_MISSING
+    return Reason.COST_UNKNOWN if tail is None else reason
+
+
 def counterfactuals(
     tail: ServingModel, arrival_rps: float, replicas: int
 ) -> tuple[Counterfactual, ...]:
@@ -119,76 +112,6 @@ def counterfactuals(
         )
         for number in range(max(1, replicas - 1), replicas + 2)
     )
-
-
-def gap_to_model(
-    policy: Policy, signals: Signals, tail: ServingModel | None, ready: int, correction: float
-) -> str:
-    """Return measured and modelled latency where only the measured one is over the target."""
-    measured, rate_rps = signals.latency_s, signals.arrival_rps.value
-    target_s = policy.latency_target_s
-    if tail is None or rate_rps is None or not ready or not measured.fresh:
-        return ""
-    if isinstance(tail, GeneratingFleet):  # its promises are shown one by one
-        return ""
-    if measured.value is None or measured.value <= target_s:
-        return ""
-    modelled_s = tail.latency_s(rate_rps, ready)
-    if modelled_s > target_s:
-        return ""
-    return (
-        f"p{100 * policy.latency_percentile:g} is {format_seconds(measured.value)}, "
-        f"the model expects {format_seconds(modelled_s)} at {ready} ready "
-        f"(learned latency correction {correction:.3g})"
-    )
-
-
-def message(
-    policy: Policy,
-    direction: Direction,
-    current: int,
-    replicas: int,
-    strongest: Recommendation | None,
-    limits: tuple[LimitApplied, ...],
-    counts: ReplicaCounts,
-    held_s: float,
-    notes: tuple[str, ...] = (),
-) -> str:
-    """Return one sentence for people: the change, the rule that needs it, the limits.
-
-    `held_s`: for how long no rule needed the replicas that are removed.
-    """
-    unit = "replica" if replicas == 1 else "replicas"
-    kept = direction is Direction.NONE
-    parts = [f"{replicas} {unit} kept" if kept else f"{current} -> {replicas} {unit}"]
-    if strongest is not None:
-        parts.append(f"{strongest.rule.value} needs {strongest.replicas} ({strongest.detail})")
-        more = min(counts.broken + counts.late, replicas - strongest.replicas)
-        if direction is not Direction.DOWN and more > 0 and not limits:
-            parts.append(f"{more} more in place of broken or late ones")
-    yielded = any(limit.limit is Reason.YIELDED_TO_PRIORITY for limit in limits)
-    if direction is Direction.DOWN and not yielded:
-        parts.append(f"no more were needed for {held_s:.3g}s")
-    parts += [
-        f"{limit.detail or _LIMITS[limit.limit]} ({limit.after} instead of {limit.before})"
-        for limit in limits
-    ]
-    if policy.schedule and replicas == policy.min_replicas and not limits:
-        parts.append(f"schedule {policy.schedule} requires at least {policy.min_replicas}")
-    parts += notes
-    coming = [
-        f"{number} {word}"
-        for number, word in (
-            (counts.warming, "warming"),
-            (counts.late, "late"),
-            (counts.unschedulable, "unschedulable"),
-            (counts.broken, "broken"),
-        )
-        if number
-    ]
-    if coming:
-        parts.append(f"{counts.ready} ready, " + ", ".join(coming))
-    return "; ".join(parts)
 
 
 def binding(

@@ -16,8 +16,11 @@ from headroom.scaling.generation.class_fleets import binding_fleet
 from headroom.scaling.generation.class_judgement import ClassState
 from headroom.scaling.generation.classes import SERVICE
 from headroom.scaling.generation.fleet import GeneratingFleet
+from headroom.scaling.generation.learned import GenerationState
 from headroom.scaling.generation.learned_fleet import fleet_of
+from headroom.scaling.generation.model_inputs import Inputs
 from headroom.scaling.generation.promises import WINDOW_S, Measured, strictest
+from headroom.scaling.generation.spread import Spread
 from headroom.scaling.generation_judgement import (
     judge_outcomes,
     judged_signals,
@@ -81,53 +84,29 @@ def observe(
     targets = policy.token_targets or _of_latency(policy)
     if policy.latency_percentile != strictest(targets):
         policy = replace(policy, latency_percentile=strictest(targets))
-    now_s = observation.now_s
-    ready_since_s = {
-        pod.uid: pod.created_s if pod.ready_s is None else pod.ready_s for pod in observation.ready
-    }
-    elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
-    samples = state.contradictions.used(observation.samples)
-    learned = state.generation.observe(
-        samples,
-        ready_since_s,
-        now_s,
-        elapsed_s,
-        policy.token_cost,
-        sees_load=routing.sees_load,
-    )
-    awaits_cost = learned.awaits_cost(samples, now_s)
+    learned, awaits_cost = _learned(policy, state, observation, routing)
     if policy.token_targets is None:
         if learned.inputs is None and not awaits_cost:
             return replace(state, generation=learned), None
         policy = replace(policy, token_targets=targets)
-    rate_rps, ready = signals.arrival_rps, len(ready_since_s)
-    watched_s = state.windows.watched_s(now_s, WINDOW_S)
+    watched_s = state.windows.watched_s(observation.now_s, WINDOW_S)
     missed = state.windows.missed(watched_s)
     if targets.latency is None:
         missed = max(0.0, missed - learned.window.given_up())
-    own, fleet, classes, kept, token = None, None, state.classes, targets, None
+    classes, kept = state.classes, targets
     if classes.judgement is not None:
         rejected = rejected_at_gateways(state.windows, watched_s)
         classes = replace(classes, judgement=replace(classes.judgement, rejected=rejected))
-    if learned.inputs is not None:
-        inputs, target_s = learned.inputs, policy.latency_target_s
-        own = fleet_of(inputs, targets, routing, target_s, ready)
-        fleet, classes = binding_fleet(
-            classes,
-            own,
-            lambda one: fleet_of(inputs, one.targets, routing, target_s, ready, one.name),
-            max(1, observation.current),
-        )
-        if rate_rps.fresh and rate_rps.value and ready:
-            load, in_flight = rate_rps.value / ready / fleet.capacity.most_rps, signals.in_flight
-            learned = learned.seen(load, (in_flight.value or 0.0) / ready)
-            token = own.capacity.replica.output_token_spread(rate_rps.value / ready, ready)
+    own, fleet, classes = _fleets(policy, learned.inputs, targets, routing, classes, observation)
+    token = None
+    if own is not None and fleet is not None:
+        learned, token = _loaded(learned, own, fleet, signals, len(observation.ready))
         if policy.capacity_factor != 1.0:
             policy = replace(policy, capacity_factor=1.0)
         kept = without_infeasible(targets, own.capacity.infeasible)
     measured = with_latency(learned.window.measure(targets, missed, token), targets, signals)
-    latest = learned.window.latest(kept, now_s, token)
-    begun = learned.window.given_up(now_s) if targets.latency is None else 0.0
+    latest = learned.window.latest(kept, observation.now_s, token)
+    begun = learned.window.given_up(observation.now_s) if targets.latency is None else 0.0
     learned, outcomes = judge_outcomes(policy, state, learned, kept, latest, begun, fleet, classes)
     shown, judged = judged_signals(policy, signals, measured, own, classes)
     return replace(state, generation=learned, classes=classes), Generating(
@@ -140,6 +119,63 @@ def observe(
         outcomes=outcomes,
         classes=classes,
     )
+
+
+def _learned(
+    policy: Policy, state: State, observation: Observation, routing: Routing
+) -> tuple[GenerationState, bool]:
+    """Return what is learned with this tick, and whether a cost will be known soon."""
+    now_s, samples = observation.now_s, state.contradictions.used(observation.samples)
+    learned = state.generation.observe(
+        samples,
+        {
+            pod.uid: pod.created_s if pod.ready_s is None else pod.ready_s
+            for pod in observation.ready
+        },
+        now_s,
+        0.0 if state.last_s is None else now_s - state.last_s,
+        policy.token_cost,
+        sees_load=routing.sees_load,
+    )
+    return learned, learned.awaits_cost(samples, now_s)
+
+
+def _fleets(
+    policy: Policy,
+    inputs: Inputs | None,
+    targets: TokenTargets,
+    routing: Routing,
+    classes: ClassState,
+    observation: Observation,
+) -> tuple[GeneratingFleet | None, GeneratingFleet | None, ClassState]:
+    """Return the models of the service's own promises and of the class that binds; the classes."""
+    if inputs is None:
+        return None, None, classes
+    ready, target_s = len(observation.ready), policy.latency_target_s
+    own = fleet_of(inputs, targets, routing, target_s, ready)
+    fleet, classes = binding_fleet(
+        classes,
+        own,
+        lambda one: fleet_of(inputs, one.targets, routing, target_s, ready, one.name),
+        max(1, observation.current),
+    )
+    return own, fleet, classes
+
+
+def _loaded(
+    learned: GenerationState,
+    own: GeneratingFleet,
+    fleet: GeneratingFleet,
+    signals: Signals,
+    ready: int,
+) -> tuple[GenerationState, Spread | None]:
+    """Note the load of a replica; return also the times per output token to expect under it."""
+    rate_rps = signals.arrival_rps
+    if not (rate_rps.fresh and rate_rps.value and ready):
+        return learned, None
+    load, in_flight = rate_rps.value / ready / fleet.capacity.most_rps, signals.in_flight
+    learned = learned.seen(load, (in_flight.value or 0.0) / ready)
+    return learned, own.capacity.replica.output_token_spread(rate_rps.value / ready, ready)
 
 
 def correct(

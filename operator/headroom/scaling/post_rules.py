@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from headroom.scaling.explanation import message
+from headroom.scaling.decision_message import message
 from headroom.scaling.limits.limits import hold_s
 from headroom.scaling.state import State
 from headroom.scaling.values.decision import Decision, Direction, LimitApplied, Reason

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from headroom.scaling import recommenders
 from headroom.scaling.forecast.forecast import Expected
@@ -65,30 +65,19 @@ def evaluate_rules(
     starts within `start_s`. `usual` is None unless the service generates.
     """
     tuning, rate_rps = policy.tuning, signals.arrival_rps.value
-    rules: dict[Component, Recommendation | None] = {}
-    removal = sufficient = carries = usually = 0
+    load = _Load()
     if tail is not None and expected is not None and rate_rps is not None:
-        rules = _by_arrivals(policy, expected, rate_rps, tail, target_s)
-        carries = recommenders.replicas_for_rate(policy, tail, rate_rps, target_s)
-        usually = carries
-        if usual is not None and usual.rate_rps < rate_rps:
-            usually = recommenders.replicas_for_rate(policy, tail, usual.rate_rps, target_s)
-        sufficient = max(carries, _burst(policy, expected, tail, target_s))
-        if tuning.has(Component.REMOVAL_MARGIN):
-            removal = recommenders.for_removal(
-                policy, tail, expected.most.times(understated), target_s
-            )
+        load = _load(policy, expected, rate_rps, tail, target_s, usual, understated)
+    rules = dict(load.rules)
     by_arrivals = _most(rule for component, rule in rules.items() if tuning.has(component))
     if tuning.has(Component.MARGIN):  # learned at the counted rate, which a forecast is not
-        rules[Component.MARGIN] = recommenders.for_error_budget(margin, carries)
+        rules[Component.MARGIN] = recommenders.for_error_budget(margin, load.carries)
     reachable = tail is None or tail.idle_s <= policy.latency_target_s
     if tuning.has(Component.RESERVE) and reachable:
         rules[Component.RESERVE] = recommenders.for_reserve(
-            policy, reserve, usually, start_s, usual
+            policy, reserve, load.usually, start_s, usual
         )
-    with_margin = max(
-        by_arrivals, _most([rules.get(Component.MARGIN), rules.get(Component.RESERVE)])
-    )
+    promised = _most([rules.get(Component.MARGIN), rules.get(Component.RESERVE)])
     if tail is not None and expected is not None:
         rules[Component.BACKLOG] = recommenders.for_backlog(
             policy, tail, max(expected.later.for_ceiling_rps, expected.burst_rps or 0.0), backlogs
@@ -114,10 +103,49 @@ def evaluate_rules(
             by_arrivals=by_arrivals,
             by_ceiling=ceiling.replicas if ceiling else 0,
         ),
-        needed=max(desired, removal),
-        needed_by_arrivals=max(with_margin, removal),
-        sufficient=sufficient,
+        needed=max(desired, load.removal),
+        needed_by_arrivals=max(by_arrivals, promised, load.removal),
+        sufficient=load.sufficient,
+        carries=load.carries,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """What the arrivals require; nothing while they or the cost are not known."""
+
+    rules: Mapping[Component, Recommendation | None] = field(default_factory=dict)
+    carries: int = 0
+    """Replicas for the present rate."""
+    usually: int = 0
+    """Replicas for the usual rate, where it is lower."""
+    sufficient: int = 0
+    removal: int = 0
+    """The fewest that a removal may leave, by its margin."""
+
+
+def _load(
+    policy: Policy,
+    expected: Expected,
+    rate_rps: float,
+    tail: ServingModel,
+    target_s: float,
+    usual: Usual | None,
+    understated: float,
+) -> _Load:
+    rules = _by_arrivals(policy, expected, rate_rps, tail, target_s)
+    carries = usually = recommenders.replicas_for_rate(policy, tail, rate_rps, target_s)
+    if usual is not None and usual.rate_rps < rate_rps:
+        usually = recommenders.replicas_for_rate(policy, tail, usual.rate_rps, target_s)
+    removal = 0
+    if policy.tuning.has(Component.REMOVAL_MARGIN):
+        removal = recommenders.for_removal(policy, tail, expected.most.times(understated), target_s)
+    return _Load(
+        rules=rules,
         carries=carries,
+        usually=usually,
+        sufficient=max(carries, _burst(policy, expected, tail, target_s)),
+        removal=removal,
     )
 
 

@@ -12,7 +12,12 @@ from headroom.controller.decide.token_rates import NO_TOKENS, TokenRates
 from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOController
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.scaling import Decision, Observation, Policy, State, decide
-from headroom.scaling.post_rules import PostRuleInputs, apply_post_rules, hold_for_token_slo
+from headroom.scaling.post_rules import (
+    PostRuleInputs,
+    ScaleToZeroInputs,
+    apply_post_rules,
+    hold_for_token_slo,
+)
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.signals import Signals
 from headroom.telemetry.pod_samples import PodSamples
@@ -80,13 +85,13 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
     totals = route.totals if route.gateways else None
     gateway = known.gateway.observe(policy, totals, now_s)
     observation = replace(inputs.observation, rejected_at_gateway=rejected_at_gateway(totals))
-    tokens = _measured(known.tokens, inputs.service, inputs.samples, now_s)
     classes = known.classes.observe(
         inputs.service.spec.class_promises,
         inputs.samples.readings,
         now_s,
         counted=bool(inputs.samples.profile.class_label),
     )
+    tokens = _measured(known.tokens, inputs.service, inputs.samples, now_s)
     tokens = tokens.judged_by(classes.measured)
     before = known.state
     if classes.state != before.classes:
@@ -106,14 +111,7 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
         token_slo_objection=tokens.removal_objection(first, state.classes.hopeless),
         gateway_counts_known=gateway.fresh,
         client_signals=_client_signals(gateway, first, state),
-        zero=post_rule_inputs(
-            idle,
-            route,
-            now_s=observation.now_s,
-            rolling=observation.rolling,
-            min_replicas=inputs.min_replicas,
-            idle_timeout_s=inputs.service.spec.scaling.scale_to_zero.idle_timeout.seconds,
-        ),
+        zero=_zero(inputs, idle),
     )
     decision, state = apply_post_rules(adjusted, before, (first, state), post_inputs)
     return DecisionResult(
@@ -141,6 +139,18 @@ def _client_signals(gateway: GatewaySLI, first: Decision, state: State) -> Signa
     if state.classes.judgement is None:
         return gateway.signals
     return replace(gateway.signals, attainment=first.signals.attainment)
+
+
+def _zero(inputs: DecisionInputs, idle: IdleTracker) -> ScaleToZeroInputs | None:
+    """Return what the post-rule of scale to zero needs, if the last replica may go."""
+    return post_rule_inputs(
+        idle,
+        inputs.route,
+        now_s=inputs.observation.now_s,
+        rolling=inputs.observation.rolling,
+        min_replicas=inputs.min_replicas,
+        idle_timeout_s=inputs.service.spec.scaling.scale_to_zero.idle_timeout.seconds,
+    )
 
 
 def _measured(

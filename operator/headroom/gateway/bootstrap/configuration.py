@@ -11,14 +11,8 @@ from headroom.gateway.bootstrap.operator_connection import change_stream, operat
 from headroom.gateway.bootstrap.ops_pages import MAX_PAGES, ops_listener
 from headroom.gateway.bootstrap.overload import overload_manager
 from headroom.gateway.bootstrap.static_cluster import admin_address, static_cluster
-from headroom.gateway.bounds import (
-    CONNECTION_BUFFER_BYTES,
-)
-from headroom.gateway.type_urls import (
-    FROM_OPERATOR,
-    Json,
-    typed,
-)
+from headroom.gateway.bounds import CONNECTION_BUFFER_BYTES
+from headroom.gateway.type_urls import FROM_OPERATOR, Json, typed
 
 OPS_PORT = 8081
 """Serves /ready, /stats/prometheus and the counts per service; nothing else of the
@@ -70,21 +64,7 @@ def bootstrap(
             "lds_config": FROM_OPERATOR,
             "cds_config": FROM_OPERATOR,
         },
-        "layered_runtime": {
-            "layers": [
-                {
-                    "name": "bounds",
-                    "static_layer": {
-                        _FETCHED: key_sets.BYTES,
-                        _PROGRAM_SIZE: model_routes.PROGRAM_SIZE,
-                    },
-                },
-                {
-                    "name": runtime.LAYER,
-                    "rtds_layer": {"name": runtime.LAYER, "rtds_config": FROM_OPERATOR},
-                },
-            ]
-        },
+        "layered_runtime": {"layers": _RUNTIME_LAYERS},
         "static_resources": {
             "listeners": [ops_listener(ops_port)],
             "clusters": [
@@ -104,6 +84,20 @@ def bootstrap(
         },
     }
 
+
+_RUNTIME_LAYERS = [
+    {
+        "name": "bounds",
+        "static_layer": {
+            _FETCHED: key_sets.BYTES,
+            _PROGRAM_SIZE: model_routes.PROGRAM_SIZE,
+        },
+    },
+    {
+        "name": runtime.LAYER,
+        "rtds_layer": {"name": runtime.LAYER, "rtds_config": FROM_OPERATOR},
+    },
+]
 
 _STATS = [
     {"prefix": "server."},

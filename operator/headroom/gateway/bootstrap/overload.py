@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from headroom.gateway.bounds import (
-    MAX_CONNECTIONS,
-)
-from headroom.gateway.type_urls import (
-    Json,
-    any_of,
-    seconds,
-    typed,
-)
+from headroom.gateway.bounds import MAX_CONNECTIONS
+from headroom.gateway.type_urls import Json, any_of, seconds, typed
 
 RESET_FROM, RESET_ALL, REFUSED_FROM = 0.7, 0.9, 0.95
 """Shares of the container's memory limit: from the first to the second, streams of HTTP/2 are
@@ -24,29 +17,18 @@ CROWDED_FROM, CROWDED_ALL, CROWDED_IDLE_S = 0.5, 0.8, 5.0
 these seconds, so that idle ones of one client give way to others."""
 TRACKED_FROM_POWER = 12
 """Streams that hold fewer than 2^12 bytes are not reset."""
+_MONITORS = "envoy.extensions.resource_monitors"
 
 
 def overload_manager(heap_bytes: int | None) -> Json:
     """Build what bounds connections, and what happens when memory runs out all the same."""
-    monitors = "envoy.extensions.resource_monitors"
-    if heap_bytes is None:
-        # What the kernel counts; the heap has pages that were never touched.
-        memory = typed(
-            "envoy.resource_monitors.cgroup_memory",
-            f"{monitors}.cgroup_memory.v3.CgroupMemoryConfig",
-        )
-    else:
-        memory = typed(
-            "envoy.resource_monitors.fixed_heap",
-            f"{monitors}.fixed_heap.v3.FixedHeapConfig",
-            max_heap_size_bytes=heap_bytes,
-        )
+    memory = _memory_monitor(heap_bytes)
     scaled = {"scaling_threshold": RESET_FROM, "saturation_threshold": RESET_ALL}
     crowded = {"scaling_threshold": CROWDED_FROM, "saturation_threshold": CROWDED_ALL}
     closed = {"scaling_threshold": CLOSED_FROM, "saturation_threshold": CLOSED_ALL}
     connections = typed(
         "envoy.resource_monitors.global_downstream_max_connections",
-        f"{monitors}.downstream_connections.v3.DownstreamConnectionsConfig",
+        f"{_MONITORS}.downstream_connections.v3.DownstreamConnectionsConfig",
         max_active_downstream_connections=MAX_CONNECTIONS,
     )
     return {
@@ -83,3 +65,20 @@ def overload_manager(heap_bytes: int | None) -> Json:
         ],
         "buffer_factory_config": {"minimum_account_to_track_power_of_two": TRACKED_FROM_POWER},
     }
+
+
+def _memory_monitor(heap_bytes: int | None) -> Json:
+    """Build what measures memory: as the kernel counts it, or the heap within a bound.
+
+    The heap has pages that were never touched.
+    """
+    if heap_bytes is None:
+        return typed(
+            "envoy.resource_monitors.cgroup_memory",
+            f"{_MONITORS}.cgroup_memory.v3.CgroupMemoryConfig",
+        )
+    return typed(
+        "envoy.resource_monitors.fixed_heap",
+        f"{_MONITORS}.fixed_heap.v3.FixedHeapConfig",
+        max_heap_size_bytes=heap_bytes,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headroom.scaling.evidence.demand_estimate import DemandEstimate
 from headroom.scaling.frozen import replace
 from headroom.scaling.promise.error_budget import Outcomes, one_alone_is_late
+from headroom.scaling.promise.failures import Failures
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component
@@ -63,15 +64,11 @@ def learn_from_outcomes(
     obstacle is seen, more replicas would change nothing.
     """
     elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
-    allowed, target_s = 1.0 - policy.latency_percentile, policy.latency_target_s
+    allowed = 1.0 - policy.latency_percentile
     failures = state.failures
     if outcomes is None:
-        failures = failures.observe(state.windows, state.cost, target_s, now_s)
-        failing = failures.share(state.windows, policy.stable_window_s)
-        outcomes = Outcomes.of(state.windows, target_s, failing)
-        if outcomes.late > allowed * outcomes.ended:
-            window_s = policy.stable_window_s
-            disturbed |= one_alone_is_late(state.windows, target_s, window_s, allowed)
+        failures, outcomes, alone = _counted(policy, state, now_s)
+        disturbed |= alone
     since_s = None
     if not disturbed:
         since_s = _steady_since_s(state, signals, estimate, counts, results, now_s)
@@ -105,6 +102,21 @@ def learn_from_outcomes(
         risk=risk,
         reserve=reserve,
     )
+
+
+def _counted(policy: Policy, state: State, now_s: float) -> tuple[Failures, Outcomes, bool]:
+    """Return what ended since the last tick, without failures that no replica prevents.
+
+    Also whether it is one replica alone that is late.
+    """
+    target_s, window_s = policy.latency_target_s, policy.stable_window_s
+    failures = state.failures.observe(state.windows, state.cost, target_s, now_s)
+    outcomes = Outcomes.of(state.windows, target_s, failures.share(state.windows, window_s))
+    allowed = 1.0 - policy.latency_percentile
+    alone = outcomes.late > allowed * outcomes.ended and one_alone_is_late(
+        state.windows, target_s, window_s, allowed
+    )
+    return failures, outcomes, alone
 
 
 def _steady_since_s(

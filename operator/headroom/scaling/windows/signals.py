@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median_low
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import Observation, Pod
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness, Signal, Signals
@@ -61,20 +62,15 @@ def read_signals(
     the standing queue after its window.
     """
     now_s, ready = observation.now_s, observation.ready
-    last, lasts = windows.last, windows.latest(observation.ready_uids)
+    lasts = windows.latest(observation.ready_uids)
     if not lasts:
         return Signals()
     ages_s = [now_s - sample.time_s for sample in lasts]
-    age_s = max(ages_s)
-    if len(lasts) < len(ready):
-        age_s = max(age_s, *(_silent_s(policy, pod, now_s) for pod in ready if pod.uid not in last))
-    if observation.unlisted_ready:  # they have never been scraped
-        age_s = max(age_s, now_s)
-    freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
+    age_s = _oldest_s(policy, windows, observation, ages_s)
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
-    least_s = policy.known_after_s
+    freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
     if freshness is Freshness.FRESH and has_unobserved_time(
-        windows, ready, watched_s, now_s, policy.stale_after_s, least_s
+        windows, ready, watched_s, now_s, policy.stale_after_s, policy.known_after_s
     ):
         freshness = Freshness.STALE
 
@@ -92,32 +88,34 @@ def read_signals(
         coverage=sum([age <= policy.stale_after_s for age in ages_s])
         / (len(ready) + observation.unlisted_ready),
     )
-    if watched_s < least_s:
+    if watched_s < policy.known_after_s:
         return gauges
     total = windows.total(watched_s)
     arrived = arrivals_extrapolated(windows, watched_s, now_s)
     if age_s > policy.stale_after_s:
         arrived += beyond_last_windows(windows, ready, watched_s, now_s, policy.stale_after_s)
-    return Signals(
+    bounds_s, latency, missed = windows.bounds_s, total.latency, total.missed
+    share, target_s = policy.latency_percentile, policy.latency_target_s
+    return replace(
+        gauges,
         arrival_rps=known(arrived / watched_s),
-        waiting=gauges.waiting,
-        standing_queue=gauges.standing_queue,
-        in_flight=gauges.in_flight,
-        latency_s=known(
-            percentile(windows.bounds_s, total.latency, total.missed, policy.latency_percentile)
-        ),
-        undecided_s=undecided(
-            windows.bounds_s,
-            total.latency,
-            total.missed,
-            policy.latency_percentile,
-            policy.latency_target_s,
-        ),
-        attainment=known(
-            attainment(windows.bounds_s, total.latency, total.missed, policy.latency_target_s)
-        ),
-        coverage=gauges.coverage,
+        latency_s=known(percentile(bounds_s, latency, missed, share)),
+        undecided_s=undecided(bounds_s, latency, missed, share, target_s),
+        attainment=known(attainment(bounds_s, latency, missed, target_s)),
     )
+
+
+def _oldest_s(
+    policy: Policy, windows: Windows, observation: Observation, ages_s: Sequence[float]
+) -> float:
+    """Return the age of the oldest scrape of a ready pod, with those that have none yet."""
+    now_s, age_s, last = observation.now_s, max(ages_s), windows.last
+    if len(ages_s) < len(observation.ready):
+        silent = (pod for pod in observation.ready if pod.uid not in last)
+        age_s = max(age_s, *(_silent_s(policy, pod, now_s) for pod in silent))
+    if observation.unlisted_ready:  # they have never been scraped
+        age_s = max(age_s, now_s)
+    return age_s
 
 
 def _silent_s(policy: Policy, pod: Pod, now_s: float) -> float:
