@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from headroom.scaling.checkpoint_numbers import MOST_SECONDS, Checkpoint, numbers_of
 from headroom.scaling.frozen import cached_property
 from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.observation import Pod, PodSample, PodState
@@ -131,3 +132,12 @@ def count(
         broken=states.count(PodState.BROKEN),
         terminating=states.count(PodState.TERMINATING),
     )
+
+
+def of_checkpoint(checkpoint: Checkpoint) -> ColdStarts:
+    """Return the cold starts in a checkpoint; raise ValueError with rule and value."""
+    numbers = numbers_of(checkpoint, "coldStarts")
+    if max(numbers, default=0.0) > MOST_SECONDS:
+        rule = f"seconds <= {MOST_SECONDS:g}"
+        raise ValueError(f"checkpoint coldStarts must hold {rule}; got {numbers}")
+    return ColdStarts(seconds=tuple(numbers[-KEPT:]))
