@@ -9,7 +9,8 @@ import pytest
 from headroom.profiles.headroom import HEADROOM
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.exposition import ExpositionReader
-from headroom.telemetry.reading import ProfileReader, Reading
+from headroom.telemetry.profile_reader import ProfileReader
+from headroom.telemetry.reading import Reading
 from pods_world import page
 
 

@@ -9,13 +9,15 @@ from functools import lru_cache
 from headroom.profiles.values import Profile
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import EngineLimits
-from headroom.telemetry.accounts import Account, Batch, common_bounds_s, sample_of
+from headroom.telemetry.accounts import Account, Batch, common_bounds_s
 from headroom.telemetry.baseline import Baseline, baseline_of, since
 from headroom.telemetry.derived_gauges import LEAST_SPAN_S, derives_gauges
 from headroom.telemetry.errors import RepeatedPage
 from headroom.telemetry.exposition import Page
-from headroom.telemetry.reading import ProfileReader, Reading
+from headroom.telemetry.profile_reader import ProfileReader
+from headroom.telemetry.reading import Reading
 from headroom.telemetry.recent_layouts import LayoutMemory
+from headroom.telemetry.sampling import sample_of
 from headroom.telemetry.stated_limits import NOTHING_STATED
 
 _REPLICAS_APART_S = 60.0
