@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from headroom.api.crd import custom_resource_definition
 from headroom.cli.app import app
-from headroom.cli.commands.explain import explained
+from headroom.cli.commands.explanation_text import explained
 from headroom.cli.commands.get import table
 from headroom.cli.main import SIMULATOR
 from headroom.console.summary import summarize

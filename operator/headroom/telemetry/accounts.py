@@ -1,4 +1,4 @@
-"""Readings of a server → samples; quantities it does not expose are derived. Pure.
+"""Readings of a server → totals; quantities that it does not expose are derived. Pure.
 
     arrivals    counter of arrived requests, else ended + given up + in flight; never decreases,
                 because a request that ends between two counters of the page would be missing for a

@@ -1,0 +1,175 @@
+"""The text of `headroom explain`: a service's last decision, its signals and the alternatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headroom.api.decision_status import DecisionStatus
+from headroom.api.service_level import ServiceLevel
+from headroom.api.signals_status import SignalsStatus
+from headroom.api.status import Status
+from headroom.api.status_durations import seconds_of
+from headroom.console.service_state import needing_attention
+from headroom.scaling.values.decision import DemandKnown
+
+
+def explained(service: Mapping[str, Any]) -> RenderableType:
+    """Format the last decision, its counterfactuals, and the conditions that need attention."""
+    status = Status.read(service.get("status"))
+    decision = status.decision
+    parts: list[RenderableType] = [_heading(service, status)]
+    if decision is None:
+        parts.append(Text(_no_decision(service["metadata"])))
+    else:
+        parts += [_decision(decision), Text(_signals(service, status))]
+        parts += [Text(line) for line in _promise(status)]
+        if decision.counterfactuals:
+            parts += [Text(), _counterfactuals(decision, _promised_s(service, status))]
+        if decision.recommendations:
+            rows = [(one.rule, str(one.replicas), one.detail) for one in decision.recommendations]
+            heads = ("rule", "replicas", "because")
+            parts += [Text(), _table("What each rule requires", heads, rows, numbers=(1,))]
+    if conditions := needing_attention(status.conditions):
+        rows = [(f"{one.type}={one.status}", one.reason, one.message) for one in conditions]
+        heads = ("condition", "reason", "message")
+        parts += [Text(), _table("Conditions that need attention", heads, rows)]
+    return Group(*parts)
+
+
+def _no_decision(metadata: Mapping[str, Any]) -> str:
+    return (
+        "No decision yet: the operator has not evaluated this service. See why with "
+        f"headroom doctor -n {metadata['namespace']}"
+    )
+
+
+def _heading(service: Mapping[str, Any], status: Status) -> Text:
+    metadata = service["metadata"]
+    states = {
+        "ready": status.ready_replicas,
+        "warming": status.warming_replicas,
+        "unschedulable": status.unschedulable_replicas,
+        "broken": status.broken_replicas,
+    }
+    counts = ", ".join(f"{number} {state}" for state, number in states.items() if number)
+    text = Text(f"{metadata['namespace']}/{metadata['name']}", style="bold")
+    noun = "replica" if status.replicas == 1 else "replicas"
+    text.append(f": {status.replicas} {noun}", style="not bold")
+    return text.append(f" ({counts})" if counts else "", style="not bold")
+
+
+def _decision(decision: DecisionStatus) -> Text:
+    text = Text(decision.reason, style="bold cyan")
+    return text.append(f": {decision.message} ({decision.time})", style="not bold default")
+
+
+def _signals(service: Mapping[str, Any], status: Status) -> str:
+    slo, signals = service["spec"]["slo"], status.signals
+    if signals is None:
+        return "No metrics yet."
+    latency = slo.get("latency")
+    where = " at the gateway" if signals.latency_source == "Gateway" else ""
+    busy, ceiling = _share(signals.utilization), _share(slo.get("utilizationCeiling"))
+    measured = (
+        f"{_number(signals.arrivals_per_second)} arrivals/s",
+        f"{_number(signals.waiting)} waiting",
+        *_latencies(slo, latency, signals, where),
+        f"utilization {busy} (ceiling {ceiling})",
+        f"metrics {signals.freshness}",
+    )
+    return ", ".join(measured)
+
+
+def _latencies(
+    slo: Mapping[str, Any], latency: Mapping[str, Any] | None, signals: SignalsStatus, where: str
+) -> Iterator[str]:
+    """Yield each promise with its measurement."""
+    if latency is not None:
+        found = signals.latency or "unknown"
+        yield f"p{latency.get('percentile', 95)} {found}{where} (target {latency['target']})"
+    for name, field, measured in (
+        ("time to first token", "timeToFirstToken", signals.time_to_first_token),
+        ("time per output token", "timePerOutputToken", signals.time_per_output_token),
+    ):
+        if (one := slo.get(field)) is not None:
+            found = measured or "unknown"
+            yield f"p{one.get('percentile', 95)} of {name} {found} (target {one['target']})"
+
+
+def _promise(status: Status) -> Iterator[str]:
+    """Yield what arrivals do not show of the demand, and the margin that was learned."""
+    demand, slo = status.demand, status.slo
+    if demand is not None and demand.known != DemandKnown.EXACT:
+        yield f"Demand is {demand.sentence}"
+    if (generation := status.generation) is not None:
+        if generation.sentence:
+            yield f"Generation: {generation.sentence}"
+        for unknown in generation.unknown:
+            yield f"Not known: {unknown}"
+    for one in status.classes or ():
+        yield f"Class {one.name}: {one.sentence}"
+    if slo is not None and slo.sentence:
+        yield slo.sentence[0].upper() + slo.sentence[1:]
+
+
+def _promised_s(service: Mapping[str, Any], status: Status) -> float | None:
+    """Return the time that stands for all promises of a service sized by a model of its engine.
+
+    None for other services, whose expected latency is that of a request.
+    """
+    if status.generation is None or status.generation.sized_by != "Model":
+        return None
+    try:
+        return ServiceLevel.model_validate(service["spec"]["slo"]).whole_answer.seconds
+    except ValueError:  # admitted by another version's schema
+        return None
+
+
+def _counterfactuals(decision: DecisionStatus, promised_s: float | None) -> Table:
+    chosen = [row.replicas == decision.replicas for row in decision.counterfactuals]
+
+    def expected(latency: str) -> str:
+        taken_s = None if promised_s is None else seconds_of(latency)
+        if promised_s is None or taken_s is None or math.isinf(taken_s):
+            return latency
+        return f"{taken_s / promised_s:.0%}"
+
+    rows = [
+        (f"{row.replicas}{' *' if mark else '  '}", expected(row.latency), _share(row.utilization))
+        for row, mark in zip(decision.counterfactuals, chosen, strict=True)
+    ]
+    heads = (
+        "replicas",
+        "latency" if promised_s is None else "of the tightest promise",
+        "utilization",
+    )
+    return _table("What the model expects", heads, rows, numbers=(0, 1, 2), bold=chosen)
+
+
+def _table(
+    title: str,
+    heads: Iterable[str],
+    rows: Iterable[tuple[str, ...]],
+    numbers: tuple[int, ...] = (),
+    bold: list[bool] | None = None,
+) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for index, head in enumerate(heads):
+        table.add_column(head, justify="right" if index in numbers else "left")
+    for index, row in enumerate(rows):
+        table.add_row(*row, style="bold" if bold and bold[index] else "")
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:g}"
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.0%}"
