@@ -13,7 +13,6 @@ place: full batches might gain nothing over the observed ones.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -23,7 +22,9 @@ from headroom.scaling.cost.claims import Claim
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import NOTHING, Sums, line, plus
 from headroom.scaling.cost.outliers import outlying, too_fast
+from headroom.scaling.cost.plausible_intervals import ROUNDING, plausible
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
+from headroom.scaling.cost.size_bins import bin_of, rescaled, with_intervals
 from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.window_totals import BatchStats
@@ -37,17 +38,9 @@ replica that was added made a request seem more expensive, and two replicas beca
 HALF_LIFE_S = 1800.0
 """Half-life of a bin, in time during which it is refreshed. Long, because a tail is learned slowly:
 the cv of 500 lognormal executions of cv 1 is off by 13 %, that of 20 000 by 2 %."""
-BIN_FACTOR = 1.5
-_LOG_BIN_FACTOR = math.log(BIN_FACTOR)
-MOST_PARALLEL = 64
-"""Batches that run at the same time for each slot that the resource states: a server may have more
-workers than it says."""
 DISTRUSTED_S = 90.0
 """Executed times that the others contradict, or the requests in them, teach nothing for so long:
 counters that were wrong once also jump when they are right again."""
-OUTLIER_FACTOR = 20.0
-"""An interval this many times slower than the fit is a hang, not a cost: a lognormal execution of
-cv 1 exceeds 20 times its mean once in 20 000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +70,7 @@ class CostLearner:
         forgotten: the cost of every request has changed, also for sizes that were not observed
         since.
         """
-        usual = _usual(intervals, expected, elapsed_s)
+        usual = plausible(intervals, expected, elapsed_s)
         fast = too_fast(usual, expected) if expected is not None else frozenset()
         if not (self.distrusted or fast or wrong):
             return self._taught(usual, elapsed_s, expected, doubted)
@@ -109,7 +102,7 @@ class CostLearner:
             return self
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
         if expected is None:
-            return replace(self, bins=_with(self.bins, usual, fade, {}))
+            return replace(self, bins=with_intervals(self.bins, usual, fade, {}))
         every, factors = usual, self.speeds.factors
         known_cv = self.variation.cv if self.variation.known else None
         doubted |= outlying(every, expected, factors, known_cv) | self.speeds.incredible
@@ -122,10 +115,10 @@ class CostLearner:
         bins, ratio = self.bins, detect_change(speeds.together(doubted), chance_cv)
         if ratio is not None:
             ratio = _latest_ratio(usual, expected, speeds.factors) or ratio
-            bins = {number: _rescaled(sums, ratio) for number, sums in bins.items()}
+            bins = {number: rescaled(sums, ratio) for number, sums in bins.items()}
             variation, speeds = variation.fewer(KEPT), speeds.rescaled(ratio)
         return CostLearner(
-            bins=_with(bins, usual, fade, speeds.factors),
+            bins=with_intervals(bins, usual, fade, speeds.factors),
             variation=variation,
             speeds=speeds,
             distrusted=self.distrusted,
@@ -145,7 +138,7 @@ class CostLearner:
         """
         if claim is None or (claim.cost is None and not self.bins):
             return None
-        full, most = float(claim.max_batch), _bin_of(_ROUNDING * claim.max_batch * claim.slots)
+        full, most = float(claim.max_batch), bin_of(ROUNDING * claim.max_batch * claim.slots)
         bins = self.bins
         if bins and max(bins) > most:  # no server forms such batches any more
             bins = {number: sums for number, sums in bins.items() if number <= most} or bins
@@ -168,77 +161,6 @@ class CostLearner:
         )
 
 
-def _usual(
-    intervals: Iterable[BatchStats], expected: CostModel | None, elapsed_s: float
-) -> list[BatchStats]:
-    """Return the intervals that a server can have had, without outliers.
-
-    A batch has at least one request and at most the largest batch in each slot. All batches last
-    no longer together than the interval, times what may run in parallel, and one batch more; what
-    is reported beyond that has no weight.
-    """
-    if expected is None:
-        return [one for one in intervals if one.size >= _LEAST_SIZE and one.mean_s > 0]
-    fixed_s, per_item_s = OUTLIER_FACTOR * expected.fixed_s, OUTLIER_FACTOR * expected.per_item_s
-    slots = expected.slots
-    largest = _ROUNDING * expected.max_batch * slots
-    found = [
-        one
-        for one in intervals
-        for _, _, size, mean_s in (one,)
-        if _LEAST_SIZE <= size <= largest and 0 < mean_s <= fixed_s + per_item_s * size
-    ]
-    if elapsed_s <= 0.0:
-        return found
-    most_s = MOST_PARALLEL * slots * elapsed_s
-    return [
-        one
-        if batches * mean_s <= most_s + slots * mean_s and mean_s >= _LEAST_MEAN_S
-        else one._replace(batches=min(batches, slots + most_s / max(mean_s, _LEAST_MEAN_S)))
-        for one in found
-        for _, batches, _, mean_s in (one,)
-    ]
-
-
-_LEAST_SIZE, _ROUNDING = 0.5, 1.001
-"""The counters of one page may be one batch apart."""
-_LEAST_MEAN_S = 1e-4
-"""A shorter batch counts as one of this length."""
-
-
-def _with(
-    bins: Mapping[int, Sums],
-    intervals: Iterable[BatchStats],
-    fade: float,
-    factors: Mapping[str, float],
-) -> dict[int, Sums]:
-    """Return the bins with intervals added; only bins that are refreshed fade."""
-    fresh: dict[int, Sums] = {}
-    for replica, batches, size, mean_s in intervals:
-        number, items = _bin_of(size), batches * size
-        usual_s = mean_s / factors.get(replica, 1.0) if factors else mean_s
-        weight, sizes, squared, seconds, products = fresh.get(number, NOTHING)
-        fresh[number] = (
-            weight + batches,
-            sizes + items,
-            squared + items * size,
-            seconds + batches * usual_s,
-            products + items * usual_s,
-        )
-    added = {
-        number: tuple(fade * old + new for old, new in zip(bins[number], sums, strict=True))
-        if number in bins
-        else sums
-        for number, sums in fresh.items()
-    }
-    return {**bins, **added}
-
-
-def _bin_of(size: float) -> int:
-    """Return 0 for batches of one, then (1, 1.5], (1.5, 2.25] and so on."""
-    return 0 if size <= 1.0 else 1 + int(math.log(size) / _LOG_BIN_FACTOR)
-
-
 def _latest_ratio(
     intervals: Iterable[BatchStats], expected: CostModel, factors: Mapping[str, float]
 ) -> float | None:
@@ -248,12 +170,6 @@ def _latest_ratio(
         took_s += batches * mean_s
         expected_s += batches * factors.get(replica, 1.0) * expected.batch_s(size)
     return took_s / expected_s if expected_s > 0 else None
-
-
-def _rescaled(sums: Sums, ratio: float) -> Sums:
-    """Return sums as if every execution had taken `ratio` times as long, with little weight."""
-    weight, sizes, sizes_squared, seconds, products = (KEPT * total for total in sums)
-    return weight, sizes, sizes_squared, ratio * seconds, ratio * products
 
 
 def _scale(seen: Sums, claimed: CostModel) -> float:
