@@ -60,7 +60,7 @@ EQUIVALENT: Sequence[Equivalent] = (
         "of a cost of nothing every execution is a hang, and none is counted",
     ),
     Equivalent(
-        "scaling/limits/limits.py",
+        "scaling/limits/scale_up.py",
         "max(stable or 0, limit_input",
         ("max(stable or -1, limit_input",),
         "what the ceiling needs is never below 0",

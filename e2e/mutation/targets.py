@@ -40,8 +40,8 @@ def targets(present: Sequence[PurePosixPath]) -> list[PurePosixPath]:
 def nearest_tests(module: PurePosixPath, present: Sequence[PurePosixPath]) -> list[tuple[str, ...]]:
     """Return the stages of tests: those named after the module, then the rest.
 
-    `present` are all test files. Worked: for scaling/limits/limits.py
-    tests/scaling/test_limits.py, then tests/scaling.
+    `present` are all test files. Worked: for scaling/limits/flaps.py
+    tests/scaling/test_flaps.py, then tests/scaling.
     """
     everything = all_tests(module)
     named = tuple(

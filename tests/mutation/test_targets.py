@@ -29,7 +29,7 @@ def test_named_guards_exist() -> None:
 @pytest.mark.parametrize(
     ("module", "stages"),
     [
-        (SCALING / "limits" / "limits.py", [("tests/scaling/test_limits.py",), ("tests/scaling",)]),
+        (SCALING / "limits" / "flaps.py", [("tests/scaling/test_flaps.py",), ("tests/scaling",)]),
         (SCALING / "decider.py", [("tests/scaling",)]),
         (
             CONTROLLER / "leadership" / "candidate.py",

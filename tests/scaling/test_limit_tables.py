@@ -17,16 +17,12 @@ from headroom.scaling import (
     Signal,
     State,
 )
+from headroom.scaling.limits.bounds import apply_allocation, apply_bounds
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.limits.flaps import Flaps
-from headroom.scaling.limits.limits import (
-    DesiredReplicas,
-    LimitInput,
-    apply_allocation,
-    apply_bounds,
-    limit_decrease,
-    limit_increase,
-)
+from headroom.scaling.limits.limit_input import DesiredReplicas, LimitInput
+from headroom.scaling.limits.scale_down import limit_decrease
+from headroom.scaling.limits.scale_up import limit_increase
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values.policy import RateLimit
 from headroom.scaling.values.signals import Signals

@@ -23,7 +23,7 @@ from headroom.scaling import (
     decide,
 )
 from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.limits.limits import UNMEASURED_START
+from headroom.scaling.limits.scale_down import UNMEASURED_START
 
 NOW_S = 10_000.0
 

@@ -10,7 +10,8 @@ import pytest
 from fakes_scaling import policy
 from headroom.scaling import Observation, State
 from headroom.scaling.latency.load_curve import LoadCurve
-from headroom.scaling.limits.limits import DesiredReplicas, LimitInput, limit_increase
+from headroom.scaling.limits.limit_input import DesiredReplicas, LimitInput
+from headroom.scaling.limits.scale_up import limit_increase
 from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.policy import RateLimit
 from headroom.scaling.values.signals import Signals

@@ -36,7 +36,7 @@ from headroom.scaling.explanation import explain
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.forecast.rate_history import LONGEST_GAP_S
 from headroom.scaling.frozen import replace
-from headroom.scaling.limits.limits import LimitInput
+from headroom.scaling.limits.limit_input import LimitInput
 from headroom.scaling.pace import at_pace
 from headroom.scaling.promise.margin import NO_MARGIN
 from headroom.scaling.promise.reserve import NO_RESERVE

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headroom.scaling.decision_message import gap_to_model, message
-from headroom.scaling.limits import limits
-from headroom.scaling.limits.limits import LimitInput
+from headroom.scaling.limits.limit_input import LimitInput
+from headroom.scaling.limits.scale_down import hold_s
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.state import State
@@ -55,7 +55,7 @@ def explain(
             strongest,
             applied,
             counts,
-            limits.hold_s(policy, state),
+            hold_s(policy, state),
             notes,
         ),
         recommendations=results.recommendations,

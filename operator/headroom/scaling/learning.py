@@ -11,8 +11,9 @@ from headroom.scaling.forecast import bursts
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.limits import cold_start, limits
+from headroom.scaling.limits import cold_start
 from headroom.scaling.limits.flaps import LONGEST_HOLD_S
+from headroom.scaling.limits.scale_down import hold_s
 from headroom.scaling.limits.stabilization import Coverage
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
@@ -246,7 +247,7 @@ def remember(
     """Enter this tick into the stabilization windows; a tick without fresh metrics leaves a gap."""
     if signals.freshness is not Freshness.FRESH or not results.known:
         return state
-    longest_s = max(limits.hold_s(policy, state), LONGEST_HOLD_S)
+    longest_s = max(hold_s(policy, state), LONGEST_HOLD_S)
     return replace(
         state,
         desired_low=state.desired_low.add(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from headroom.scaling.demand.shared_limit import SharedLimit
-from headroom.scaling.limits import limits
-from headroom.scaling.limits.limits import LimitInput
+from headroom.scaling.limits.bounds import apply_allocation, apply_bounds
+from headroom.scaling.limits.limit_input import LimitInput
+from headroom.scaling.limits.scale_down import limit_decrease
+from headroom.scaling.limits.scale_up import limit_increase
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.state import State
 from headroom.scaling.tick_model import TickModel
@@ -43,13 +45,13 @@ def limit(given: LimitInput) -> tuple[int, tuple[LimitApplied, ...]]:
     """Move towards the desired replicas as far as the limits allow; bounds last."""
     current = given.observation.current
     if given.desired.replicas > current:
-        replicas, applied = limits.limit_increase(given)
+        replicas, applied = limit_increase(given)
     elif current > max(given.desired.replicas, given.policy.min_replicas):
-        replicas, applied = limits.limit_decrease(given)
+        replicas, applied = limit_decrease(given)
     else:
         replicas, applied = current, ()
-    replicas, yielded = limits.apply_allocation(given, replicas)
-    bounded, cut = limits.apply_bounds(given.policy, replicas)
+    replicas, yielded = apply_allocation(given, replicas)
+    bounded, cut = apply_bounds(given.policy, replicas)
     return bounded, (*applied, *yielded, *cut)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from headroom.scaling.decision_message import message
-from headroom.scaling.limits.limits import hold_s
+from headroom.scaling.limits.scale_down import hold_s
 from headroom.scaling.state import State
 from headroom.scaling.values.decision import Decision, Direction, LimitApplied, Reason
 from headroom.scaling.values.policy import Policy

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headroom.scaling import recommenders
 from headroom.scaling.forecast.forecast import Expected
-from headroom.scaling.limits.limits import DesiredReplicas
+from headroom.scaling.limits.limit_input import DesiredReplicas
 from headroom.scaling.promise.margin import NO_MARGIN, Margin
 from headroom.scaling.promise.reserve import NO_RESERVE, Reserve, Usual
 from headroom.scaling.serving_model import ServingModel
