@@ -7,28 +7,20 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from headroom.scaling.values.observation import GatewayRejections, PodSample, PodState
+from headroom.scaling.values.observation import GatewayRejections, PodSample
 from headroom.simulator import observing
-from headroom.simulator.autoscaler import (
-    Autoscaler,
-    AutoscalerFactory,
-    DirectScraper,
-    GroundTruth,
-    View,
-)
-from headroom.simulator.capacity import capacity_rps
+from headroom.simulator.autoscaler import Autoscaler, AutoscalerFactory, DirectScraper, View
 from headroom.simulator.compiled import kernel
 from headroom.simulator.event_queue import EventQueue, Priority
+from headroom.simulator.fault_injection import FaultInjection
 from headroom.simulator.fleet import Fleet
 from headroom.simulator.gpu_pool import Pool
+from headroom.simulator.ground_truth import initial_replicas, truth_of
 from headroom.simulator.metrics import Metrics
 from headroom.simulator.outcome import Move, Outcome
-from headroom.simulator.run_samples import _SAMPLES, _SHORTEST_SAMPLE_S, RunSamples
-from headroom.simulator.scenario import Fault, FaultKind, Scenario, Times, Workload
+from headroom.simulator.run_samples import RunSamples, sample_s
+from headroom.simulator.scenario import Fault, Scenario, Times, Workload
 from headroom.simulator.scores import score
-
-_WINDOW_S = 30
-"""Initial replicas are sized for the busiest such window before new ones can be ready."""
 
 
 def simulate(
@@ -51,7 +43,7 @@ def simulate(
     pool.begin()
     if on_progress is not None:
         events.every(
-            _sample_s(duration_s),
+            sample_s(duration_s),
             Priority.SAMPLE,
             lambda now_s: on_progress(min(1.0, now_s / duration_s)),
             start_s=0.0,
@@ -68,10 +60,6 @@ def _service_seed(seed: int, number: int) -> int:
     return (seed * 1_000_003 + number * 7919) % (1 << 62)
 
 
-def _sample_s(duration_s: float) -> float:
-    return max(_SHORTEST_SAMPLE_S, duration_s / _SAMPLES)
-
-
 class _Run:
     """One service of a run: its arrivals, its fleet, its autoscaler."""
 
@@ -85,7 +73,7 @@ class _Run:
         seed: int,
     ) -> None:
         self.spec = workload.spec
-        self.pool, self.seed = pool, seed
+        self.seed = seed
         self.duration_s = scenario.duration_s
         self.fleet = Fleet(self.spec, pool, events, seed, self.duration_s)
         self.moves: list[Move] = []
@@ -95,12 +83,19 @@ class _Run:
         self._times: Times = np.empty(0)
         self._following: Times | None = next(self._chunks, None)
         self._index = 0
-        truth = _truth(workload, seed)
+        truth = truth_of(workload, seed)
         self.autoscaler: Autoscaler = make(truth)
         self.metrics = Metrics()
-        self._silences: list[Fault] = []
+        self._faults = FaultInjection(
+            events=events,
+            fleet=self.fleet,
+            pool=pool,
+            metrics=self.metrics,
+            autoscaler=self.autoscaler,
+            seed=seed,
+        )
         self._samples = RunSamples()
-        self.fleet.begin(_initial(truth))
+        self.fleet.begin(initial_replicas(truth))
         self._enter(events, scenario.faults)
 
     def _enter(self, events: EventQueue, faults: tuple[Fault, ...]) -> None:
@@ -110,11 +105,9 @@ class _Run:
         )
         if math.isfinite(autoscaler.scrape_s):
             events.every(autoscaler.scrape_s, Priority.SCRAPE, self._scrape, start_s=0.0)
-        sample_s = _sample_s(self.duration_s)
-        events.every(sample_s, Priority.SAMPLE, self._sample, start_s=sample_s)
-        for fault in faults:
-            if fault.service in (None, self.spec.name):
-                events.at(fault.start_s, Priority.FAULTS, self._beginning(events, fault))
+        every_s = sample_s(self.duration_s)
+        events.every(every_s, Priority.SAMPLE, self._sample, start_s=every_s)
+        self._faults.enter(faults, self.spec.name)
 
     def advance(self, until_s: float) -> None:
         """Run the plant until then; loads the next chunk before a chunk's last arrival."""
@@ -158,7 +151,7 @@ class _Run:
         rejected: GatewayRejections | None = None
         if isinstance(self.autoscaler, DirectScraper):
             rejected = observing.rejected_in_front(fleet, now_s)
-            answering = observing.answering(fleet, self._silences, self.seed)
+            answering = observing.answering(fleet, self._faults.silences, self.seed)
             samples = observing.pod_samples(fleet, answering, now_s)
         view = View(
             now_s=now_s,
@@ -186,7 +179,7 @@ class _Run:
             fleet.replace(wish.replace, now_s)
 
     def _scrape(self, now_s: float) -> None:
-        answering = observing.answering(self.fleet, self._silences, self.seed)
+        answering = observing.answering(self.fleet, self._faults.silences, self.seed)
         self.metrics.scrape(
             now_s,
             [replica.uid for replica in answering],
@@ -197,67 +190,3 @@ class _Run:
         policy = self.spec.policy
         kernel.settle(self.fleet.tables, now_s)
         self._samples.take(self.fleet, policy.latency_target_s, policy.latency_percentile, now_s)
-
-    def _beginning(self, events: EventQueue, fault: Fault) -> Callable[[float], None]:
-        """Return the action that starts a fault and schedules its end."""
-        fleet, pool = self.fleet, self.pool
-
-        def begin(now_s: float) -> None:
-            ending: Callable[[float], None] | None = None
-            ready = fleet.in_state(PodState.READY)
-            victims = observing.chosen(ready, fault, self.seed) if ready else []
-            match fault.kind:
-                case FaultKind.SCRAPE_LOSS:
-                    self._silences.append(fault)
-                    ending = lambda _: self._silences.remove(fault)  # noqa: E731
-                case FaultKind.METRICS_RESTART:
-                    self.metrics.restart()
-                    if isinstance(self.autoscaler, DirectScraper):
-                        self.autoscaler.restart()
-                case FaultKind.POD_KILL:
-                    fleet.kill(victims, now_s)
-                case FaultKind.NODE_LOSS:
-                    count = len(victims)
-                    pool.lost += count
-                    fleet.kill(victims, now_s)
-                    ending = lambda end_s: pool.restore(count, end_s)  # noqa: E731
-                case FaultKind.SLOW_PODS:
-                    fleet.slow(victims, fault.factor)
-                    ending = lambda _: fleet.slow(victims, 1.0)  # noqa: E731
-                case FaultKind.COSTLY_REQUESTS:
-                    fleet.make_costly(fault.factor)
-                    ending = lambda _: fleet.make_costly(1 / fault.factor)  # noqa: E731
-                case FaultKind.SLOW_STARTS:
-                    fleet.slow_starts(fault.factor)
-                    ending = lambda _: fleet.slow_starts(1 / fault.factor)  # noqa: E731
-            if ending is not None and math.isfinite(fault.end_s):
-                events.at(fault.end_s, Priority.FAULTS, ending)
-
-        return begin
-
-
-def _truth(workload: Workload, seed: int) -> GroundTruth:
-    """Count arrivals per second, and measure the plant's capacity at its mean size."""
-    spec, duration_s = workload.spec, workload.arrivals.duration_s
-    counts = np.zeros(max(1, math.ceil(duration_s)))
-    for times_s in workload.arrivals.chunks(seed):
-        counts += np.bincount(times_s.astype(np.int64), minlength=len(counts))
-    mean_rps = float(counts.sum()) / duration_s
-    replicas = max(1, round(mean_rps / (0.65 * spec.server.full_rps)))
-    return GroundTruth(
-        spec=spec, arrivals_per_s=counts, capacity_rps=capacity_rps(spec, min(replicas, 40))
-    )
-
-
-def _initial(truth: GroundTruth) -> int:
-    """Return the initial replicas: enough for the first arrivals below capacity and ceiling."""
-    spec, policy = truth.spec, truth.spec.policy
-    if spec.initial_replicas is not None:
-        return max(policy.min_replicas, min(policy.max_replicas, spec.initial_replicas))
-    first_s = int(spec.cold_start.median_s) + 60
-    counts = truth.arrivals_per_s[:first_s]
-    windows = np.convolve(counts, np.ones(min(_WINDOW_S, len(counts))), mode="valid")
-    first_rps = float(windows.max()) / min(_WINDOW_S, len(counts))
-    each_rps = min(truth.capacity_rps, policy.utilization_ceiling * spec.server.full_rps)
-    needed = math.ceil(first_rps / each_rps) if each_rps > 0 else policy.max_replicas
-    return max(policy.min_replicas, min(policy.max_replicas, needed))

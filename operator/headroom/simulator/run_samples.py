@@ -76,3 +76,8 @@ class RunSamples:
 
 def _fine_index(seconds: float) -> int:
     return round(math.log(seconds / FINE_START_S) / FINE_LOG)
+
+
+def sample_s(duration_s: float) -> float:
+    """Return the time between two samples of a run."""
+    return max(_SHORTEST_SAMPLE_S, duration_s / _SAMPLES)
