@@ -11,33 +11,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from headroom.controller.leadership.candidate import Candidate
-from headroom.controller.leadership.record import API_VERSION, KIND, LeaseRecord, micro_time
-from headroom.errors import ClusterError, Conflict, NotFound, Unavailable
+from headroom.controller.leadership.lease_store import Leases, LeaseStore
+from headroom.controller.leadership.record import micro_time
+from headroom.errors import ClusterError, Conflict
 
 _log = logging.getLogger(__name__)
 
-FIELD_MANAGER = "headroom-lease"
 END_WITHIN_S = 3.0
 """How long the work of a leader may take to end. Beyond it the process is not to be trusted."""
-
-
-class Leases(Protocol):
-    """What an election needs of the Kubernetes API."""
-
-    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
-        """Read one object; raise NotFound where it is not."""
-        ...
-
-    async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
-        """POST; raise Conflict where an object of that name exists."""
-        ...
-
-    async def replace(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
-        """PUT; raise Conflict unless the object has the version that the manifest carries."""
-        ...
 
 
 class Clocks(Protocol):
@@ -89,10 +73,8 @@ class Election:
         candidate: Candidate,
         observer: Observer,
     ) -> None:
-        self._leases = leases
+        self._lease = LeaseStore(leases=leases, namespace=namespace, name=name)
         self._clocks = clocks
-        self._namespace = namespace
-        self._name = name
         self._candidate = candidate
         self._observer = observer
         self._term = Term(self, 0)
@@ -139,7 +121,9 @@ class Election:
         try:
             async with asyncio.timeout(left_s):
                 if candidate.must_read:
-                    self._candidate = candidate.saw(await self._read(), self._clocks.elapsed_s())
+                    self._candidate = candidate.saw(
+                        await self._lease.read(), self._clocks.elapsed_s()
+                    )
                 await self._claim()
         except (ClusterError, TimeoutError) as error:
             self._candidate = self._candidate.unsure()
@@ -153,7 +137,7 @@ class Election:
         claimed = self._candidate.claim(asked_s, micro_time(self._clocks.now_s()))
         if claimed is None:
             return
-        stored = await self._write(claimed)
+        stored = await self._lease.write(claimed)
         self._candidate = self._candidate.won(stored, asked_s, self._clocks.elapsed_s())
 
     async def _follow_up(self, work: Work) -> None:
@@ -200,29 +184,14 @@ class Election:
             async with asyncio.timeout(self._candidate.times.retry_s):
                 if not self._candidate.current and self.holder == self._candidate.identity:
                     self._candidate = self._candidate.saw(
-                        await self._read(), self._clocks.elapsed_s()
+                        await self._lease.read(), self._clocks.elapsed_s()
                     )
                 farewell = self._candidate.farewell(micro_time(self._clocks.now_s()))
                 if farewell is not None:
-                    await self._write(farewell)
-                    _log.info("gave up the lease %s/%s", self._namespace, self._name)
+                    await self._lease.write(farewell)
+                    _log.info("gave up the lease %s", self._lease)
         except (ClusterError, TimeoutError) as error:
             _log.warning("the lease could not be given up: %s", str(error) or "no answer in time")
-
-    async def _read(self) -> LeaseRecord | None:
-        try:
-            lease = await self._leases.get(API_VERSION, KIND, self._namespace, self._name)
-        except NotFound:
-            return None
-        return _parsed(lease)
-
-    async def _write(self, record: LeaseRecord) -> LeaseRecord:
-        manifest = record.manifest(self._namespace, self._name)
-        write = self._leases.replace if record.version else self._leases.create
-        stored = _parsed(await write(manifest, field_manager=FIELD_MANAGER))
-        if stored.holder != record.holder:
-            raise Unavailable(f"the API server says that {stored.holder!r:.80} holds it")
-        return stored
 
     def _tell(self) -> None:
         """Log what changed, and show it."""
@@ -236,16 +205,9 @@ class Election:
             said = f"following {self.holder or 'nobody'}"
         if said != self._said:
             self._said = said
-            _log.info("%s (lease %s/%s)", said, self._namespace, self._name)
+            _log.info("%s (lease %s)", said, self._lease)
 
     def _complain(self, complaint: str) -> None:
         if complaint != self.complaint:
             self.complaint = complaint
-            _log.warning("lease %s/%s: %s", self._namespace, self._name, complaint)
-
-
-def _parsed(lease: dict[str, Any]) -> LeaseRecord:
-    try:
-        return LeaseRecord.parse(lease)
-    except ValueError as error:
-        raise Unavailable(f"the answer is no Lease: {error}") from error
+            _log.warning("lease %s: %s", self._lease, complaint)
