@@ -48,7 +48,7 @@ class LeaseStore:
         return _parsed(lease)
 
     async def write(self, record: LeaseRecord) -> LeaseRecord:
-        """Write the Lease at its version, or create it; return it as stored. Raises ClusterError."""
+        """Write the Lease at its version, or create it; return it. Raises ClusterError."""
         manifest = record.manifest(self.namespace, self.name)
         write = self.leases.replace if record.version else self.leases.create
         stored = _parsed(await write(manifest, field_manager=FIELD_MANAGER))
