@@ -1,7 +1,8 @@
 """Leader election: which of several operators decides, and for how long it may write.
 
 `record` and `candidate` are pure: the content of a Lease, and what a candidate does about it.
-`election` drives a candidate, `lease_store` reads and writes the Lease; `guard` checks the lease before every write.
+`election` drives a candidate, `lease_store` reads and writes the Lease; `guard` checks it before
+every write.
 """
 
 from headroom.controller.leadership.candidate import Candidate, LeaseTimes

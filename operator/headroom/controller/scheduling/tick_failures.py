@@ -21,7 +21,7 @@ class TickFailures:
     on_failure: Callable[[str, Exception], Awaitable[None]]
     name_of: Callable[[str], str]
     deadline_s: float
-    """Of a tick, and of reporting its failure."""
+    """A tick may take this long, and reporting its failure as long again."""
     log: FailureLog = field(default_factory=FailureLog)
 
     async def tell(self, uid: str, streak: FailureStreak, error: Exception) -> None:
