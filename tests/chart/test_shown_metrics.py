@@ -43,7 +43,14 @@ GOOD_OR_PASSING = {
     *("Scaled", "ReplicasOverwritten", "WorkloadPaused", "RollingOut", "NothingToScale"),
     *("WithinBounds", "RateLimited", "YieldedToPriority", "WithinTarget", "NoTraffic"),
     *("ClassNotMeasured", "LatencyNotMeasured", "Feasible", "CostUnknown", "DemandCounted"),
-    *("HiddenDemand", "RetriesCounted", "NoObstacle", "AllReplicasScheduled", "ReplicasAlike"),
+    *(
+        "BatchSizeExceeded",
+        "HiddenDemand",
+        "RetriesCounted",
+        "NoObstacle",
+        "AllReplicasScheduled",
+        "ReplicasAlike",
+    ),
     *("DirectToPods", "ViaGateway"),
 }
 """As they should be, chosen by the user, or over by themselves."""

@@ -156,6 +156,9 @@ class StatusReason(StrEnum):
     help."""
     COST_UNKNOWN = "CostUnknown"
     """SLOFeasible: the cost of a request is not known yet."""
+    BATCH_SIZE_EXCEEDED = "BatchSizeExceeded"
+    """SLOFeasible: the server forms larger batches than runtime.maxBatchSize states, so a replica
+    can take more than the decision assumes."""
 
     DEMAND_COUNTED = "DemandCounted"
     """DemandVisible: every request that clients want to send is counted, once."""

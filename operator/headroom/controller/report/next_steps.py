@@ -54,6 +54,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.CONNECTIONS_PINNED: "set routing.mode to Gateway, or limit a connection's age",
     StatusReason.DOWNSTREAM_LIMIT: "look at what replicas share; more of them do not help",
     StatusReason.COST_UNKNOWN: "send requests; it is learned from them",
+    StatusReason.BATCH_SIZE_EXCEEDED: "set runtime.maxBatchSize to the server's own limit",
 }
 _BY_MESSAGE: Mapping[StatusReason, Callable[[str], str]] = {
     StatusReason.REPLICAS_BROKEN: step_to_start,

@@ -35,7 +35,7 @@ WARNINGS = frozenset(
     {
         *(_R.RECOMMEND_ONLY, _R.NO_GATEWAY, _R.NO_ACTIVATOR, _R.SCALING_DISABLED),
         *(_R.NO_PORT_LEFT, _R.GATEWAY_BYPASSED, _R.REPLICA_SLOW, _R.REPLICA_FAILING),
-        _R.REPLICA_IMPLAUSIBLE,
+        *(_R.REPLICA_IMPLAUSIBLE, _R.BATCH_SIZE_EXCEEDED),
         *(_R.RETRIES_COUNTED, _R.CONNECTIONS_PINNED, _R.DOWNSTREAM_LIMIT),
     }
 )
@@ -116,6 +116,8 @@ REMEDIES: dict[StatusReason, str] = {
     _R.REPLICA_IMPLAUSIBLE: "compare the metrics of the pod that the message names with those of "
     "another; replace the pod if they are wrong, or correct what is between it and the operator",
     _R.COST_UNKNOWN: "send requests; the cost is learned from them",
+    _R.BATCH_SIZE_EXCEEDED: "set spec.runtime.maxBatchSize to the largest batch that the server is "
+    "configured for; until then more replicas are kept than are needed",
     _R.NO_GATEWAY: "install deploy/components/gateway, or set spec.routing.mode to Service",
     _R.NO_PORT_LEFT: "set spec.routing.mode of services that need no gateway to Service; the "
     "operator's administrator can raise --gateway-ports-per-namespace",
