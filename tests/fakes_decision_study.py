@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from decision_study.judge import Field
+from decision_study.field import Field
 from decision_study.points import points_of
 from decision_study.records import Job, Record
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from decision_study.judge import margin
+from decision_study.hindsight import margin
 from decision_study.points import Point
 from decision_study.records import OURS, Job
 from headroom.simulator.report.comparison import front

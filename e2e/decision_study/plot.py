@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from decision_study.judge import Field
+from decision_study.field import Field
 from decision_study.records import CLAIRVOYANT, OURS
 from headroom.charts import axes
 from headroom.charts.axes import Axis

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bench.figures import Figure, at_least, at_most, shown
-from decision_study import judge, judge_faults
-from decision_study.judge import Field
+from decision_study import hindsight, judge, judge_faults
+from decision_study.field import Field
 from decision_study.judge_faults import Verdict
 from decision_study.records import CLAIRVOYANT, IDEAL, OURS
 from headroom.simulator.report.number_format import counted
@@ -60,7 +60,7 @@ def _ideal(field: Field) -> list[Figure]:
 
 
 def _hindsight(field: Field) -> list[Figure]:
-    found = judge.hindsight(field)
+    found = hindsight.hindsight(field)
     rows = []
     feasible, every = found.kept(field.feasible), found.kept(frozenset(field.cells))
     if feasible is not None:
@@ -81,7 +81,7 @@ def _hindsight(field: Field) -> list[Figure]:
 
 def _hindsight_of(field: Field, bound: str) -> Figure:
     """Return the share of the third promise that a bound would keep."""
-    kept = judge.hindsight(field, bound).kept(field.feasible)
+    kept = hindsight.hindsight(field, bound).kept(field.feasible)
     name = f"3 what the {bound}, a bound, would have"
     return shown(name, "" if kept is None else f"{100 * kept:.1f} %")
 

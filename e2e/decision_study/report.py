@@ -13,7 +13,7 @@ from bench.figures import Figure, table
 from decision_study import judge_faults, plot, promises, tables
 from decision_study.cells import CELLS
 from decision_study.faults_cells import CLAIMS, EXTRAS, FAULTS
-from decision_study.judge import Field
+from decision_study.field import Field
 from decision_study.points import Point, points_of
 from decision_study.records import OURS, Record
 from decision_study.tables import Grid

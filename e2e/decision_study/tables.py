@@ -9,7 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.figures import Figure
-from decision_study.judge import Field, Loss, OneSetting, below_clairvoyant, hindsight, one_settings
+from decision_study.field import Field
+from decision_study.hindsight import Loss, below_clairvoyant, hindsight
+from decision_study.judge import OneSetting, one_settings
 from decision_study.judge_faults import Verdict
 from decision_study.records import CLAIRVOYANT, IDEAL, OURS
 from headroom.simulator.report.comparison import Estimate

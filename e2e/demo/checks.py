@@ -4,35 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from demo.recording import Change, Recording, Run, changes, decisions, longest_unanswered_s
+from demo.changes import Change, changes
+from demo.recording import Recording, Run, decisions, longest_unanswered_s
+from demo.requirements import Check, Requirements
 from load.messages import Summary
 from load.outcomes import Outcome
 from load.statistics import Tally, merged
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirements:
-    """The figures that a run is held to."""
-
-    gpus: int
-    least_attainment: float
-    last_stretch_s: float
-    latest_send_s: float
-    longest_unanswered_s: float
-    full_length: bool = True
-    """Whether the window is long enough to show a removal and a settled end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One requirement and what was found."""
-
-    name: str
-    measured: str
-    required: str
-    held: bool
 
 
 def evaluate(recording: Recording, required: Requirements) -> list[Check]:

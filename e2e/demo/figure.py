@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from demo.changes import changes
 from demo.panels import (
     BEYOND_TARGET,
     BOUND,
@@ -21,7 +22,7 @@ from demo.panels import (
     replicas,
     stacked,
 )
-from demo.recording import Look, Recording, changes
+from demo.recording import Look, Recording
 from headroom.scaling import DemandKnown
 from load.messages import Window
 

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from rich.console import Console
 
-from demo.recording import Change, Look, Run
+from demo.changes import Change
+from demo.recording import Look, Run
 
 INK, SOFT, GRID = "#22303c", "#6b7a88", "#e3e8ec"
 LOAD, CAPACITY, READY, WARMING, BOUND, MISSED = (

@@ -14,7 +14,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import new_client_from_config
 
 from cluster import ClusterError
-from demo import views
+from demo import readings, views
 from demo.recording import Look
 from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.resources.names import selector_text
@@ -43,7 +43,7 @@ class Reader:
 
     def service(self) -> views.ServiceView:
         """Read the InferenceService."""
-        return views.service(self._get(self._objects))
+        return readings.service(self._get(self._objects))
 
     def address(self) -> str:
         """URL of the service inside the cluster; by address, so that no DNS is needed."""
@@ -54,11 +54,11 @@ class Reader:
         """Read everything once."""
         deployment = f"/apis/apps/v1/namespaces/{self._namespace}/deployments/{self._service}"
         bodies = self._pods(selector_text(self._service))
-        pods = tuple(views.pod(body, self._gpu) for body in bodies)
+        pods = tuple(readings.pod(body, self._gpu) for body in bodies)
         return Look(
             time_s=time.time(),
             service=self.service(),
-            workload=views.workload(self._get(deployment)),
+            workload=readings.workload(self._get(deployment)),
             pods=pods,
             waiting=self._waiting([pod.name for pod in pods if pod.ready_s is not None], model),
         )
@@ -66,7 +66,7 @@ class Reader:
     def operator_restarts(self, namespace: str, operator: str) -> int:
         """Restarts of the operator's containers, and pods of it beyond the first."""
         bodies = self._pods(f"app.kubernetes.io/name={operator}", namespace)
-        return sum(views.restarts(body) for body in bodies) + max(0, len(bodies) - 1)
+        return sum(readings.restarts(body) for body in bodies) + max(0, len(bodies) - 1)
 
     def log(self, job: str, *, everything: bool = False) -> str:
         """Return the recent log of the Job's pod, or all; nothing before it has started."""

@@ -9,7 +9,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from demo.views import DecisionView, PodView, ServiceView, WorkloadView
 from load.messages import Message, Progress, Started, Summary, Window, read_all
@@ -165,51 +164,3 @@ def decisions(looks: Sequence[Look]) -> list[DecisionView]:
         if decision is not None and decision.moves:
             seen.setdefault((decision.time_s, decision.replicas), decision)
     return list(seen.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """The Deployment's replicas moved."""
-
-    time_s: float
-    before: int
-    after: int
-    by_operator: bool
-    """Whether the operator's field manager alone owned the number afterwards."""
-    decision: DecisionView | None
-    """The decision in the status that asked for exactly this."""
-
-
-def changes(looks: Sequence[Look]) -> list[Change]:
-    """Each change of the Deployment's replicas, with the decision behind it."""
-    decided = decisions(looks)
-    found = []
-    for before, after in pairwise(looks):
-        if before.workload.replicas == after.workload.replicas:
-            continue
-        found.append(
-            Change(
-                time_s=after.time_s,
-                before=before.workload.replicas,
-                after=after.workload.replicas,
-                by_operator=after.workload.written_by_operator,
-                decision=_behind(decided, before.time_s, after),
-            )
-        )
-    return found
-
-
-SECONDS_TRUNCATED_S = 1.0
-STATUS_FOLLOWS_S = 3.0
-"""A status comes after the scale write of its tick, and its time has whole seconds."""
-
-
-def _behind(decided: Sequence[DecisionView], before_s: float, after: Look) -> DecisionView | None:
-    earliest_s = before_s - STATUS_FOLLOWS_S - SECONDS_TRUNCATED_S
-    for decision in decided:
-        if (
-            decision.replicas == after.workload.replicas
-            and earliest_s <= decision.time_s <= after.time_s + STATUS_FOLLOWS_S
-        ):
-            return decision
-    return None

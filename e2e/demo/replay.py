@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 
 from cluster import Cluster
-from demo import checks, figure, layout, load_job, panels, plan, report, table
+from demo import checks, figure, layout, load_job, panels, plan, report, requirements, table
 from demo.plan import Plan
 from demo.reader import Reader
 from demo.recording import Look, Recording
@@ -59,7 +59,7 @@ class Replay(Show):
         recording = self.run
         found = checks.evaluate(
             recording,
-            checks.Requirements(
+            requirements.Requirements(
                 gpus=plan.GPUS,
                 least_attainment=plan.LEAST_ATTAINMENT,
                 last_stretch_s=plan.LAST_STRETCH_S,

@@ -10,9 +10,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from demo.checks import Check, percent, seconds_text
+from demo.changes import changes
+from demo.checks import percent, seconds_text
 from demo.occupancy import cold_starts_s, gpu_seconds, occupancies
-from demo.recording import Recording, Run, changes
+from demo.recording import Recording, Run
+from demo.requirements import Check
 from load.outcomes import Outcome
 from load.statistics import Tally, merged
 

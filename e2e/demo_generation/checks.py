@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from demo.checks import Check, cluster, percent, scaling
+from demo.checks import cluster, percent, scaling
 from demo.plan import GPUS
+from demo.requirements import Check
 from demo_generation import plan
 from demo_generation.recording import TokenRecording, bindings, promises
 from demo_generation.table import tail_text

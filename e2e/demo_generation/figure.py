@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from demo.changes import changes
 from demo.panels import (
     BEYOND_TARGET,
     BOUND,
@@ -23,7 +24,7 @@ from demo.panels import (
     replicas,
     stacked,
 )
-from demo.recording import Look, changes
+from demo.recording import Look
 from demo_generation.plan import STEPS, WINDOW_S
 from demo_generation.recording import TokenRecording, Window, bindings, capacity_rps, windows
 from headroom.scaling.values.tokens import Target

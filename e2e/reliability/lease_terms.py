@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reliability.proxy import Exchange
+from reliability.exchanges import Exchange
 
 LEASES = "leases"
 UNFENCED = frozenset({LEASES, "events"})

@@ -9,35 +9,15 @@ long-lived process does; several lanes go on side by side.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
-from reliability.admin import Refused
 from reliability.calls import Verb
-from reliability.exporter import OF_PODS, OF_PROMETHEUS, PROMETHEUS, REPLICA_RPS, PodFault
-from reliability.rules import (
-    Delay,
-    DelayEvents,
-    Drip,
-    Fault,
-    Hang,
-    LoginPage,
-    LoseEvents,
-    Refuse,
-    RepeatEvents,
-    Reset,
-    Rule,
-    Silence,
-    TimeTravel,
-    Truncate,
-    WatchError,
-    can_strike,
-)
-from reliability.testbed import NotReached, SharedCluster, World, world
-from results import Results
+from reliability.exporter import PROMETHEUS, REPLICA_RPS
+from reliability.strikes import Strike
+from reliability.testbed import NotReached, World
 
 PART = "outages"
 FAULT_S = 60.0
@@ -46,59 +26,6 @@ BOUND_S = 2 * TICK_S + 5.0
 WATCH_BACK_S = 15.0
 PATIENCE_S = 60.0
 """After the end: what takes longer than the bound is still measured."""
-
-VERBS = (Verb.GET, Verb.LIST, Verb.WATCH, Verb.CREATE, Verb.PATCH)
-EVERY_VERB = frozenset(VERBS)
-FAULTS: tuple[Fault, ...] = (
-    Refuse(code=429, retry_after_s=1),
-    Refuse(code=500),
-    Refuse(code=503),
-    Refuse(code=409),
-    Refuse(code=422),
-    Refuse(code=403),
-    Refuse(code=410),
-    Reset(),
-    Reset(taken=True),
-    Hang(),
-    Delay(seconds=3.0),
-    Drip(),
-    Truncate(),
-    LoginPage(),
-    TimeTravel(seconds=20.0),
-    WatchError(code=410),
-    WatchError(code=500),
-    Silence(),
-    LoseEvents(),
-    DelayEvents(seconds=5.0),
-    RepeatEvents(),
-)
-AWAY: tuple[Fault, ...] = (Refuse(code=503), Refuse(code=403), Reset(), Hang(), LoginPage())
-"""Also on every verb at once: the API server is away."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strike:
-    """Faults that occur at the same time."""
-
-    name: str
-    rules: tuple[Rule, ...] = ()
-    pods: PodFault | None = None
-    """What is wrong with the pages of the service whose load rises."""
-    prometheus: PodFault | None = None
-    """What is wrong with the Prometheus that is asked for them instead of its pods."""
-
-    @property
-    def ends_watches(self) -> bool:
-        """Return whether no watch lives while it lasts, so that one has to begin after it.
-
-        What spoils an answer only when it is whole breaks off the watches that are open, and lets
-        the next one live: the answer to a watch is never whole.
-        """
-        return any(Verb.WATCH in rule.verbs and _ends(rule.fault) for rule in self.rules)
-
-
-def _ends(fault: Fault) -> bool:
-    return isinstance(fault, Refuse | WatchError | LoginPage) or fault == Reset(taken=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,36 +45,6 @@ class Outage:
     def __str__(self) -> str:
         """Say it in a line."""
         return f"{self.strike}: {self.decided_s:.1f} s" + "".join(f"; {one}" for one in self.wrongs)
-
-
-def strikes() -> list[Strike]:
-    """Every fault on every verb that it can strike, alone; some on all; every fault of pods."""
-    found = [
-        Strike(name=f"{fault} on {verb}", rules=(Rule(fault=fault, verbs=frozenset({verb})),))
-        for fault in FAULTS
-        for verb in VERBS
-        if can_strike(fault, verb)
-    ]
-    found += [
-        Strike(name=f"{fault} on everything", rules=(Rule(fault=fault, verbs=EVERY_VERB),))
-        for fault in AWAY
-    ]
-    found += [
-        Strike(name=f"pods: {fault.value}", pods=fault) for fault in PodFault if fault in OF_PODS
-    ]
-    return found + [
-        Strike(name=f"Prometheus: {fault.value}", prometheus=fault)
-        for fault in PodFault
-        if fault in OF_PROMETHEUS
-    ]
-
-
-@contextlib.asynccontextmanager
-async def lane(on: SharedCluster) -> AsyncIterator[World]:
-    """Run an operator to which outages happen."""
-    async with world(on, "outage", tick=f"{TICK_S:g}s", prometheus=True) as one:
-        await one.operator.start()
-        yield one
 
 
 async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT_S) -> Outage:
@@ -216,56 +113,6 @@ async def _outage(
         await one.delete_service(name)
     decided_s = max(0.0, max(at_s) - ended_s)
     return Outage(strike=strike.name, decided_s=decided_s, wrongs=tuple(wrongs))
-
-
-async def suffer_all(
-    on: SharedCluster,
-    chosen: Sequence[Strike],
-    *,
-    side_by_side: int,
-    fault_s: float = FAULT_S,
-    results: Results | None = None,
-) -> AsyncIterator[Outage]:
-    """Play them in several lanes, and give each as it ends; those that are kept at once."""
-    left: list[tuple[int, Strike]] = []
-    for number, strike in enumerate(chosen):
-        row = results.get(PART, f"{strike.name} for {fault_s:g} s") if results else None
-        if row is None:
-            left.append((number, strike))
-        else:
-            yield Outage(**{**row, "wrongs": tuple(row["wrongs"])})
-    ended: asyncio.Queue[Outage] = asyncio.Queue()
-    left.reverse()
-
-    async def run_lane() -> None:
-        while left:
-            async with lane(on) as one:
-                await _suffer_in_turn(one, left, fault_s, ended)
-
-    expected = len(left)
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(side_by_side, expected)):
-            group.create_task(run_lane())
-        for _ in range(expected):
-            outage = await ended.get()
-            if results is not None:
-                results.put(PART, f"{outage.strike} for {fault_s:g} s", asdict(outage))
-            yield outage
-
-
-async def _suffer_in_turn(
-    one: World, left: list[tuple[int, Strike]], fault_s: float, ended: asyncio.Queue[Outage]
-) -> None:
-    """Take what is left, one after another, until something goes wrong: then begin a new lane."""
-    while left:
-        number, strike = left.pop()
-        try:
-            outage = await suffer(one, number, strike, fault_s)
-        except (NotReached, Refused) as error:
-            outage = Outage(strike=strike.name, wrongs=(str(error),))
-        await ended.put(outage)
-        if not outage.holds:
-            return
 
 
 async def _is_measured(one: World, name: str) -> bool:

@@ -21,7 +21,9 @@ from reliability.crash_runs import explore_all
 from reliability.crash_scenarios import SCENARIOS
 from reliability.crashes import Side
 from reliability.lies import Lie
-from reliability.sequences import Fault
+from reliability.outage_lanes import suffer_all
+from reliability.page_faults import Fault
+from reliability.strikes import strikes
 from reliability.testbed import SharedCluster
 from results import FOLDER, ROOT, Results, digest
 
@@ -118,8 +120,8 @@ async def measure_crashes(on: SharedCluster, say: Say, asked: Asked) -> Sequence
 async def measure_outages(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
     """Each fault on each verb for a minute, under load."""
     suffered = []
-    chosen = [strike for strike in outages.strikes() if asked.only in strike.name]
-    async for outage in outages.suffer_all(
+    chosen = [strike for strike in strikes() if asked.only in strike.name]
+    async for outage in suffer_all(
         on, chosen, side_by_side=asked.side_by_side, fault_s=asked.fault_s, results=asked.results
     ):
         suffered.append(outage)

@@ -12,14 +12,16 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from dataclasses import replace
+from typing import Self
 
 import aiohttp
 from aiohttp import web
 
 from cluster.addresses import LOOPBACK
 from reliability.calls import Call, Verb, read_call
+from reliability.exchanges import Exchange, given_version
+from reliability.gates import Gate, Open
 from reliability.proxied_messages import (
     break_off,
     broken_off,
@@ -52,66 +54,6 @@ REMEMBERED = 256
 
 _Told = tuple[int, bytes]
 """Status and body of an answer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """One request and what became of it."""
-
-    at_s: float
-    """When it arrived, by the monotonic clock."""
-    call: Call
-    code: int
-    """As the API server answered; 0 where it was not asked or did not answer."""
-    fault: Fault | None = None
-    sent: bytes = b""
-    """The body of a write."""
-    version: int = 0
-    """resourceVersion that a write which was taken gave its object."""
-
-    @property
-    def taken(self) -> bool:
-        """Return whether it changed the cluster."""
-        return self.call.writes and 200 <= self.code < 300
-
-    @property
-    def name(self) -> str:
-        """Return the name of the object; a creation has it only in its body."""
-        if self.call.name or not self.sent:
-            return self.call.name
-        body = json.loads(self.sent)
-        return str(body["metadata"].get("name", "")) if isinstance(body, dict) else ""
-
-    @property
-    def replicas(self) -> int | None:
-        """Return the replicas that a write requests, if it sets them."""
-        if not self.call.resource.startswith("deployments") or not self.sent:
-            return None
-        body = json.loads(self.sent)
-        spec = body.get("spec", {}) if isinstance(body, dict) else {}
-        return spec.get("replicas") if isinstance(spec, dict) else None
-
-
-class Gate(Protocol):
-    """Sees every request go by and may hold it."""
-
-    async def before(self, call: Call) -> None:
-        """Wait before the API server is asked."""
-        ...
-
-    async def after(self, call: Call, code: int) -> None:
-        """Wait before what it answered is passed on."""
-        ...
-
-
-class Open:
-    """Holds nothing."""
-
-    async def before(self, call: Call) -> None:
-        """Go on."""
-
-    async def after(self, call: Call, code: int) -> None:
-        """Go on."""
 
 
 class FaultProxy:
@@ -180,7 +122,7 @@ class FaultProxy:
             return await self._watch(request, call, fault)
         code, answer, headers = await self._forward(request, sent)
         taken = replace(exchange, code=code)
-        version = _version(answer) if taken.taken else 0
+        version = given_version(answer) if taken.taken else 0
         self.exchanges.append(replace(taken, version=version))
         await self.gate.after(call, code)
         code, body = self._as_it_was(request, fault, (code, answer), exchange.at_s)
@@ -282,11 +224,3 @@ class FaultProxy:
                 return
             await response.write(line[place : place + 1])
             await asyncio.sleep(1.0 / fault.bytes_per_s)
-
-
-def _version(answer: bytes) -> int:
-    """Read what a write was numbered; 0 where the answer does not say."""
-    try:
-        return int(json.loads(answer)["metadata"]["resourceVersion"])
-    except (ValueError, KeyError, TypeError):
-        return 0

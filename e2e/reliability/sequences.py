@@ -10,118 +10,14 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import NamedTuple
 
-from headroom.scaling import Routing
-from reliability.figures import FULL_BATCH_RPS, MODEL, Figures
+from reliability.figures import Figures
 from reliability.lies import Lie, tell
-
-
-class Fault(StrEnum):
-    """A fault of a page."""
-
-    MISSING = "no page"
-    STALE = "an earlier page with its time, as from a Prometheus"
-    EMPTY = "an empty page"
-    HTML = "HTML"
-    CUT = "cut in the middle of a line"
-    PARTIAL = "series missing"
-    NAN = "NaN"
-    NEGATIVE = "negative"
-    INFINITE = "+Inf"
-    GARBLED = "letters for a number"
-    TWICE = "series twice"
-    OTHER_MODEL = "another model's series"
-    NEIGHBOUR = "the neighbour's model label next to the own"
-    RESTARTED = "counters restart"
-    FALLING = "a histogram that falls"
-    INFLATED = "absurdly many arrivals at each scrape"
-
-
-TELLS_NOTHING = frozenset(Fault) - {
-    Fault.STALE,
-    Fault.NEIGHBOUR,
-    Fault.RESTARTED,
-    Fault.INFLATED,
-}
-"""Pages with these faults are no sample: never half of one."""
-
+from reliability.page_faults import Fault, page, spoilt
+from reliability.trials import Trial
 
 TICK_S = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """What is drawn once for a tree of sequences."""
-
-    number: int
-    replicas: int
-    min_replicas: int
-    max_replicas: int
-    rate_rps: float
-    hold_s: float
-    """The scale-down window."""
-    fault_share: float
-    """Chance per pod and tick that an episode of a fault begins."""
-    kinds: tuple[Fault | Lie, ...]
-    liars: int = 0
-    """Replicas whose pages are wrong; 0: each may have faults. The first ones."""
-    routing: Routing = Routing.STICKY
-    loud: bool = False
-    """Whether each page shows that it lies, so that all replicas may lie."""
-
-    @property
-    def all_needed(self) -> bool:
-        """Return whether one replica fewer could not carry the arrivals below the ceiling of 0.8.
-
-        No observer can know that while all replicas report wrong figures in well-formed pages.
-        """
-        if self.liars == self.replicas and not self.loud:
-            return False
-        if self.liars == 0 and Fault.INFLATED in self.kinds:
-            return False
-        return self.needed_by_load
-
-    @property
-    def needed_by_load(self) -> bool:
-        """Return the same for an observer who knows the arrivals."""
-        return self.rate_rps > 0.8 * FULL_BATCH_RPS * (self.replicas - 1)
-
-
-_ROUTINGS = (Routing.STICKY, Routing.LEAST_IN_FLIGHT, Routing.RANDOM, Routing.ROUND_ROBIN)
-
-
-def draw(number: int) -> Trial:
-    """Draw the trial of this number: two of three need all their replicas, one needs the fewest."""
-    chance = random.Random(f"trial {number}")
-    replicas = chance.randint(1, 3)
-    carried_rps = 0.8 * FULL_BATCH_RPS
-    needs_all = chance.random() < 2 / 3
-    load = replicas - chance.uniform(0.1, 0.7) if needs_all else chance.uniform(0.0, 0.3)
-    kinds: tuple[Fault | Lie, ...] = tuple(chance.sample(list(Fault), k=chance.randint(1, 4)))
-    liars, loud = 0, False
-    if number % 2:
-        loud = chance.random() < 0.1
-        kinds = tuple(chance.sample(list(Lie), k=chance.randint(1, 3)))
-        replicas = chance.randint(2, 4)
-        load = replicas - chance.uniform(0.1, 0.7) if needs_all else chance.uniform(0.0, 0.3)
-        liars = 1 if chance.random() < 0.8 else replicas
-        if loud:
-            kinds, liars = (Lie.ABSURD,), replicas
-    return Trial(
-        number=number,
-        replicas=replicas,
-        min_replicas=1,
-        max_replicas=chance.randint(replicas, 6),
-        rate_rps=load * carried_rps,
-        hold_s=chance.choice((4.0, 6.0, 10.0)),
-        fault_share=chance.choice((0.0, 0.02, 0.1, 0.3)),
-        kinds=kinds,
-        liars=liars,
-        routing=chance.choice(_ROUTINGS),
-        loud=loud,
-    )
 
 
 @dataclass(slots=True)
@@ -207,51 +103,3 @@ class Pages:
             text = tell(server.fault, true, earlier, other, server.episode, self._chance)
             return Scraped(server.uid, server.fault, text)
         return Scraped(server.uid, server.fault, spoilt(text, server.fault, self._chance))
-
-
-def page(served: int, model: str = MODEL) -> str:
-    """Expose a server that answered so many requests one by one, and has none in flight."""
-    return Figures.of(served).text(model)
-
-
-def spoilt(text: str, fault: Fault, chance: random.Random) -> str | None:
-    """Do to a page what the fault says; None where nothing comes."""
-    lines = text.splitlines(keepends=True)
-    place = chance.randrange(len(lines))
-    name = lines[place].rpartition(" ")[0]
-    match fault:
-        case Fault.MISSING | Fault.STALE:
-            return None
-        case Fault.EMPTY:
-            return ""
-        case Fault.HTML:
-            return "<html><body>Bad gateway</body></html>\n"
-        case Fault.CUT:
-            return text[: chance.randrange(1, len(text) - 1)]
-        case Fault.PARTIAL:
-            return "".join(lines[:_NEEDED][: chance.randrange(_NEEDED)])
-        case Fault.NAN | Fault.NEGATIVE | Fault.INFINITE | Fault.GARBLED:
-            lines[place] = f"{name} {_VALUES[fault]}\n"
-            return "".join(lines)
-        case Fault.TWICE:
-            return text + lines[place]
-        case Fault.OTHER_MODEL:
-            return text.replace(MODEL, "bert")
-        case Fault.NEIGHBOUR:
-            return text + page(10**9, "bert")
-        case Fault.FALLING:
-            bucket, _, count = next(line for line in lines if 'le="0.5"' in line).rpartition(" ")
-            return text.replace(f"{bucket} {count}", f"{bucket} {int(count) + 1}\n")
-        case Fault.INFLATED:
-            return page(10**15)
-    return text
-
-
-_NEEDED = 4
-"""Lines without which there is no sample, at the top of the page."""
-_VALUES = {
-    Fault.NAN: "NaN",
-    Fault.NEGATIVE: "-7",
-    Fault.INFINITE: "+Inf",
-    Fault.GARBLED: "many",
-}

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from reliability.lies import Lie
-from reliability.sequences import Fault
+from reliability.page_faults import Fault
 from results import Row
 
 

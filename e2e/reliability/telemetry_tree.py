@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from dataclasses import replace
 
 from headroom.api import InferenceService
-from headroom.profiles.headroom import HEADROOM
-from headroom.scaling import Decision, Direction, Observation, Pod, PodState, Policy, State, decide
-from headroom.scaling.replica_defect import Defect
-from headroom.scaling.values.observation import PodSample
-from headroom.telemetry.errors import TelemetryError
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.scaling import Policy
 from reliability.figures import MODEL
-from reliability.sequences import TELLS_NOTHING, TICK_S, Pages, Scraped, Trial, draw
+from reliability.page_faults import TELLS_NOTHING
+from reliability.sequence_state import SequenceState
+from reliability.sequence_wrongs import wrong_of
+from reliability.sequences import TICK_S
 from reliability.telemetry_outcome import Outcome
+from reliability.trials import Trial, draw
 
-START_S = 1_800_000_000.0
 SEGMENTS = ((8, 1), (4, 4), (3, 4), (3, 4))
 """Ticks, and how many ways lead on by so many from each state: 64 sequences of 36 s in a tree, in
 264 ticks."""
@@ -36,97 +31,14 @@ def run(numbers: Iterable[int]) -> Outcome:
     outcome = Outcome()
     for number in numbers:
         trial = draw(number)
-        _go_on(trial, _policy(trial), _SequenceState.of(trial), SEGMENTS, outcome)
+        _go_on(trial, _policy(trial), SequenceState.of(trial), SEGMENTS, outcome)
     return outcome
-
-
-_Pages = tuple[int, int, tuple[Scraped, ...]]
-"""The identity of the state before, the replicas, and the pages of a tick."""
-
-
-class _Decided(NamedTuple):
-    """What followed from the pages of a tick."""
-
-    before: State
-    """Kept, so that its identity is that of no other state."""
-    read: tuple[PodSample | None, ...]
-    decision: Decision
-    state: State
-    samples: PodSamples
-
-
-@dataclass(slots=True, kw_only=True)
-class _SequenceState:
-    """The state of a sequence."""
-
-    pages: Pages
-    samples: PodSamples
-    state: State
-    current: int
-    heard_s: dict[str, float]
-    now_s: float = START_S
-    faulty_s: float = START_S
-    """When the last page with a fault was read."""
-    stepped: bool = False
-    """Whether one replica alone caused more than one step up."""
-    path: str = ""
-    decided: dict[_Pages, _Decided] = field(default_factory=dict)
-    """What was decided of the same pages in the same state: of the whole tree."""
-
-    @classmethod
-    def of(cls, trial: Trial) -> Self:
-        """Return the start: all replicas serve, and none has been scraped yet."""
-        heard_s = {f"pod-{number}": START_S for number in range(trial.replicas)}
-        return cls(
-            pages=Pages(trial),
-            samples=PodSamples(HEADROOM, MODEL),
-            state=State.initial(),
-            current=trial.replicas,
-            heard_s=heard_s,
-        )
-
-    def branch(self, way: int) -> _SequenceState:
-        """Go on from here on one of several ways."""
-        path = f"{self.path}{way}"
-        return replace(
-            self,
-            path=path,
-            pages=self.pages.branch(path),
-            samples=self.samples.copy(),
-            heard_s=dict(self.heard_s),
-        )
-
-    def restart(self) -> None:
-        """Go on as another operator, from the checkpoint in the object's status."""
-        kept = json.loads(json.dumps(self.state.to_checkpoint()))
-        self.state = State.from_checkpoint(kept)
-        self.samples = PodSamples(HEADROOM, MODEL)
-
-    def decide(self, policy: Policy, pages: tuple[Scraped, ...]) -> _Decided:
-        """Read these pages and decide, unless a sequence with the same past had the same ones."""
-        key = id(self.state), self.current, pages
-        known = self.decided.get(key)
-        if known is None:
-            read = tuple(_sample(scraped, self) for scraped in pages)
-            observation = Observation(
-                now_s=self.now_s,
-                current=self.current,
-                pods=_pods(len(pages)),
-                samples=tuple(one for one in read if one is not None),
-            )
-            decision, state = decide(policy, self.state, observation)
-            known = _Decided(self.state, read, decision, state, self.samples.copy())
-            self.decided[key] = known
-        else:
-            self.samples = known.samples.copy()
-        self.state = known.state
-        return known
 
 
 def _go_on(
     trial: Trial,
     policy: Policy,
-    sequence: _SequenceState,
+    sequence: SequenceState,
     segments: Sequence[tuple[int, int]],
     outcome: Outcome,
 ) -> None:
@@ -153,7 +65,7 @@ def _go_on(
             _go_on(trial, policy, branch, rest, outcome)
 
 
-def _follow(trial: Trial, policy: Policy, sequence: _SequenceState, outcome: Outcome) -> None:
+def _follow(trial: Trial, policy: Policy, sequence: SequenceState, outcome: Outcome) -> None:
     """Play 20 minutes without a new fault; what was wrong must not matter later."""
     end_s = sequence.now_s + LATER_S
     while sequence.now_s < end_s:
@@ -164,7 +76,7 @@ def _follow(trial: Trial, policy: Policy, sequence: _SequenceState, outcome: Out
 def _ends(
     trial: Trial,
     policy: Policy,
-    sequence: _SequenceState,
+    sequence: SequenceState,
     outcome: Outcome,
     *,
     honest: bool = False,
@@ -192,7 +104,7 @@ def _ends(
     needed = trial.all_needed or (
         trial.needed_by_load and sequence.now_s - sequence.faulty_s > FORGOTTEN_S
     )
-    wrong = _wrong(trial, decision, silent_s > policy.stale_after_s, needed=needed)
+    wrong = wrong_of(trial, decision, silent_s > policy.stale_after_s, needed=needed)
     if wrong:
         outcome.wrongs.append(f"{where}: {wrong}: {decision.message}")
     elif decision.replicas < trial.replicas:
@@ -202,49 +114,6 @@ def _ends(
         outcome.wrongs.append(f"{where}: two steps up: {decision.message}")
     sequence.current = decision.replicas
     return bool(wrong) or decision.replicas < trial.replicas
-
-
-def _wrong(trial: Trial, decision: Decision, silent: bool, *, needed: bool) -> str:
-    """Say what must not be; empty: all is well."""
-    if not trial.min_replicas <= decision.replicas <= trial.max_replicas:
-        return f"{decision.replicas} replicas are out of bounds"
-    found = decision.replacement
-    if found is not None and found.deletes and found.defect is Defect.OVERLOADED:
-        if needed:
-            return f"{found.pod} is evicted, though all are needed"
-        if silent:
-            return "an eviction to spread connections while a replica is silent"
-    if decision.direction is not Direction.DOWN:
-        return ""
-    if decision.replicas < trial.replicas and needed:
-        return f"{decision.replicas} of {trial.replicas} replicas, though all are needed"
-    if silent:
-        return "a removal while a replica is silent"
-    return ""
-
-
-@functools.cache
-def _pods(replicas: int) -> tuple[Pod, ...]:
-    return tuple(
-        Pod(
-            uid=f"pod-{number}",
-            state=PodState.READY,
-            created_s=START_S - 100.0,
-            ready_s=START_S - 50.0,
-        )
-        for number in range(replicas)
-    )
-
-
-def _sample(scraped: Scraped, sequence: _SequenceState) -> PodSample | None:
-    """Read a page as a tick does; what cannot be read is no sample."""
-    if scraped.page is None:
-        return None
-    time_s = sequence.now_s - scraped.age_s
-    try:
-        return sequence.samples.take(scraped.page, pod=scraped.pod, time_s=time_s)
-    except TelemetryError:
-        return None
 
 
 def _policy(trial: Trial) -> Policy:

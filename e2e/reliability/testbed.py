@@ -22,8 +22,9 @@ from cluster import ControlPlane
 from reliability.admin import APPLY, Admin, Object
 from reliability.exporter import Exporter
 from reliability.fake_kubelet import ExporterAddresses, FakeKubelet
+from reliability.gates import Gate
 from reliability.operator_process import OperatorProcess, kubeconfig_through
-from reliability.proxy import FaultProxy, Gate
+from reliability.proxy import FaultProxy
 
 BASE = Path(__file__).parents[2] / "deploy" / "base"
 SYSTEM, OPERATOR = "headroom-system", "headroom-operator"

@@ -6,10 +6,12 @@ from typing import Any
 
 from scenarios.spec_cases import (
     ABSENT,
-    MATCH,
     InvalidSpec,
     bounds,
     duration_bounds,
+    mismatched,
+    missing,
+    refused,
     wrong_enum,
 )
 
@@ -32,13 +34,7 @@ def _custom(**metrics: Any) -> dict[str, Any]:
 
 
 def _of_metrics(why: str, says: str, **metrics: Any) -> InvalidSpec:
-    return InvalidSpec(
-        why=why,
-        path="spec.runtime",
-        value=_custom(**metrics),
-        field="spec.runtime.metrics",
-        says=says,
-    )
+    return refused(why, "spec.runtime", _custom(**metrics), says, field="spec.runtime.metrics")
 
 
 def _other(profile: str, warmup: dict[str, Any]) -> dict[str, Any]:
@@ -54,73 +50,69 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         '"mosec", "trtllm", "llamacpp", "dynamo", "custom"',
         "'dynamo' or 'custom'",
     ),
-    InvalidSpec(
-        why="another server without its batch size",
-        path="spec.runtime.profile",
-        value="vllm",
+    refused(
+        "another server without its batch size",
+        "spec.runtime.profile",
+        "vllm",
+        "runtime.maxBatchSize must be set for every profile except headroom",
         field="spec.runtime.maxBatchSize",
-        says="runtime.maxBatchSize must be set for every profile except headroom",
     ),
-    InvalidSpec(
-        why="a batch size that the server says itself",
-        path="spec.runtime.maxBatchSize",
-        value=8,
-        says="runtime.maxBatchSize must be set for every profile except headroom",
+    refused(
+        "a batch size that the server says itself",
+        "spec.runtime.maxBatchSize",
+        8,
+        "runtime.maxBatchSize must be set for every profile except headroom",
     ),
     *bounds("spec.runtime.maxBatchSize", 0, "or equal to 1", 70000, "or equal to 65536"),
     *bounds("spec.runtime.instances", 0, "or equal to 1", 257, "or equal to 256"),
     *bounds("spec.runtime.metricsPort", 0, "or equal to 1", 70000, "or equal to 65535"),
-    InvalidSpec(
-        why="a warm-up by the operator without what it sends",
-        path="spec",
-        value=_other("mosec", {"sender": "Operator"}),
+    refused(
+        "a warm-up by the operator without what it sends",
+        "spec",
+        _other("mosec", {"sender": "Operator"}),
+        "warmup.request must be set where warmup.sender is Operator",
         field="spec.warmup.request",
-        says="warmup.request must be set where warmup.sender is Operator",
     ),
-    InvalidSpec(
-        why="a warm-up request that is never sent",
-        path="spec",
-        value=_other("mosec", {"sender": "Server", "request": {"path": "/"}}),
+    refused(
+        "a warm-up request that is never sent",
+        "spec",
+        _other("mosec", {"sender": "Server", "request": {"path": "/"}}),
+        "warmup.sender must be Operator, or unset, where warmup.request is set",
         field="spec.warmup.request",
-        says="warmup.sender must be Operator, or unset, where warmup.request is set",
     ),
-    InvalidSpec(
-        why="a warm-up of our own server by the operator",
-        path="spec.warmup",
-        value={"request": {"path": "/"}},
+    refused(
+        "a warm-up of our own server by the operator",
+        "spec.warmup",
+        {"request": {"path": "/"}},
+        "warmup.sender must be Server and warmup.request must not be set where",
         field="spec.warmup.sender",
-        says="warmup.sender must be Server and warmup.request must not be set where",
     ),
-    InvalidSpec(
-        why="a warm-up request to elsewhere",
-        path="spec",
-        value=_other("mosec", {"request": {"path": "http://elsewhere/"}}),
+    mismatched(
+        "a warm-up request to elsewhere",
+        "spec",
+        _other("mosec", {"request": {"path": "http://elsewhere/"}}),
         field="spec.warmup.request.path",
-        says="should match",
-        parser_says=MATCH,
     ),
-    InvalidSpec(
-        why="a warm-up request without a path",
-        path="spec",
-        value=_other("mosec", {"request": {"body": "{}"}}),
+    missing(
+        "a warm-up request without a path",
+        "spec",
+        _other("mosec", {"request": {"body": "{}"}}),
         field="spec.warmup.request.path",
-        says="Required value",
-        parser_says="is required",
     ),
     wrong_enum("spec.warmup.sender", "Kubelet", '"Server", "Operator"', "'Server' or 'Operator'"),
-    InvalidSpec(
-        why="a custom server without metrics",
-        path="spec.runtime",
-        value={key: value for key, value in CUSTOM.items() if key != "metrics"},
+    refused(
+        "a custom server without metrics",
+        "spec.runtime",
+        {key: value for key, value in CUSTOM.items() if key != "metrics"},
+        "runtime.metrics must be set where runtime.profile is custom, and only there",
         field="spec.runtime.metrics",
-        says="runtime.metrics must be set where runtime.profile is custom, and only there",
     ),
-    InvalidSpec(
-        why="metrics of a server that is known",
-        path="spec.runtime",
-        value=CUSTOM | {"profile": "vllm"},
+    refused(
+        "metrics of a server that is known",
+        "spec.runtime",
+        CUSTOM | {"profile": "vllm"},
+        "runtime.metrics must be set where runtime.profile is custom, and only there",
         field="spec.runtime.metrics",
-        says="runtime.metrics must be set where runtime.profile is custom, and only there",
     ),
     _of_metrics("no queue", "metrics must set inFlight, or waiting", inFlight=ABSENT),
     _of_metrics("no ends of requests", "metrics must set answered or latency", answered=ABSENT),
@@ -140,44 +132,38 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         runningTime=ABSENT,
         batches={"name": "batches_total"},
     ),
-    InvalidSpec(
-        why="a metric with a query for a name",
-        path="spec.runtime",
-        value=_custom(inFlight={"name": "rate(in_flight[1m])"}),
+    mismatched(
+        "a metric with a query for a name",
+        "spec.runtime",
+        _custom(inFlight={"name": "rate(in_flight[1m])"}),
         field="spec.runtime.metrics.inFlight.name",
-        says="should match",
-        parser_says=MATCH,
     ),
-    InvalidSpec(
-        why="a label without values",
-        path="spec.runtime",
-        value=_custom(inFlight={"name": "in_flight", "labels": [{"label": "a", "values": []}]}),
+    refused(
+        "a label without values",
+        "spec.runtime",
+        _custom(inFlight={"name": "in_flight", "labels": [{"label": "a", "values": []}]}),
+        "should have at least 1 items",
+        "should have at least 1 item",
         field="spec.runtime.metrics.inFlight.labels[0].values",
-        says="should have at least 1 items",
-        parser_says="should have at least 1 item",
     ),
-    InvalidSpec(
-        why="a metrics path elsewhere",
-        path="spec.runtime",
-        value=_custom(path="http://elsewhere/metrics"),
+    mismatched(
+        "a metrics path elsewhere",
+        "spec.runtime",
+        _custom(path="http://elsewhere/metrics"),
         field="spec.runtime.metrics.path",
-        says="should match",
-        parser_says=MATCH,
     ),
-    InvalidSpec(
-        why="a Prometheus that is not asked",
-        path="spec.telemetry",
-        value={"prometheus": "default"},
+    refused(
+        "a Prometheus that is not asked",
+        "spec.telemetry",
+        {"prometheus": "default"},
+        "telemetry.source must be Prometheus where telemetry.prometheus is set",
         field="spec.telemetry.prometheus",
-        says="telemetry.source must be Prometheus where telemetry.prometheus is set",
     ),
-    InvalidSpec(
-        why="a Prometheus by its address",
-        path="spec.telemetry",
-        value={"source": "Prometheus", "prometheus": "http://prometheus:9090"},
+    mismatched(
+        "a Prometheus by its address",
+        "spec.telemetry",
+        {"source": "Prometheus", "prometheus": "http://prometheus:9090"},
         field="spec.telemetry.prometheus",
-        says="should match",
-        parser_says=MATCH,
     ),
     wrong_enum(
         "spec.telemetry.source", "Datadog", '"Pods", "Prometheus"', "'Pods' or 'Prometheus'"

@@ -60,6 +60,28 @@ def changed(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return copied
 
 
+MATCH = "should match pattern"
+
+
+def refused(
+    why: str, path: str, value: Any, says: str, parser_says: str = "", *, field: str = ""
+) -> InvalidSpec:
+    """Return a spec that breaks the rule which `says` states."""
+    return InvalidSpec(
+        why=why, path=path, value=value, field=field, says=says, parser_says=parser_says
+    )
+
+
+def missing(why: str, path: str, value: Any = ABSENT, *, field: str = "") -> InvalidSpec:
+    """Return a spec without a required field."""
+    return refused(why, path, value, "Required value", "is required", field=field)
+
+
+def mismatched(why: str, path: str, value: Any, *, field: str = "") -> InvalidSpec:
+    """Return a spec with a text that does not match its pattern."""
+    return refused(why, path, value, "should match", MATCH, field=field)
+
+
 def bounds(path: str, below: Any, least: str, above: Any, most: str) -> list[InvalidSpec]:
     """Return one number below what is allowed and one above."""
     low = InvalidSpec(why=f"{path} {below}", path=path, value=below, says=f"greater than {least}")
@@ -112,6 +134,3 @@ def wrong_enum(path: str, value: Any, supported: str, parser_says: str) -> Inval
         says=f"supported values: {supported}",
         parser_says=parser_says,
     )
-
-
-MATCH = "should match pattern"

@@ -8,8 +8,10 @@ import pytest
 
 from cluster import ControlPlane
 from reliability.calls import Verb
-from reliability.outages import Strike, lane, suffer
+from reliability.outage_lanes import lane
+from reliability.outages import suffer
 from reliability.rules import Fault, Refuse, Reset, Rule, Truncate
+from reliability.strikes import Strike
 from reliability.testbed import shared_cluster
 
 pytestmark = pytest.mark.clock

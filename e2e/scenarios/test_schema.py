@@ -17,9 +17,9 @@ from headroom.api.crd import custom_resource_definition
 from headroom.api.kind import API_VERSION, PLURAL
 from headroom.profiles import PROFILES
 from headroom.resources import desired_children
-from scenarios.invalid_scaling import TARGETED
 from scenarios.invalid_servers import CUSTOM
 from scenarios.invalid_specs import INVALID_SPECS
+from scenarios.invalid_targets import TARGETED
 from scenarios.spec_cases import MINIMAL, InvalidSpec, changed
 
 pytestmark = pytest.mark.clock

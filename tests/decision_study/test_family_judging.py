@@ -10,7 +10,7 @@ import pytest
 
 import looks
 import results
-from decision_study.family import command, hard, kept, peers, summary, verdicts
+from decision_study.family import cell_results, command, hard, kept, peers, summary, verdicts
 from decision_study.family.kept import Kept
 from decision_study.family.measures import Hour, flap_times_s, hours_of, total
 from decision_study.records import Job
@@ -108,9 +108,9 @@ def test_record_reads_back_and_counts_while_its_version_is_current(tmp_path: Pat
 def test_yardstick_is_the_cheapest_that_keeps_or_else_misses_least() -> None:
     rows = [run("clairvoyant", 0.90, 1.0), run("clairvoyant:a", 0.96, 3.0)]
     rows.append(run("clairvoyant:b", 0.99, 4.0))
-    assert summary.yardstick(rows) == rows[1]
-    assert summary.yardstick(rows[:1]) == rows[0]
-    assert summary.yardstick([]) is None
+    assert cell_results.yardstick(rows) == rows[1]
+    assert cell_results.yardstick(rows[:1]) == rows[0]
+    assert cell_results.yardstick([]) is None
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def judged() -> list[Kept]:
 
 def test_figures_judge_feasible_cells_and_name_the_cheapest_setting() -> None:
     rows = judged()
-    cells = summary.cells_of(rows, OURS)
+    cells = cell_results.cells_of(rows, OURS)
     assert [cell.feasible for cell in cells] == [True, True, False]
     rivals = verdicts.rivals_of(rows, OURS)
     assert {row.job.autoscaler for each in rivals.values() for row in each} == {"keda"}
@@ -170,13 +170,13 @@ def test_figures_judge_feasible_cells_and_name_the_cheapest_setting() -> None:
 def test_figure_of_peers_says_when_none_keeps_as_many() -> None:
     rows = [row for row in judged() if row.job.autoscaler != "keda"]
     rows.append(run("keda", 0.5, 1.0))
-    cells = summary.cells_of(rows, OURS)
+    cells = cell_results.cells_of(rows, OURS)
     found = verdicts.figures(cells, verdicts.rivals_of(rows, OURS))
     assert any(figure.measured == "none does" and figure.holds for figure in found)
 
 
 def test_tables_have_a_row_per_class_and_the_worst_cell_first() -> None:
-    cells = summary.cells_of(judged(), OURS)
+    cells = cell_results.cells_of(judged(), OURS)
     assert [row[0] for row in summary.classes(cells).rows] == [
         *("jumps", "modulated", "self-exciting", "all"),
     ]
@@ -187,7 +187,7 @@ def test_tables_have_a_row_per_class_and_the_worst_cell_first() -> None:
 
 def test_hard_rows_are_compared_with_the_ideal_reactive() -> None:
     rows = [run(OURS, 0.90, 16.0, "hard-x"), run("ideal-reactive", 0.96, 10.0, "hard-x")]
-    cells = summary.cells_of(rows, OURS)
+    cells = cell_results.cells_of(rows, OURS)
     assert verdicts.hard_figures(cells, ()) == ()
     points, cost = verdicts.hard_figures(cells, ("hard-x",))
     assert (points.measured, points.holds) == ("-6.0 points", False)

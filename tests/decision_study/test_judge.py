@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from bench.figures import Figure, at_most, shown
-from decision_study import judge, judge_faults
+from decision_study import hindsight, judge, judge_faults
 from decision_study.cells import CELLS
 from decision_study.faults_cells import Case
+from decision_study.field import Field
 from decision_study.points import points_of
 from decision_study.promises import figures_of, of_decision
 from decision_study.tables import as_markdown, losses, policies, single_settings
@@ -65,7 +66,7 @@ def test_cell_is_feasible_if_clairvoyant_attains_95_percent() -> None:
 
 
 def test_cell_is_lost_to_a_point_better_in_one_and_no_worse_in_the_other() -> None:
-    found = judge.hindsight(field(TWO_CELLS))
+    found = hindsight.hindsight(field(TWO_CELLS))
     # aiad in a: 98.7 > 98.5 at 11.4 < 11.5; keda:x=1 has one seed of two and decides nothing
     assert [(loss.cell, loss.winners[0][0].setting) for loss in found.losses] == [("a", "aiad")]
     assert found.kept(frozenset("ab")) == 0.5
@@ -75,13 +76,13 @@ def test_cell_is_lost_to_a_point_better_in_one_and_no_worse_in_the_other() -> No
 
 def test_loss_states_whether_it_is_certain_over_seeds() -> None:
     # Cost: 11.4 - 11 and 11.4 - 12: mean -0.1, and wide with two seeds.
-    (loss,) = judge.hindsight(field(TWO_CELLS)).losses
+    (loss,) = hindsight.hindsight(field(TWO_CELLS)).losses
     its = loss.winners[0][1]
     assert its.gpu_hours.mean == pytest.approx(-0.1)
     assert its.gpu_hours.half_width == pytest.approx(12.706 * 0.5)  # stdev 0.7071 / sqrt(2)
     assert loss.within_interval
     sure = field({"a": {"headroom": [(98.0, 10.0), (98.1, 10.0)], "aiad": [(99.0, 9.0)] * 2}})
-    (loss,) = judge.hindsight(sure).losses
+    (loss,) = hindsight.hindsight(sure).losses
     # Misses: -1.0 and -0.9 points: -0.95 +- 12.706 x 0.05, below 0 throughout.
     assert loss.winners[0][1].certain is True
     assert not loss.within_interval
@@ -102,13 +103,13 @@ def test_point_beats_if_no_worse_in_both_and_better_in_one(
     percent: float, hours: float, beats: bool
 ) -> None:
     found = field({"a": {"headroom": [(98.0, 10.0)], "keda": [(percent, hours)]}})
-    assert bool(judge.hindsight(found).losses) is beats
+    assert bool(hindsight.hindsight(found).losses) is beats
 
 
 @pytest.mark.parametrize(("hours", "kept"), [(9.9, 1.0), (10.0, 0.0), (10.5, 0.0)])
 def test_points_cheaper_than_clairvoyant_can_be_excluded(hours: float, kept: float) -> None:
     runs = {"headroom": [(98.0, 11.0)], "clairvoyant": [(99.0, 10.0)], "keda": [(98.5, hours)]}
-    found = judge.hindsight(field({"a": runs}))
+    found = hindsight.hindsight(field({"a": runs}))
     assert found.kept(frozenset("a")) == 0.0
     assert found.kept(frozenset("a"), dear_enough=True) == kept
 
@@ -117,8 +118,8 @@ def test_bounds_are_judged_like_headroom() -> None:
     # a: aiad misses more than either; b: it costs no more than the clairvoyant, and misses more
     cheaper: Runs = {**TWO_CELLS, "b": {**TWO_CELLS["b"], "aiad": [(94.5, 3.9), (94.5, 3.9)]}}
     runs = field(cheaper)
-    assert [loss.cell for loss in judge.hindsight(runs, "clairvoyant").losses] == ["b"]
-    assert judge.hindsight(runs, "ideal-reactive").losses == ()
+    assert [loss.cell for loss in hindsight.hindsight(runs, "clairvoyant").losses] == ["b"]
+    assert hindsight.hindsight(runs, "ideal-reactive").losses == ()
     assert judge.most_beaten_share(runs, "clairvoyant") == 0.5
     assert judge.most_beaten_share(runs, "ideal-reactive") == 0.0
     assert judge.most_beaten_share(runs, "oracle") is None  # it did not run
@@ -126,7 +127,7 @@ def test_bounds_are_judged_like_headroom() -> None:
 
 def test_bounds_never_beat_headroom() -> None:
     found = field({"a": {"headroom": [(98.0, 10.0)], "oracle": [(99.0, 5.0)]}})
-    assert judge.hindsight(found) == judge.Hindsight(decided=(), losses=())
+    assert hindsight.hindsight(found) == hindsight.Hindsight(decided=(), losses=())
 
 
 def test_one_setting_is_the_cheapest_that_reaches_headrooms_mean() -> None:
@@ -165,7 +166,7 @@ def test_decision_cost_with_a_bound_is_a_promise() -> None:
 def test_flaps_per_hour_name_the_worst_cell() -> None:
     calm = [record("a", "headroom", seed, flaps=1) for seed in (1, 2)]  # in two hours
     wild = [record("b", "headroom", 1, flaps=3), record("b", "headroom", 2, flaps=6)]
-    worst = judge.most_flaps(judge.Field(points_of([*calm, *wild])))
+    worst = judge.most_flaps(Field(points_of([*calm, *wild])))
     assert worst is not None
     assert (worst.cell, worst.flaps_per_hour, worst.most_flaps_per_hour) == ("b", 2.25, 3.0)
 
@@ -173,7 +174,7 @@ def test_flaps_per_hour_name_the_worst_cell() -> None:
 def test_flaps_after_one_removal_count_once_if_recorded() -> None:
     a, b = record("a", "headroom", undone=3), record("b", "headroom", undone=4)  # in two hours
     for rows, shown_ in (([a, b], "2.00"), ([a, replace(b, undone=None)], "")):
-        figures = figures_of(judge.Field(points_of(rows)), (), (), ())
+        figures = figures_of(Field(points_of(rows)), (), (), ())
         row = figure(figures, "7 all steps up after the same removal")
         assert (row.measured, row.holds) == (shown_, None)
 

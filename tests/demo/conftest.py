@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from demo import views
+from demo import readings
 from demo.recording import Look, Recording
 from demo_world import START_S, decision_body, deployment_body, pod_body, service_body, tally
 from load.messages import Progress, Started, Summary, Window
@@ -38,9 +38,9 @@ def look() -> MakeLook:
             status["decision"] = decided
         return Look(
             time_s=START_S + at_s,
-            service=views.service(service_body(**status)),
-            workload=views.workload(deployment_body(replicas, *writers)),
-            pods=tuple(views.pod(pod, "nvidia.com/gpu") for pod in pods),
+            service=readings.service(service_body(**status)),
+            workload=readings.workload(deployment_body(replicas, *writers)),
+            pods=tuple(readings.pod(pod, "nvidia.com/gpu") for pod in pods),
             waiting=waiting,
         )
 

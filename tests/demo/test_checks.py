@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from demo.checks import Check, Requirements, evaluate
+from demo.checks import evaluate
 from demo.recording import Look, Recording
+from demo.requirements import Check, Requirements
 from load.outcomes import Outcome
 
 Run = Callable[[], Recording]

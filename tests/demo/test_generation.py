@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from demo import layout, views
+from demo import layout, readings
 from demo.recording import Look
 from demo_generation import figure, plan, table
 from demo_generation.checks import evaluate
@@ -58,7 +58,7 @@ def seen(make: Callable[..., Look], at_s: float, replicas: int, **more: Any) -> 
     one = make(at_s, replicas, generation=generation, **more)
     body = service_body(generation=generation)
     body["spec"]["slo"] |= SLO
-    return replace(one, service=replace(one.service, tokens=views.service(body).tokens))
+    return replace(one, service=replace(one.service, tokens=readings.service(body).tokens))
 
 
 @pytest.fixture
@@ -205,5 +205,5 @@ def test_token_targets_are_read_where_they_are(look: Callable[..., Look]) -> Non
     assert look(0, 1).service.tokens.first_token is None
     body = service_body()
     body["spec"]["slo"] |= SLO
-    tokens = views.service(body).tokens
+    tokens = readings.service(body).tokens
     assert tokens.output_token == Target(percentile=0.95, seconds=0.12)

@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 
 from demo import figure, layout, report, table
-from demo.checks import Requirements, evaluate
+from demo.checks import evaluate
 from demo.recording import Look, Recording
+from demo.requirements import Requirements
 from headroom.api.demand_status import DemandStatus
 
 REQUIRED = Requirements(

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from demo.changes import changes
 from demo.occupancy import cold_starts_s, gpu_seconds, occupancies
-from demo.recording import Look, Recording, arrivals_rps, changes, decisions, recent, utilization
+from demo.recording import Look, Recording, arrivals_rps, decisions, recent, utilization
 from load.messages import Progress, Started
 
 Run = Callable[[], Recording]

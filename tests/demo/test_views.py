@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from demo import views
+from demo import readings, views
 from demo.layout import moved_text
 from demo.recording import Look
 
@@ -20,7 +20,7 @@ def test_a_service_without_status_says_nothing_is_known() -> None:
             "scaling": {"minReplicas": 1, "maxReplicas": 8},
         }
     }
-    service = views.service(body)
+    service = readings.service(body)
     assert service.target_s == 0.25
     assert service.decision is None
     assert service.cost is None
@@ -93,7 +93,7 @@ def test_a_pod_holds_its_gpus_from_creation_until_its_containers_ended(
         "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}]},
         "status": status,
     }  # fmt: skip
-    pod = views.pod(body, "nvidia.com/gpu")
+    pod = readings.pod(body, "nvidia.com/gpu")
     assert pod.gpus == 2
     assert (pod.holds_gpus, pod.scheduled) == (bool(holds), bool(scheduled))
     assert pod.leaving is ("deletionTimestamp" in metadata)
@@ -101,8 +101,8 @@ def test_a_pod_holds_its_gpus_from_creation_until_its_containers_ended(
 
 def test_restarts_are_summed_over_containers() -> None:
     statuses = [{"restartCount": 1}, {"restartCount": 2}]
-    assert views.restarts({"status": {"containerStatuses": statuses}}) == 3
-    assert views.restarts({}) == 0
+    assert readings.restarts({"status": {"containerStatuses": statuses}}) == 3
+    assert readings.restarts({}) == 0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from fakes_gateway import Gateway, Replica, ok, service, until, url
 from headroom.gateway import Route
 from headroom.gateway.bounds import BUFFERED_BYTES
 from headroom.gateway.values import TenantLimit
-from reliability.attacks.http2 import END_HEADERS, END_STREAM, PREFACE, Kind, frame
+from reliability.attacks.grpc_payloads import END_HEADERS, END_STREAM, PREFACE, Kind, frame
 
 pytestmark = pytest.mark.clock
 

@@ -30,7 +30,7 @@ from headroom.gateway.bounds import (
 from headroom.gateway.listeners import READ_WITHIN_S
 from headroom.gateway.values import TenantLimit
 from reliability.attacks import hostile_client
-from reliability.attacks.http2 import END_HEADERS, END_STREAM, PREFACE, Kind, frame
+from reliability.attacks.grpc_payloads import END_HEADERS, END_STREAM, PREFACE, Kind, frame
 from reliability.memory_cgroup import memory_cgroup
 
 pytestmark = pytest.mark.clock

@@ -9,8 +9,10 @@ import pytest
 from headroom.telemetry import headroom_page
 from headroom.telemetry.errors import TelemetryError
 from reliability.figures import MODEL
-from reliability.sequences import TELLS_NOTHING, Fault, Pages, draw, page, spoilt
+from reliability.page_faults import TELLS_NOTHING, Fault, page, spoilt
+from reliability.sequences import Pages
 from reliability.telemetry_tree import run
+from reliability.trials import draw
 
 TREES = 8
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from reliability.calls import Call, Verb
+from reliability.exchanges import Exchange
 from reliability.lease_terms import Write, fallen, too_late, writes_of
-from reliability.proxy import Exchange
 
 STATUS = "inferenceservices/status"
 

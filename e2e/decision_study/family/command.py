@@ -12,6 +12,7 @@ import looks
 from bench.figures import Figure, all_hold, table
 from decision_study import tables
 from decision_study.family import (
+    cell_results,
     client_draws,
     hard,
     kept,
@@ -93,7 +94,7 @@ def _judged(
     records: Sequence[Kept], ours: str, given: argparse.Namespace
 ) -> tuple[tuple[Figure, ...], list[Grid]]:
     """Return the figures and the tables of these runs."""
-    cells = summary.cells_of(records, ours)
+    cells = cell_results.cells_of(records, ours)
     if given.set == HARD:
         return verdicts.hard_figures(cells, hard.PROMISED), [summary.hard(cells)]
     rivals = verdicts.rivals_of(records, OURS)

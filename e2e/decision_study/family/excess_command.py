@@ -10,7 +10,7 @@ from statistics import fmean
 from rich.console import Console
 
 from decision_study import running, tables
-from decision_study.family import members, performing, summary, watched
+from decision_study.family import cell_results, members, performing, watched
 from decision_study.family.command import BOUNDS, FOLDER, RUNS, WIDTH_WITHOUT_TERMINAL
 from decision_study.family.excess import LAYERS
 from decision_study.family.members import DEVELOP, MEMBERS
@@ -43,8 +43,8 @@ def main(argv: Sequence[str], folder: Path = FOLDER) -> int:
         if isinstance(result, Exception):
             raise result
         rows = [record for record in known.values() if record.job.cell == job.cell]
-        best = summary.yardstick(rows)
-        if best is not None and best.attainment >= summary.KEPT and best.gpu_hours > 0:
+        best = cell_results.yardstick(rows)
+        if best is not None and best.attainment >= cell_results.KEPT and best.gpu_hours > 0:
             found.append((result, best.gpu_hours))
 
     ours = [Job(cell=name, autoscaler=OURS, seed=members.SEED) for name in names]

@@ -16,9 +16,9 @@ from functools import partial
 from statistics import fmean
 
 from bench.figures import Figure, at_least, at_most, shown
+from decision_study.family.cell_results import KEPT, CellResult, Single
 from decision_study.family.kept import Kept
 from decision_study.family.members import ALONE
-from decision_study.family.summary import KEPT, CellResult, Single
 from headroom.simulator.report.comparison import is_bound
 
 POINTS, COST = 0.001, 0.02

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from reliability.attacks import generating_payloads, http2
+from reliability.attacks import generating_payloads, grpc_payloads, http2
 from reliability.attacks.payloads import PAYLOADS, Payload, Then
 
 AGAIN_AFTER_S = 0.05
@@ -62,7 +62,7 @@ async def main(argv: list[str]) -> int:
     """Run the clients."""
     parser = argparse.ArgumentParser(prog="flood")
     generating = generating_payloads.PAYLOADS
-    parser.add_argument("name", choices=[*PAYLOADS, *generating, *http2.PAYLOADS])
+    parser.add_argument("name", choices=[*PAYLOADS, *generating, *grpc_payloads.PAYLOADS])
     parser.add_argument("host")
     parser.add_argument("port", type=int)
     parser.add_argument("connections", type=int)
@@ -70,8 +70,8 @@ async def main(argv: list[str]) -> int:
     parser.add_argument("items", type=int)
     given = parser.parse_args(argv)
     client: Callable[[], Awaitable[None]]
-    if given.name in http2.PAYLOADS:
-        calls = http2.PAYLOADS[given.name](given.elements, given.items)
+    if given.name in grpc_payloads.PAYLOADS:
+        calls = grpc_payloads.PAYLOADS[given.name](given.elements, given.items)
 
         async def client() -> None:
             await http2.attack(given.host, given.port, calls)

@@ -10,32 +10,27 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import yaml
 
 from bench.figures import Figure, at_least, at_most, shown
 from bench.processes import Process
-from reliability.admin import Object
-from reliability.attacks.hostile_pods import VICTIM_MODEL, VICTIMS
+from reliability.attacks.hostile_services import Addresses, hostile, victim
 from reliability.attacks.processes import running
 from reliability.fake_kubelet import PODS, SERVICE_LABEL, FakeKubelet
 from reliability.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
 from reliability.operator_process import OperatorProcess
 from reliability.scale_1000 import accounts
-from reliability.testbed import ACCELERATOR, SERVICES, SYSTEM, SharedCluster
+from reliability.testbed import SERVICES, SYSTEM, SharedCluster
 
 CHART = Path(__file__).parents[3] / "charts" / "headroom" / "values.yaml"
 ATTACK_S, QUICK_S = 600.0, 30.0
 NAMESPACES, SERVICES_EACH = 4, 5
 PODS_EACH, QUICK_PODS_EACH = 25, 5
-VICTIM_PODS = 2
 TICK_S, LATE_S = 2.0, 1.0
 LOOK_EVERY_S = 0.25
 READY_WITHIN_S = 300.0
-ANNOTATIONS = {f"example.com/a{number}": "x" * 4000 for number in range(32)}
-"""Just below the admission policy's bound on the texts of a service."""
 BOUND_BY_HAND = {"headroom.dev/pod-template": "unrestricted"}
 """Pods name their node, so that no scheduler is waited for; the admission policy refuses that."""
 Say = Callable[[str], None]
@@ -65,65 +60,6 @@ class Outcome:
         """Return what this share of the decisions was late by at most."""
         ordered = sorted(self.late_s) or [float("inf")]
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-class Addresses:
-    """Gives victims and hostile pods addresses in ranges of their own."""
-
-    def __init__(self, victims: str) -> None:
-        self._victims = victims
-        self._numbers = itertools.count(1)
-
-    def assign(self, pod: Object) -> str:
-        """Return the next address of the pod's range."""
-        high, low = divmod(next(self._numbers), 250)
-        start = VICTIMS if pod["metadata"]["namespace"] == self._victims else "127.8."
-        return f"{start}{high}.{1 + low}"
-
-    def release(self, pod: Object) -> None:
-        """Addresses are not used again."""
-
-
-def hostile(name: str, namespace: str, port: int, pods: int, *, warmed: bool) -> Object:
-    """Describe a service whose pods are hostile; `warmed`: the operator warms them up."""
-    runtime: dict[str, Any] = {
-        "image": "localhost/none:1",
-        "port": port,
-        "podTemplate": {
-            "metadata": {"annotations": ANNOTATIONS},
-            "spec": {"nodeName": "a-node"},
-        },
-    }
-    more: dict[str, Any] = {"model": {"name": "m"}}
-    if warmed:
-        runtime |= {"profile": "triton", "maxBatchSize": 8, "metricsPort": port}
-        more["warmup"] = {"sender": "Operator", "timeout": "24h"}
-    return _service(name, namespace, runtime, pods, more)
-
-
-def victim(name: str, namespace: str, port: int) -> Object:
-    """Describe a service that behaves."""
-    runtime = {
-        "image": "localhost/none:1",
-        "port": port,
-        "podTemplate": {"spec": {"nodeName": "a-node"}},
-    }
-    return _service(name, namespace, runtime, VICTIM_PODS, {"model": {"name": VICTIM_MODEL}})
-
-
-def _service(name: str, namespace: str, runtime: Object, pods: int, more: Object) -> Object:
-    return {
-        "apiVersion": "headroom.dev/v1alpha1",
-        "kind": "InferenceService",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "runtime": runtime,
-            "accelerator": {"resource": ACCELERATOR, "count": 1},
-            "slo": {"latency": {"target": "1.5s"}},
-            "scaling": {"minReplicas": pods, "maxReplicas": pods + 1},
-            **more,
-        },
-    }
 
 
 async def survive(on: SharedCluster, seconds: float, pods_each: int) -> Outcome:

@@ -15,7 +15,7 @@ import yaml
 
 from bench.figures import Figure, at_most, shown
 from free_ports import free_port
-from reliability.attacks import http2
+from reliability.attacks import grpc_payloads
 from reliability.attacks.payloads import MIB, PAYLOADS
 from reliability.attacks.processes import ELSEWHERE, Probes, running, until_ok
 from reliability.memory_cgroup import MemoryCgroup, bytes_of, memory_cgroup
@@ -120,7 +120,7 @@ async def _attacked(
 
 async def measure(seconds: float, only: str, *, quick: bool, say: Say) -> Sequence[Figure]:
     """Attack a server of each model in every way."""
-    names = [*PAYLOADS, *http2.PAYLOADS]
+    names = [*PAYLOADS, *grpc_payloads.PAYLOADS]
     chosen = [one for one in (QUICK if quick else names) if only in f"server: {one}"]
     figures: list[Figure] = []
     for model, elements in MODELS.items():

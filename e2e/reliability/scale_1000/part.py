@@ -11,7 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bench.figures import Figure
 from reliability.scale_1000.addresses import MOST_SERVICES, PODS_OF_A_SERVICE
-from reliability.scale_1000.measuring import Wanted, measure
+from reliability.scale_1000.measuring import measure
+from reliability.scale_1000.stage import Wanted
 from reliability.testbed import SharedCluster
 from results import Results
 
