@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from demo.requirements import Requirements
 from headroom.api.timestamps import rfc3339
 from load.outcomes import Outcome, Result
 from load.statistics import Tally
+
+REQUIRED = Requirements(
+    gpus=8,
+    least_attainment=0.9,
+    last_stretch_s=20.0,
+    latest_send_s=0.1,
+    longest_unanswered_s=16.0,
+)
 
 START_S = 1_800_000_000.0
 

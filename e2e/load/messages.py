@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
+from load.log_lines import body_of
 from load.outcomes import Outcome
 from load.statistics import Tally
 
@@ -127,11 +128,8 @@ def read(line: str) -> Message | None:
     Raises:
         ValueError: a message whose fields are not those of its kind.
     """
-    try:
-        body = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(body, dict) or body.get("kind") not in KINDS:
+    body = body_of(line, KINDS)
+    if body is None:
         return None
     fields = {key: value for key, value in body.items() if key != "kind"}
     for name in ("tally", "first"):

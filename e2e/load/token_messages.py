@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from load.log_lines import body_of
 from load.outcomes import Outcome
 
 LATE_SHARE = 0.99
@@ -149,11 +150,8 @@ def read(line: str) -> TokenMessage | None:
     Raises:
         ValueError: a message whose fields are not those of its kind.
     """
-    try:
-        body = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(body, dict) or body.get("kind") not in KINDS:
+    body = body_of(line, KINDS)
+    if body is None:
         return None
     kind = body.pop("kind")
     try:

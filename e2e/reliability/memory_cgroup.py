@@ -47,6 +47,13 @@ class MemoryCgroup:
                 return 1024 * int(line.split()[1])
         raise LookupError(f"process {pid} has no VmHWM")
 
+    def kills_and_peak(self, pid: int, peak_bytes: int) -> tuple[int, int]:
+        """Return its kills and the peak of a process; the earlier peak, and a kill, if it ended."""
+        try:
+            return self.kills, self.peak_bytes(pid)
+        except (FileNotFoundError, LookupError):
+            return max(1, self.kills), peak_bytes
+
 
 @contextmanager
 def memory_cgroup(limit_bytes: int) -> Iterator[MemoryCgroup]:

@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
 
-from fakes_activator import KEY, served
+from activator.buffers import A, admitted, make_buffer, of
+from fakes_activator import KEY
 from headroom.activator.held_request import Bounds, HeldRequest, Refusal, RefusalReason
 from headroom.activator.request_buffer import RequestBuffer
-from headroom.gateway import Endpoint
-from headroom.gateway.activator_messages import Served
-
-A, B = Endpoint("10.0.0.1", 8000), Endpoint("10.0.0.2", 8000)
-
-
-def make_buffer(*, bounds: Bounds | None = None, **changes: object) -> RequestBuffer:
-    made = RequestBuffer(bounds or Bounds())
-    made.serve([of(**changes)])
-    return made
-
-
-def of(*replicas: Endpoint, **changes: object) -> Served:
-    return served(20001, *replicas, **changes)
-
-
-def admitted(buffer: RequestBuffer, now_s: float, timeout_s: float | None = None) -> HeldRequest:
-    request = buffer.admit(KEY, now_s, timeout_s)
-    assert isinstance(request, HeldRequest)
-    buffer.complete(request)
-    return request
 
 
 @pytest.mark.parametrize(
@@ -175,115 +154,3 @@ def test_expired_request_is_refused_before_its_deadline_with_retry_after() -> No
     ((refused, why),) = buffer.dispatch(4.75).refused
     assert refused is request
     assert (why.status, why.why, why.retry_after_s) == (503, RefusalReason.EXPIRED, 6)
-
-
-def test_dispatch_sends_the_oldest_request_to_the_least_loaded_replica_within_its_limit() -> None:
-    buffer = make_buffer(in_flight=2)
-    requests = [admitted(buffer, float(number)) for number in range(6)]
-    assert buffer.dispatch(6.0).given == ()
-    buffer.serve([of(A, B, in_flight=2)])
-    given = buffer.dispatch(7.0).given
-    assert [request for request, _ in given] == requests[:4]
-    assert [host for _, host in given] == [A, B, A, B]
-    buffer.answered(requests[1])
-    buffer.done(requests[1])
-    assert buffer.dispatch(8.0).given == ((requests[4], B),)
-    assert buffer.held() == {KEY: 5}
-
-
-def test_replica_that_refuses_gets_a_lower_limit_until_it_answers() -> None:
-    """The limit is eight; the replica accepts three, and one more with each answer."""
-    buffer = make_buffer(in_flight=8)
-    requests = [admitted(buffer, 0.0) for _ in range(10)]
-    buffer.serve([of(A, in_flight=8)])
-    assert len(buffer.dispatch(1.0).given) == 8
-    for request in requests[3:8]:
-        buffer.put_back(request, 1.0)
-    assert buffer.dispatch(1.5).given == ()  # three in flight, three allowed
-    buffer.answered(requests[0])
-    buffer.done(requests[0])
-    assert [request for request, _ in buffer.dispatch(2.0).given] == requests[3:5]
-
-
-def test_refused_request_prefers_another_replica() -> None:
-    """Unreachable A has the fewest in flight and would be selected repeatedly."""
-    buffer = make_buffer(in_flight=8)
-    requests = [admitted(buffer, 0.0) for _ in range(3)]
-    buffer.serve([of(A, in_flight=8)])
-    assert len(buffer.dispatch(1.0).given) == 3
-    for request in requests:
-        buffer.put_back(request, 1.0)
-    buffer.serve([of(A, B, in_flight=8)])
-    assert [host for _, host in buffer.dispatch(2.0).given] == [B, B, B]
-    buffer.put_back(requests[0], 2.0)
-    assert buffer.dispatch(3.0).given == (
-        (requests[0], A),
-    )  # both have: the one with fewer in flight
-
-
-def test_request_is_dispatched_only_with_its_whole_body() -> None:
-    buffer = make_buffer()
-    reading = buffer.admit(KEY, 0.0, None)
-    assert isinstance(reading, HeldRequest)
-    buffer.serve([of(A)])
-    other = admitted(buffer, 1.0)
-    assert buffer.dispatch(1.0).given == ((other, A),)
-    buffer.complete(reading)
-    assert buffer.dispatch(1.1).given == ((reading, A),)
-
-
-def test_removed_service_and_shutdown_refuse_waiting_requests() -> None:
-    buffer = make_buffer()
-    waits = admitted(buffer, 0.0)
-    buffer.serve([])
-    ((request, refusal),) = buffer.dispatch(0.1).refused
-    assert request is waits
-    assert refusal.why is RefusalReason.UNKNOWN
-    buffer.done(waits)
-    buffer.serve([of(cold_start_s=3.5)])
-    last = admitted(buffer, 1.0)
-    buffer.leave()
-    ((request, refusal),) = buffer.dispatch(2.0).refused
-    assert request is last
-    assert (refusal.why, refusal.retry_after_s) == (RefusalReason.LEAVING, 2)
-    late = buffer.admit(KEY, 2.0, None)
-    assert isinstance(late, Refusal)
-    assert late.status == 503
-
-
-@pytest.mark.parametrize(
-    ("end", "why"),
-    [
-        (lambda _: None, RefusalReason.EXPIRED),
-        (lambda buffer: buffer.leave(), RefusalReason.LEAVING),
-        (lambda buffer: (buffer.serve([]), buffer.dispatch(1.0), buffer.serve([])), "Unknown"),
-    ],
-    ids=["expired", "shutdown", "removed"],
-)
-def test_request_that_is_refused_while_its_body_arrives_learns_it_with_the_next_bytes(
-    end: Callable[[RequestBuffer], object], why: str
-) -> None:
-    buffer = make_buffer()
-    reading = buffer.admit(KEY, 0.0, 1.0)
-    assert isinstance(reading, HeldRequest)
-    assert buffer.grow(reading, 10, 0.5) is None
-    end(buffer)
-    buffer.dispatch(1.0)
-    refusal = buffer.grow(reading, 10, 1.1)
-    assert refusal is not None
-    assert (refusal.status, refusal.why) == (503, why)
-    buffer.done(reading)
-    assert (buffer.requests, buffer.body_bytes, buffer.held()) == (0, 0, {})
-
-
-def test_removed_service_admits_nothing_while_its_last_request_is_answered() -> None:
-    buffer = make_buffer()
-    buffer.serve([of(A)])
-    last = admitted(buffer, 0.0)
-    assert buffer.dispatch(0.0).given == ((last, A),)
-    buffer.serve([])
-    assert isinstance(buffer.admit(KEY, 0.1, None), Refusal)
-    buffer.put_back(last, 0.2)
-    ((request, refusal),) = buffer.dispatch(0.2).refused
-    assert request is last
-    assert refusal.why is RefusalReason.UNKNOWN

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from adapters.counted_calls import Calls
 from answering import Answering
+from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.kubernetes_connection import KubernetesConnection
 
 
 @pytest.fixture
@@ -22,3 +27,28 @@ async def server() -> AsyncIterator[Answering]:
     answering.url = f"http://{host}:{port}"
     yield answering
     await runner.cleanup()
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+async def api(server: Answering, calls: Calls, tmp_path: Path) -> AsyncIterator[KubernetesApi]:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    environment = {"KUBECONFIG": str(path), "KUBERNETES_SERVICE_HOST": "10.96.0.1"}
+    server.gives(text="{}")
+    async with KubernetesApi(
+        KubernetesConnection(calls, deadline_s=0.5, environment=environment)
+    ) as opened:
+        yield opened

@@ -7,29 +7,15 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from api.schema_rules import SPEC_SCHEMA
 from headroom.api import Duration, InferenceService, InvalidSpec
-from headroom.api.crd import custom_resource_definition
-from headroom.api.values import VALIDATIONS
 from headroom.profiles import CUSTOM, PROFILES
-from headroom.resources import desired_children
 from headroom.scaling.values.policy import Policy, RateLimit, Routing
 from scenarios.invalid_specs import INVALID_SPECS
 from scenarios.spec_cases import InvalidSpec as InvalidCase
-from service_world import body, service
-from structural_objects import JSON, objects, parts, violations
-
-SCHEMA = custom_resource_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-SPEC_SCHEMA = SCHEMA["properties"]["spec"]
-BEYOND_A_SCHEMA = (
-    *("must be a cron expression", "must be a time zone", "must be a JSON Web Key Set"),
-    *("must contain only texts, numbers and booleans", "must have at most 64 levels"),
-)
-"""Rules that only the operator checks: such specs are stored, and reported in the status."""
-CEL_MESSAGES = {rule["message"] for _, part in parts(SCHEMA) for rule in part.get(VALIDATIONS, ())}
+from service_world import service
 
 
 def test_every_profile_can_be_chosen() -> None:
@@ -251,50 +237,6 @@ def test_unknown_fields_are_ignored() -> None:
 def test_spec_is_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         service().spec.scaling.max_replicas = 3  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [{}, {"metadata": None}, {"metadata": {}, "spec": {}}, {"metadata": {"name": 3}, "spec": []}],
-)
-def test_foreign_object_is_an_invalid_spec(broken: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSpec, match="metadata"):
-        InferenceService.parse(broken)
-
-
-@given(st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), JSON))
-@settings(suppress_health_check=[HealthCheck.too_slow])  # the first text builds a table of Unicode
-def test_parse_of_any_body_returns_or_raises_invalid_spec(any_body: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSpec):
-        InferenceService.parse(any_body)
-
-
-PATHS = sorted(path.strip(".") for path, _ in parts(SPEC_SCHEMA) if "[" not in path and path)
-
-
-@given(st.sampled_from(PATHS), JSON)
-def test_parse_of_any_field_value_returns_or_raises_invalid_spec(path: str, value: Any) -> None:
-    changed = body(**{f"spec__{path.replace('.', '__')}": value})
-    try:
-        found = InferenceService.parse(changed)
-    except InvalidSpec as refused:
-        assert all(p.field.startswith("spec") and p.rule for p in refused.problems)  # noqa: PT017
-    else:
-        assert list(violations(SPEC_SCHEMA, found.spec.manifest())) == []
-
-
-@given(objects(SPEC_SCHEMA))
-def test_body_accepted_by_schema_parses_or_breaks_a_cel_rule(spec: Any) -> None:
-    assert list(violations(SPEC_SCHEMA, spec)) == []
-    try:
-        found = InferenceService.parse(body(spec=spec))
-    except InvalidSpec as refused:
-        found_rules = {p.rule for p in refused.problems if not p.rule.startswith(BEYOND_A_SCHEMA)}
-        assert found_rules <= CEL_MESSAGES
-    else:
-        assert InferenceService.parse(body(spec=found.spec.manifest())).spec == found.spec
-        assert found.to_policy().latency_target_s > 0
-        json.dumps(desired_children(found))
 
 
 def _stored(created: dict[str, Any]) -> dict[str, Any]:

@@ -10,17 +10,11 @@ import pytest
 
 from demo.checks import evaluate
 from demo.recording import Look, Recording
-from demo.requirements import Check, Requirements
+from demo.requirements import Check
+from demo_world import REQUIRED
 from load.outcomes import Outcome
 
 Run = Callable[[], Recording]
-REQUIRED = Requirements(
-    gpus=8,
-    least_attainment=0.9,
-    last_stretch_s=20.0,
-    latest_send_s=0.1,
-    longest_unanswered_s=16.0,
-)
 
 
 def failed(checks: list[Check]) -> list[str]:

@@ -12,16 +12,8 @@ from rich.console import Console
 from demo import figure, layout, report, table
 from demo.checks import evaluate
 from demo.recording import Look, Recording
-from demo.requirements import Requirements
+from demo_world import REQUIRED
 from headroom.api.demand_status import DemandStatus
-
-REQUIRED = Requirements(
-    gpus=8,
-    least_attainment=0.9,
-    last_stretch_s=20.0,
-    latest_send_s=0.1,
-    longest_unanswered_s=16.0,
-)
 
 
 def shown(recording: Recording) -> str:

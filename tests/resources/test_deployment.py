@@ -7,25 +7,8 @@ from typing import Any
 import pytest
 
 from headroom.resources import deployment, desired_children
+from resources.generated_pods import environment, pod, server
 from service_world import service
-
-
-def pod(**changes: Any) -> dict[str, Any]:
-    spec: dict[str, Any] = deployment.build(service(**changes))["spec"]["template"]["spec"]
-    return spec
-
-
-def server(**changes: Any) -> dict[str, Any]:
-    container: dict[str, Any] = pod(**changes)["containers"][0]
-    return container
-
-
-def environment(**changes: Any) -> dict[str, str]:
-    return {entry["name"]: entry["value"] for entry in server(**changes)["env"]}
-
-
-def laid_over(**spec: Any) -> dict[str, Any]:
-    return {"spec__runtime__podTemplate": {"spec": spec}}
 
 
 def test_replicas_are_in_the_manifest_only_at_creation() -> None:
@@ -191,12 +174,6 @@ def test_grpc_port_is_passed_to_the_server() -> None:
     assert [one["value"] for one in said if one["name"] == "HEADROOM_GRPC_PORT"] == ["9001"]
 
 
-def test_user_environment_follows_the_generated_one() -> None:
-    names = list(environment(spec__runtime__env=[{"name": "HEADROOM_ENGINE", "value": "torch"}]))
-    assert names[-1] == "HEADROOM_ENGINE"
-    assert len(names) == 9
-
-
 def test_pod_meets_the_restricted_pod_security_standard() -> None:
     spec = pod()
     (container,) = spec["containers"]
@@ -210,31 +187,3 @@ def test_pod_meets_the_restricted_pod_security_standard() -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-
-
-def test_selector_labels_cannot_be_overridden() -> None:
-    labels = {"headroom.dev/inference-service": "other", "team": "vision"}
-    built = deployment.build(service(spec__runtime__podTemplate={"metadata": {"labels": labels}}))
-    selector = built["spec"]["selector"]["matchLabels"]
-    found = built["spec"]["template"]["metadata"]["labels"]
-    assert selector.items() <= found.items()
-    assert found["team"] == "vision"
-
-
-def test_sidecar_is_added_and_server_container_is_merged() -> None:
-    changes = laid_over(
-        containers=[
-            {"name": "sidecar", "image": "x"},
-            {"name": "server", "env": [{"name": "EXTRA", "value": "1"}], "livenessProbe": None},
-        ]
-    )
-    first, second = pod(**changes)["containers"]
-    assert (first["name"], second) == ("server", {"name": "sidecar", "image": "x"})
-    assert "livenessProbe" not in first
-    assert first["env"][-1] == {"name": "EXTRA", "value": "1"}
-    assert first["image"] == server()["image"]
-
-
-def test_incompatible_overlay_is_left_to_the_api_server() -> None:
-    assert pod(**laid_over(securityContext="none"))["securityContext"] == "none"
-    assert pod(**laid_over(nodeSelector=["gpu"]))["nodeSelector"] == ["gpu"]

@@ -8,37 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from headroom.scaling.values.policy import Routing
-from headroom.simulator.closed_loop import UserDemand, closed_loop
-from headroom.simulator.compiled import client_kernel, replica_rows
+from headroom.simulator.compiled import replica_rows
 from headroom.simulator.compiled.client_state import Count
-from headroom.simulator.compiled.plant_layout import NONE, Column, Quantity, Tally
-from headroom.simulator.plant import Clients, Server, Users
-from simulator.fakes_plant import SERVERS, Plant, exponential, poisson, service
-
-SECOND = Server(fixed_s=1.0, per_item_s=0.0)
-"""One request a second."""
-
-
-def plant(
-    clients: Clients,
-    replicas: int = 1,
-    *,
-    server: Server = SECOND,
-    routing: Routing = Routing.ROUND_ROBIN,
-    target_s: float = 1e6,
-    seed: int = 1,
-) -> Plant:
-    one = service(server, routing=routing, clients=clients, target_s=target_s)
-    return Plant(one, replicas, seed=seed)
-
-
-def arrivals(one: Plant) -> list[int]:
-    """Tries that reached each replica."""
-    return [int(one.counter(row, Column.ARRIVALS)) for row in range(one.rows)]
+from headroom.simulator.compiled.plant_layout import Column, Quantity, Tally
+from headroom.simulator.plant import Clients, Server
+from simulator.fakes_plant import exponential, poisson
+from simulator.plants_of_clients import SECOND, arrivals, plant
 
 
 def test_latency_counts_from_the_wish_and_servers_see_only_what_is_sent() -> None:
@@ -69,44 +46,6 @@ def test_saturated_connection_limited_loop_has_the_throughput_of_the_plant(serve
     one = plant(Clients(connections=16), 2, server=server, routing=Routing.LEAST_IN_FLIGHT)
     one.run(poisson(3 * 2 * server.full_rps, 40_000), 1_700.0)
     assert one.ended / 1_700.0 == pytest.approx(2 * server.full_rps, rel=0.02)
-
-
-def mean_rps(users: int, think_s: float, service_s: float) -> float:
-    """Return the throughput of M/M/1//N, the machine repairman: N users, one exponential server."""
-    weights = [1.0]
-    for waiting in range(users):
-        weights.append(weights[-1] * (users - waiting) * service_s / think_s)
-    return (1 - weights[0] / sum(weights)) / service_s
-
-
-@pytest.mark.parametrize(("users", "think_s"), [(1, 1.0), (5, 0.5), (20, 2.0), (40, 2.0)])
-def test_closed_loop_has_the_throughput_of_the_machine_repairman(
-    users: int, think_s: float
-) -> None:
-    one = plant(Clients(users=users, think_s=think_s), server=exponential(0.1))
-    one.run([], 20_000.0)
-    one.check()
-    expected_rps = mean_rps(users, think_s, 0.1)
-    assert one.ended / 20_000.0 == pytest.approx(expected_rps, rel=0.02)
-
-
-def test_users_follow_their_steps_and_never_have_two_requests() -> None:
-    users: Users = ((0.0, 2), (100.0, 5), (200.0, 1))
-    one = plant(Clients(users=users), server=Server(fixed_s=100.0, per_item_s=0.0, slots=9))
-    in_flight = [one.run([], at).settle().in_flight for at in (50.0, 150.0, 250.0, 450.0)]
-    assert in_flight == [2, 5, 5, 1]
-    one.check()
-    assert one.clients is not None
-    client_kernel.dismiss(one.clients)
-    one.run([])
-    assert (one.in_flight, one.count(Count.WAKES)) == (0, 0)
-
-
-def test_users_without_a_replica_do_not_stop_the_clock() -> None:
-    one = plant(Clients(users=3))
-    replica_rows.kill(one.tables, 0, 0.0)
-    one.run([], 1.0)
-    assert one.tally(Tally.FAILED) == pytest.approx(3 * 1000, abs=6)
 
 
 def test_connection_stays_with_its_replica_until_it_closes() -> None:
@@ -263,96 +202,3 @@ def test_many_wishes_beyond_the_tables_are_not_lost() -> None:
 def test_impossible_clients_are_refused(fields: dict[str, object], rule: str) -> None:
     with pytest.raises(ValueError, match=re.escape(rule)):
         Clients(**fields)  # type: ignore[arg-type]
-
-
-def test_demand_of_users_is_that_of_a_healthy_service() -> None:
-    demand = UserDemand(steps=((0.0, 10), (60.0, 40)), cycle_s=2.0, duration_s=100.0)
-    (first, second) = demand.chunks(1)
-    assert (len(first), len(second)) == (60 * 5, 40 * 20)
-    assert (first[0], second[0]) == (0.1, 60.025)
-    spec = service(exponential(0.1), clients=Clients(users=10, think_s=2.0), target_s=1.0)
-    arrivals = closed_loop(spec, 50.0).arrivals
-    (times_s,) = arrivals.chunks(1)
-    assert 10 / 2.6 < len(times_s) / 50.0 < 10 / 2.1
-
-
-def test_closed_loop_without_users_is_refused() -> None:
-    with pytest.raises(ValueError, match="users must be given for a closed loop; got none"):
-        closed_loop(service(SECOND), 50.0)
-
-
-CLIENTS = st.builds(
-    Clients,
-    timeout_s=st.none() | st.floats(0.2, 5.0),
-    deadline_s=st.none() | st.floats(0.2, 5.0),
-    max_waiting=st.none() | st.integers(0, 6),
-    connections=st.integers(1, 12),
-    connection_requests=st.none() | st.integers(1, 4),
-    connection_idle_s=st.none() | st.floats(0.01, 2.0),
-    users=st.none() | st.integers(0, 9) | st.just(((0.0, 3), (2.0, 9), (6.0, 1))),
-    retries=st.integers(0, 3),
-    backoff_s=st.sampled_from([0.0, 0.1, 1.0]),
-    retries_marked=st.booleans(),
-)
-
-
-@settings(max_examples=60)
-@given(
-    clients=CLIENTS,
-    bounded=st.booleans(),
-    think_s=st.floats(0.05, 2.0),
-    server=SERVERS,
-    routing=st.sampled_from(list(Routing)),
-    steps=st.lists(
-        st.tuples(
-            st.sampled_from(["pass", "pass", "open", "close", "kill"]),
-            st.integers(0, 30),
-            st.floats(0.0, 2.0),
-        ),
-        max_size=12,
-    ),
-    seed=st.integers(0, 2**32),
-)
-def test_any_sequence_ends_every_wish_once_and_keeps_littles_law(
-    clients: Clients,
-    bounded: bool,
-    think_s: float,
-    server: Server,
-    routing: Routing,
-    steps: list[tuple[str, int, float]],
-    seed: int,
-) -> None:
-    if clients.users is not None:
-        clients = replace(clients, think_s=think_s)
-        if not bounded:
-            clients = replace(clients, connections=None)
-    one = plant(clients, 3, server=server, routing=routing, target_s=1.0, seed=seed)
-    chance = np.random.default_rng(seed)
-    for action, number, seconds in steps:
-        p, row = one.tables, number % one.rows
-        if action == "open" and not p.open[row] and p.in_flight[row] == 0:
-            replica_rows.admit(p, row, one.now_s)
-        elif action == "close":
-            replica_rows.close(p, row)
-        elif action == "kill":
-            replica_rows.kill(p, row, one.now_s)
-        end_s = one.now_s + seconds
-        wishes = 0 if clients.users is not None else number
-        one.run(np.sort(chance.uniform(one.now_s, end_s, wishes)), end_s)
-        one.check()
-        given_up = (p.batch_head != NONE).any() and clients.timeout_s is not None
-        if clients.connections is not None and not given_up:
-            assert one.in_flight <= clients.connections
-        first = one.count(Count.TRIES) - one.count(Count.RETRIED)
-        assert first <= one.tally(Tally.REQUESTS)
-    if one.clients is not None:
-        client_kernel.dismiss(one.clients)
-    one.run([])
-    one.check()
-    if routing is Routing.CENTRAL and not one.tables.open.any():
-        # a queue in front holds its requests until a replica is there again
-        assert one.tally(Tally.REQUESTS) == one.ended + one.count(Count.OPEN)
-        replica_rows.admit(one.tables, 0, one.now_s)
-        one.run([])
-        one.check()
-    assert one.tally(Tally.REQUESTS) == one.ended

@@ -12,7 +12,7 @@ from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Fault, FaultKind, Scenario, Workload
 from simulator.fakes_fleet import spec
 from simulator.fakes_plant import poisson
-from simulator.test_run import Given
+from simulator.runs_by_hand import Given
 
 SERVER = Server(fixed_s=0.020, per_item_s=0.0015, max_batch=16)
 """A full batch takes 44 ms: 364 requests a second."""

@@ -10,16 +10,8 @@ from headroom.scaling.values.policy import Routing
 from headroom.simulator.compiled.plant_layout import Column, Tally
 from headroom.simulator.plant import Server, Spread
 from latency_tables import batch_chain
-from simulator.fakes_plant import (
-    Plant,
-    batch_mean_s,
-    exponential,
-    inoue_bound_s,
-    mmc_mean_s,
-    mmc_quantile_s,
-    poisson,
-    service,
-)
+from simulator.fakes_plant import Plant, exponential, poisson, service
+from simulator.queueing_theory import batch_mean_s, inoue_bound_s, mmc_mean_s, mmc_quantile_s
 
 REQUESTS = 400_000
 MEAN_S = 0.1

@@ -96,11 +96,7 @@ async def survive(names: Sequence[str], seconds: float, connections: int = CONNE
         async with serving(cgroup) as target:
             for name in names:
                 await _attacked(target, name, seconds, connections, found)
-                found.kills = cgroup.kills
-                try:
-                    found.peak_bytes = cgroup.peak_bytes(target.pid)
-                except (FileNotFoundError, LookupError):
-                    found.kills = max(1, found.kills)
+                found.kills, found.peak_bytes = cgroup.kills_and_peak(target.pid, found.peak_bytes)
                 if found.kills:
                     break
     return found

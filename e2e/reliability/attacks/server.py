@@ -96,11 +96,7 @@ async def survive(
                 probes = await _attacked(target, name, elements, seconds, connections)
                 found.waited_s[name] = max(probes.waited_s)
                 found.failures[name] = probes.failures
-                found.kills = cgroup.kills
-                try:
-                    found.peak_bytes = cgroup.peak_bytes(target.pid)
-                except (FileNotFoundError, LookupError):
-                    found.kills = max(1, found.kills)
+                found.kills, found.peak_bytes = cgroup.kills_and_peak(target.pid, found.peak_bytes)
                 if found.kills:
                     break
     return found

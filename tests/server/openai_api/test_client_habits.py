@@ -13,8 +13,8 @@ from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.text.tool_calls import ToolStyle
 from headroom_server.openai_api.bodies.parsing import parse_chat
-from headroom_server.openai_api.prompts.constraints import constraint_of
 from headroom_server.openai_api.errors import refusal
+from headroom_server.openai_api.prompts.constraints import constraint_of
 from server_process import serving
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]

@@ -1,0 +1,124 @@
+"""Lists of the API server: pages of one version, bounds, and what is kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from aiohttp import web
+
+from answering import Answering
+from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.kubernetes_connection import MAX_ANSWER_BYTES
+from headroom.errors import (
+    AnswerTooLarge,
+    Unavailable,
+)
+
+pytestmark = pytest.mark.clock
+
+
+@pytest.mark.parametrize(
+    ("namespace", "path"),
+    [("vision", "/api/v1/namespaces/vision/pods"), (None, "/api/v1/pods")],
+)
+async def test_list_uses_the_selector(
+    api: KubernetesApi, server: Answering, namespace: str | None, path: str
+) -> None:
+    server.gives(text='{"items": [{"metadata": {}}]}')
+    assert await api.list_all("v1", "Pod", namespace, "a/b=c") == [{"metadata": {}}]
+    asked = (server.asked[0].path, server.asked[0].query)
+    assert asked == (path, {"labelSelector": "a/b=c", "limit": "500"})
+
+
+async def test_null_items_are_an_empty_list(api: KubernetesApi, server: Answering) -> None:
+    server.gives(text='{"items": null}')
+    assert await api.list_all("v1", "Pod", None) == []
+
+
+VERSION_7_AND_MORE = {"metadata": {"resourceVersion": "7", "continue": "more"}}
+
+
+def pages_in_turn(server: Answering, *pages: tuple[int, object]) -> None:
+    left = iter(pages)
+
+    async def answer(_: web.Request) -> web.Response:
+        status, body = next(left)
+        return web.json_response(body, status=status)
+
+    server.answer = answer
+
+
+async def test_long_list_is_read_in_pages_of_one_version(
+    api: KubernetesApi, server: Answering
+) -> None:
+    pages_in_turn(
+        server,
+        (200, {**VERSION_7_AND_MORE, "items": [{"metadata": {"managedFields": [{}]}}]}),
+        (200, {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {}}]}),
+    )
+    found = await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)
+    assert found == ([{"metadata": {}}, {"metadata": {}}], "7")
+    assert [one.query.get("continue") for one in server.asked] == [None, "more"]
+    assert {one.query["limit"] for one in server.asked} == {"100"}
+
+
+async def test_list_of_large_objects_is_read_in_smaller_pages(
+    api: KubernetesApi, server: Answering
+) -> None:
+    """Objects of 0.5 MB: 100 of them are refused, 12 as well, and one at a time is read."""
+
+    async def answer(request: web.Request) -> web.Response:
+        first = int(request.query.get("continue", "0"))
+        count = min(int(request.query["limit"]), 20 - first)
+        more = str(first + count) if first + count < 20 else ""
+        names = [str(first + at) for at in range(count)]
+        items = [{"metadata": {"name": name}, "x": "y" * 500_000} for name in names]
+        return web.json_response({"metadata": {"continue": more}, "items": items})
+
+    server.answer = answer
+    found = await api.list_all("headroom.dev/v1alpha1", "InferenceService", None)
+    assert [one["metadata"]["name"] for one in found] == [str(number) for number in range(20)]
+    found, _ = await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)
+    assert len(found) == 20
+
+
+async def test_answer_above_the_bound_is_not_read(api: KubernetesApi, server: Answering) -> None:
+    server.gives(text="x" * (MAX_ANSWER_BYTES + 1))
+    with pytest.raises(AnswerTooLarge, match="must have at most 4194304 bytes"):
+        await api.get("apps/v1", "Deployment", "vision", "resnet")
+
+
+@pytest.mark.parametrize("levels", [400, 1100])
+async def test_list_with_a_deeply_nested_object_is_read(
+    api: KubernetesApi, server: Answering, levels: int
+) -> None:
+    deep = '{"a":' * levels + "1" + "}" * levels
+    server.gives(text='{"metadata": {}, "items": [{"metadata": {}, "spec": ' + deep + "}]}")
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(usual + levels)
+    try:
+        (one,) = await api.list_all("headroom.dev/v1alpha1", "InferenceService", None)
+    finally:
+        sys.setrecursionlimit(usual)
+    assert list(one["spec"]) == ["a"]
+
+
+async def test_lists_keep_what_is_read(api: KubernetesApi, server: Answering) -> None:
+    """See test_kept_parts; and of that what the caller keeps."""
+    metadata = {"name": "p", "annotations": {f"a{at}": "x" * 200 for at in range(1200)}}
+    pod = {"metadata": metadata, "spec": {"volumes": [{}] * 900, "containers": [{"name": "c"}]}}
+    server.gives(text=json.dumps({"items": [pod, pod]}))
+    kept = {"metadata": {"name": "p", "annotations": {}}, "spec": {"containers": [{"name": "c"}]}}
+    at_version, _ = await api.list_at("v1", "Pod", None)
+    assert at_version == await api.list_all("v1", "Pod", None) == [kept, kept]
+    assert await api.list_all("v1", "Pod", None, "", lambda _: None) == []
+    assert await api.list_at("v1", "Pod", None, "", lambda _: None) == ([], "")
+
+
+async def test_list_with_late_pages_is_an_error(api: KubernetesApi, server: Answering) -> None:
+    """410: the version of the first page was compacted; the kind is still served."""
+    pages_in_turn(server, (200, {**VERSION_7_AND_MORE, "items": []}), (410, {}))
+    with pytest.raises(Unavailable, match="410"):
+        await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)

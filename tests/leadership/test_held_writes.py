@@ -1,0 +1,72 @@
+"""Writes beyond a lease: none, and what an ex-leader had read is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from cluster_world import Manifest
+from headroom.controller.leadership import LeasedCluster
+from headroom.errors import Conflict, NotLeading
+from leadership.duel import Connection, Duel, duel
+
+
+class Held:
+    def __init__(self, left_s: float) -> None:
+        self.left_s = left_s
+
+    def remaining_s(self) -> float:
+        return self.left_s
+
+
+def writes(cluster: LeasedCluster, one: Manifest) -> list[Callable[[], Awaitable[Any]]]:
+    return [
+        lambda: cluster.create(one, field_manager="m"),
+        lambda: cluster.apply(one, field_manager="m"),
+        lambda: cluster.apply_status(one, field_manager="m"),
+        lambda: cluster.apply_scale(one, 3, field_manager="m"),
+        lambda: cluster.json_patch(one, [], field_manager="m"),
+    ]
+
+
+@pytest.mark.parametrize("left_s", [0.0, 3.0], ids=["too old", "runs out while it is written"])
+def test_nothing_is_written_without_the_lease_or_beyond_it(left_s: float) -> None:
+    async def story(world: Duel) -> None:
+        await world.begin()
+        connection = Connection(world.cluster)
+        guarded = LeasedCluster(connection, Held(left_s))
+        assert await guarded.list_all("v1", "Pod", None)
+        deployment = await guarded.get("apps/v1", "Deployment", "default", "resnet")
+        connection.hangs = True
+        for write in writes(guarded, deployment):
+            begun_s = asyncio.get_running_loop().time()
+            with pytest.raises(NotLeading):
+                await write()
+            assert asyncio.get_running_loop().time() - begun_s == pytest.approx(left_s, abs=0.01)
+        assert connection.writes == []
+
+    duel(story)
+
+
+def test_what_an_ex_leader_had_read_is_refused_after_the_first_write_of_the_next() -> None:
+    """Whatever slept between the look at the lease and the sending."""
+
+    async def story(world: Duel) -> None:
+        await world.begin()
+        stale = {kind: copy.deepcopy(world.cluster.find(kind, "resnet")) for kind in CHILDREN}
+        await world.one.die()
+        await asyncio.sleep(20.0)
+        assert world.other.decided >= 1
+        status = stale["InferenceService"]
+        assert status is not None
+        with pytest.raises(Conflict):
+            await world.cluster.apply_status(status, field_manager="headroom")
+
+    duel(story)
+
+
+CHILDREN = ("InferenceService", "Deployment")
