@@ -64,7 +64,7 @@ async def does_not_read(port: int, chance: random.Random, seen: Counter[str]) ->
 async def connected(
     port: int, receive_bytes: int = 0
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Connect; a small receive buffer makes the server feel that nobody reads."""
+    """Connect; with a small receive buffer the server soon has unread bytes."""
     plain = socket.socket()
     plain.setblocking(False)
     if receive_bytes:

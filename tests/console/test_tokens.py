@@ -1,4 +1,4 @@
-"""Tokens of the console's users: reviewed once, cached, bounded, denied while nobody can say."""
+"""Tokens of the console's users: reviewed once, cached, bounded, denied without an answer."""
 
 from __future__ import annotations
 

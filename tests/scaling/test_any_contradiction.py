@@ -1,4 +1,4 @@
-"""Any course of one replica adds at most one, and fleets without contradictions keep state."""
+"""What one replica reports in turn adds at most one; without contradictions no state changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients in a run: what waits, retries, users, and what the autoscaler is told of them."""
+"""Clients in a run: what waits, retries, users, and what the autoscaler sees of them."""
 
 from __future__ import annotations
 
