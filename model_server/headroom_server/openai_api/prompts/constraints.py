@@ -39,7 +39,7 @@ def known(call: Call, count: int, text: ModelText) -> Compiled | None:
     """Return grammars of a constraint that is compiled already, for `count` choices of the call."""
     if text.grammars is None:
         return None
-    kind, form, _ = _constraint_of(call)
+    kind, form, _ = constraint_of(call)
     grammars = []
     for _ in range(count):
         grammar = text.grammars.known(kind, form)
@@ -56,7 +56,7 @@ def compiled(call: Call, count: int, text: ModelText) -> Compiled:
         InvalidFieldError: the constraint is invalid, or this server has none.
         QueueFullError: those in use take too much memory.
     """
-    kind, form, field = _constraint_of(call)
+    kind, form, field = constraint_of(call)
     if text.grammars is None:
         raise InvalidFieldError(
             field, f"{field} must be omitted: this server cannot constrain answers"
@@ -70,7 +70,8 @@ def compiled(call: Call, count: int, text: ModelText) -> Compiled:
     return Compiled(grammars, (kind, form))
 
 
-def _constraint_of(call: Call) -> Constraint:
+def constraint_of(call: Call) -> Constraint:
+    """Return what the answer of a constrained call must match."""
     tools = call.tools if isinstance(call, ChatCall) else None
     found = (tools and _demanded(tools)) or call.choices.constraint
     assert found is not None
