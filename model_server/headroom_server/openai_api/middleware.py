@@ -9,13 +9,13 @@ from fastapi import Response
 from starlette.exceptions import HTTPException
 
 from headroom_server.connection import connection_of
-from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
+from headroom_server.errors import InvalidRequestError, RequestError
 from headroom_server.openai_api.endpoints import endpoint_of
 from headroom_server.openai_api.errors import ErrorFields, fields_of
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.released_errors import release
 from headroom_server.web.close_policy import ClosePolicy
-from headroom_server.web.failures import failure_of
+from headroom_server.web.failures import failure_of, headers_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -75,10 +75,5 @@ def error_response(error: Exception, path: str) -> Response:
         failure = failure_of(error)  # logs it
         message = orjson.loads(failure.body)["error"]
         fields, status = ErrorFields(message, "server_error", None, None), failure.status_code
-    headers = {"content-type": "application/json"}
-    if isinstance(error, RefusedError):
-        headers["retry-after"] = str(error.retry_after_s)
-    if isinstance(error, HTTPException):
-        headers |= error.headers or {}
     body = fields.open_inference() if path.startswith("/v2/") else fields.encoded()
-    return Response(body, status, headers)
+    return Response(body, status, headers_of(error))

@@ -9,7 +9,11 @@ import orjson
 from starlette.exceptions import HTTPException
 
 from headroom_server.connection import Headers
-from headroom_server.errors import RefusedError, RequestError
+from headroom_server.errors import ExpiredError, RefusedError, RequestError
+
+SHOULD_RETRY = "x-should-retry"
+"""By which clients of OpenAI's API are told: without it they send a request twice more after a 504,
+whose deadline passes again while the server is as slow."""
 
 log = logging.getLogger("headroom_server")
 
@@ -28,17 +32,25 @@ class Failure(NamedTuple):
         return [*headers, (b"content-length", b"%d" % len(self.body))]
 
 
-def failure_of(error: Exception) -> Failure:
-    """Return the response to an error; unexpected ones are logged and not explained."""
+def headers_of(error: Exception) -> dict[str, str]:
+    """Return the headers of the response to an error: whether and when the client may retry."""
     headers = {"content-type": "application/json"}
     if isinstance(error, RefusedError):
         headers["retry-after"] = str(error.retry_after_s)
+    if isinstance(error, ExpiredError):
+        headers[SHOULD_RETRY] = "false"
+    if isinstance(error, HTTPException):
+        headers |= error.headers or {}
+    return headers
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return the response to an error; unexpected ones are logged and not explained."""
     if isinstance(error, RequestError):
         status, message = error.status, error.message
     elif isinstance(error, HTTPException):
         status, message = error.status_code, error.detail
-        headers |= error.headers or {}
     else:
         log.error("a request failed", exc_info=error)
         status, message = 500, "internal error; see the server's log"
-    return Failure(status, headers, orjson.dumps({"error": message}))
+    return Failure(status, headers_of(error), orjson.dumps({"error": message}))

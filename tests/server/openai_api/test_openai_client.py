@@ -69,3 +69,25 @@ async def test_client_that_leaves_a_stream_frees_its_memory_at_once() -> None:
         await stream.close()
         await server.shows("requests_total", 1, outcome="cancelled")
         await server.shows("kv_blocks", 0, state="used")
+
+
+async def test_client_sends_no_request_again_whose_deadline_has_passed() -> None:
+    sent = list[object]()
+
+    async def count(request: object) -> None:
+        sent.append(request)
+
+    async with (
+        client(EMULATED_FIXED_COST_S=0.1) as (_, server),
+        openai.DefaultAsyncHttpxClient(event_hooks={"request": [count]}) as web,
+        openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", http_client=web) as api,
+    ):
+        with pytest.raises(openai.InternalServerError) as late:
+            await api.completions.create(
+                model="m",
+                prompt="a",
+                max_tokens=100,
+                extra_headers={"x-request-timeout": "0.2"},
+            )
+    assert (late.value.status_code, late.value.code) == (504, "deadline_exceeded")
+    assert len(sent) == 1
