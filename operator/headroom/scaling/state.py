@@ -17,6 +17,7 @@ from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.demand.connections import Connections
 from headroom.scaling.demand.hidden_demand import InFlightHistory
 from headroom.scaling.demand.obstacles import Obstacles
+from headroom.scaling.demand.open_stream import OpenStream
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.demand.shared_limit import NO_SHARED_LIMIT, SharedLimit
 from headroom.scaling.forecast.forecast import Forecast
@@ -74,6 +75,7 @@ class State:
     sufficient_since_s: float | None = None
     """Since when the ready replicas suffice according to the model; None while they do not."""
     in_flight: InFlightHistory = field(default_factory=InFlightHistory)
+    open_stream: OpenStream = field(default_factory=OpenStream)
     connections: Connections = field(default_factory=Connections)
     obstacles: Obstacles = field(default_factory=Obstacles)
     shared_limit: SharedLimit = NO_SHARED_LIMIT

@@ -6,6 +6,7 @@ All rates are of the same short window, so that arrivals and answers can be comp
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,20 +122,33 @@ def measure_throughput(
         full_rps=cost.full_batch_rps,
         standing_queue=standing,
         queue_bound=bound,
-        busy=_busy(policy, windows, cost, ready, window_s, now_s),
+        busy=works_at_limit(policy, windows, cost, ready, window_s, now_s),
     )
 
 
-def _busy(
-    policy: Policy, windows: Windows, cost: ReplicaCost, ready: int, window_s: float, now_s: float
+def works_at_limit(
+    policy: Policy,
+    windows: Windows,
+    cost: ReplicaCost,
+    ready: int,
+    window_s: float,
+    now_s: float,
+    *,
+    without: Sequence[int] = (),
 ) -> bool:
-    """Whether replicas are saturated by their answers in the shortest window that tells."""
+    """Whether replicas are saturated by their answers in the shortest window that tells.
+
+    Answers of the columns `without` are left out: `ready` replicas gave the others.
+    """
     while (least := saturated_answers(policy, cost, ready, window_s)) == math.inf:
         window_s *= 2.0
         if window_s > policy.stable_window_s or windows.watched_s(now_s, window_s) < window_s:
             return False
     total = windows.flow(window_s)
-    return total.ended - total.missed >= least
+    answered = total.ended - total.missed
+    if without:
+        answered -= float(windows.ended(window_s)[without].sum())
+    return answered >= least
 
 
 def _waited_for(windows: Windows, window_s: float) -> float:

@@ -11,6 +11,7 @@ from headroom.scaling.demand.hidden_demand import (
     is_hidden,
     replicas_for_in_flight,
 )
+from headroom.scaling.demand.old_queues import without_old_queues
 from headroom.scaling.demand.throughput import FULL, Throughput, measure_throughput, works_near_full
 from headroom.scaling.evidence.demand_estimate import DemandEstimate
 from headroom.scaling.evidence.obstacles import with_obstacles
@@ -58,13 +59,20 @@ def estimate_demand(
         state, exact = without_further_tries(policy, state, exact, load, rate_rps, counts, now_s)
     if exact.at_most_rps is not None or not policy.tuning.has(Component.HIDDEN_DEMAND):
         return state, exact
+    stream, generates = state.open_stream, isinstance(cost, GeneratingCost)
+    if not generates:
+        in_time = _concurrency(policy, cost) * load.ready
+        stream = stream.observe(now_s, load, policy.tick_s, in_time)
+        if policy.routing.sees_load:
+            load = without_old_queues(policy, state.windows, load, cost, ready, now_s)
     level_s = policy.pace * LEVEL_S
     history = state.in_flight.add(now_s, load.in_flight, policy.tick_s, level_s)
-    state = replace(state, in_flight=history)
-    if not is_hidden(load, history, now_s, level_s):
+    state = replace(state, in_flight=history, open_stream=stream)
+    if stream.explains(load) or not is_hidden(load, history, now_s, level_s):
         return state, exact
     concurrency = _concurrency(policy, cost)
-    if works_near_full(policy) and not load.busy and load.in_flight <= concurrency * load.ready:
+    may_stand = works_near_full(policy) or not generates
+    if may_stand and not load.busy and load.in_flight <= concurrency * load.ready:
         return state, exact  # a queue stands as it may, and is answered in time
     return state, _hidden(policy, exact, load, concurrency, rate_rps)
 

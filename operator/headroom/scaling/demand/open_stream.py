@@ -1,0 +1,62 @@
+"""Tells an open stream by requests in flight that grow steadily: its rate is known meanwhile.
+
+Clients that wait for answers fill the replicas within a second or two, and then send no more than
+they get back. A stream above capacity adds as many requests in each part of a window. While its
+queue is worked off, arrivals equal answers within chance, as with waiting clients; but as long as
+no more arrive than were counted while the queue grew, nothing is hidden: replicas that carry that
+rate are requested already. Worked: 40/s meet one replica of 4/s for 60 s; then 13 replicas answer
+52/s, so that the queue shrinks by 48 requests in 4 s, of which chance can hide 18.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from headroom.scaling.demand.throughput import Throughput
+
+PARTS = 4
+"""Parts of a window in each of which the requests in flight must have grown."""
+_STEADY = 0.5
+"""Growth of each part, at least, of the mean growth."""
+_ALIKE = 1.1
+"""As many arrive as were counted, up to this factor and to chance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStream:
+    """The rate of a stream that made a queue, until that queue is answered within the target."""
+
+    points: tuple[tuple[float, int], ...] = ()
+    """(time, requests in flight) of the last window, one for each part and its begin."""
+    rate_rps: float | None = None
+
+    def observe(self, now_s: float, load: Throughput, tick_s: float, in_time: float) -> OpenStream:
+        """Return the knowledge with this tick added; `in_time` requests are answered in time."""
+        part_s = load.window_s / PARTS
+        if self.points and now_s - self.points[-1][0] < part_s - tick_s / 2:
+            points = self.points
+        else:
+            points = (*self.points, (now_s, load.in_flight))[-PARTS - 1 :]
+        rate_rps = None if load.in_flight <= in_time else self.rate_rps
+        if points is not self.points and _grows(points, load, tick_s):
+            rate_rps = load.arrival_rps
+        return OpenStream(points=points, rate_rps=rate_rps)
+
+    def explains(self, load: Throughput) -> bool:
+        """Whether no more requests arrive than were counted while they made the queue."""
+        if self.rate_rps is None:
+            return False
+        return load.arrived <= _ALIKE * self.rate_rps * load.window_s + load.noise
+
+
+def _grows(points: tuple[tuple[float, int], ...], load: Throughput, tick_s: float) -> bool:
+    """Whether the requests in flight grew beyond chance, and in all parts of the window alike."""
+    span_s = points[-1][0] - points[0][0]
+    if len(points) <= PARTS or span_s > load.window_s + PARTS * tick_s / 2:
+        return False
+    added = [after - before for (_, before), (_, after) in pairwise(points)]
+    total = sum(added)
+    beyond_chance = total > math.sqrt(2.0 * load.arrival_rps * span_s)
+    return beyond_chance and min(added) >= _STEADY * total / PARTS
