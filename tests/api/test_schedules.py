@@ -126,6 +126,8 @@ def test_times_of_every_hour_fire_in_both_passes_of_a_repeated_hour() -> None:
     [
         ({"start": "0 25 * * *"}, "must be a cron expression of five fields"),
         ({"start": "@daily"}, "should match pattern"),
+        ({"start": "0 0 */31 * 1#5"}, "must fire at some time"),  # day 1 is no fifth Monday
+        ({"end": "0 0 */28 2 1#4"}, "must fire at some time"),
         ({"timeZone": "Mars/Olympus"}, "must be a time zone such as Europe/Berlin"),
         ({"timeZone": "Europe"}, "must be a time zone such as Europe/Berlin"),
         ({"end": "0 8 * * 1-5"}, "end must differ from start"),

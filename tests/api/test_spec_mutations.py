@@ -21,6 +21,7 @@ from fakes_scaling import served_sample
 from fuzzing import fuzz
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.crd import custom_resource_definition
+from headroom.api.schedules import floor_at
 from headroom.resources import desired_children
 from headroom.scaling import CostModel, Observation, Pod, PodState, State, decide
 from service_world import body
@@ -194,7 +195,8 @@ def goes_through(spec: Any) -> bool:
         assert time.process_time() - start_s < MOST_S
         return False
     json.dumps(desired_children(service), allow_nan=False).encode()
-    policy = service.to_policy(floor=service.floor_at(NOW_S))
+    scaling = service.spec.scaling
+    policy = service.to_policy(floor=floor_at(scaling.schedules, scaling.min_replicas, NOW_S))
     state = State.initial()
     for tick in range(1, 3):
         decision, state = decide(policy, state, observed(NOW_S + tick * policy.tick_s, tick))

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from headroom.api.durations import Duration
 from headroom.api.invalid_spec import InvalidSpec, Problem, problems_of, shown
-from headroom.api.schedules import Floor, floor_at
+from headroom.api.schedules import Floor
 from headroom.api.spec import Spec
 from headroom.scaling.values.policy import Policy
 
@@ -79,11 +79,6 @@ class InferenceService:
     def warmup_max_latency(self) -> Duration:
         """Maximum latency of warm-up requests."""
         return self.spec.warmup.max_latency or self.spec.slo.whole_answer
-
-    def floor_at(self, now_s: float, lead_s: float = 0.0) -> Floor:
-        """Return the minimum of replicas now or within `lead_s`, and the schedule that sets it."""
-        scaling = self.spec.scaling
-        return floor_at(scaling.schedules, scaling.min_replicas, now_s, lead_s)
 
     def to_policy(self, tick_s: float = 2.0, floor: Floor | None = None) -> Policy:
         """Return the policy of the decision, which is evaluated every `tick_s` seconds.

@@ -6,28 +6,15 @@ them, and treats hours that daylight saving time skips or repeats as Debian's cr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from headroom.api.cron_times import MINUTE_S, last_fired, quiet_until, read_cron
 from headroom.api.values import Rule, Value
-
-MINUTE_S = 60
-
-
-def _read_cron(text: str) -> str:
-    try:
-        CronSim(text, datetime(2000, 1, 1, tzinfo=ZoneInfo("UTC")))
-    except CronSimError as error:
-        rule = f"must be a cron expression of five fields, such as 0 8 * * 1-5 ({error})"
-        raise PydanticCustomError("cron", "{rule}", {"rule": rule}) from None
-    return text
 
 
 def _read_zone(text: str) -> str:
@@ -47,7 +34,7 @@ def _unknown_zone() -> PydanticCustomError:
 Cron = Annotated[
     str,
     Field(max_length=64, pattern=r"^[-0-9A-Za-z*,/#]+( +[-0-9A-Za-z*,/#]+){4}$"),
-    AfterValidator(_read_cron),
+    AfterValidator(read_cron),
 ]
 
 
@@ -85,40 +72,38 @@ class Floor(NamedTuple):
     schedule: str = ""
 
 
-def floor_at(schedules: Sequence[Schedule], least: int, now_s: float, lead_s: float = 0.0) -> Floor:
-    """Return the highest minimum of `least` and the schedules active now or within `lead_s`."""
+class Span(NamedTuple):
+    """Minutes in which a schedule acts, or does not, throughout: from `begins` to before `ends`."""
+
+    begins: int
+    ends: int
+    acts: bool
+
+
+def span_at(schedule: Schedule, minute: int) -> Span:
+    """Return whether the last start is after the last end, and until when; takes 0.3 ms."""
+    started = last_fired(schedule.start, schedule.time_zone, minute)
+    ended = last_fired(schedule.end, schedule.time_zone, minute)
+    acts = started is not None and (ended is None or started > ended)
+    ends = quiet_until((schedule.start, schedule.end), schedule.time_zone, minute)
+    return Span(minute, ends, acts)
+
+
+def floor_at(
+    schedules: Sequence[Schedule],
+    least: int,
+    now_s: float,
+    lead_s: float = 0.0,
+    span: Callable[[Schedule, int], Span] = span_at,
+) -> Floor:
+    """Return the highest minimum of `least` and the schedules active now or within `lead_s`.
+
+    `span` is `span_at`, or remembers its answers.
+    """
+    minutes = int(now_s // MINUTE_S), int((now_s + lead_s) // MINUTE_S)
     acting = [
         Floor(one.min_replicas, one.name)
         for one in schedules
-        if _acts(one, int(now_s // MINUTE_S)) or _acts(one, int((now_s + lead_s) // MINUTE_S))
+        if any(span(one, minute).acts for minute in minutes)
     ]
     return max((Floor(least), *acting), key=lambda floor: floor.replicas)
-
-
-@lru_cache(maxsize=4096)
-def _acts(schedule: Schedule, minute: int) -> bool:
-    """Return whether the last start is after the last end; takes 0.2 ms, so cached per minute."""
-    at = datetime.fromtimestamp(minute * MINUTE_S, ZoneInfo(schedule.time_zone))
-    started = _last(schedule.start, at)
-    if started is None:
-        return False
-    ended = _last(schedule.end, at)
-    return ended is None or started > ended
-
-
-def _last(cron: str, at: datetime) -> tuple[float, datetime] | None:
-    """Return when `cron` last fired at or before `at`, in UTC seconds, and the clock time it names.
-
-    None if there is none within fifty years. In an hour that is repeated, a fixed time fired in the
-    first pass, even where it is later on the clock, so the search begins behind that hour. Fixed
-    times in an hour that is skipped fire at its end, in the order of the clock: an end 15 2 and a
-    start 45 2 both at 03:00.
-    """
-    now_s = at.timestamp()
-    repeated_s = now_s - at.replace(fold=0).timestamp()
-    search = CronSim(cron, datetime.fromtimestamp(now_s + repeated_s + 1, at.tzinfo), reverse=True)
-    fired = next((one for one in search if one.timestamp() <= now_s), None)
-    if fired is None:
-        return None
-    named = CronSim(cron, fired.replace(tzinfo=None) + timedelta(seconds=1), reverse=True)
-    return fired.timestamp(), next(named)

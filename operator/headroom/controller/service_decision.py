@@ -54,7 +54,8 @@ class ServiceDecision:
         now_s, samples = gathered.observation.now_s, context.gather.samples
         assert samples is not None
         lead_s = context.decide.service.state.cold_starts.p90_s or 0.0
-        floor = service.floor_at(now_s, lead_s=lead_s)
+        scaling = service.spec.scaling
+        floor = context.decide.floors.at(scaling.schedules, scaling.min_replicas, now_s, lead_s)
         refused = objection(service, gathered, context.act, now_s, blocked=blocked)
         pinned = rebalancing_objection(service, gathered, context.act, now_s, blocked=blocked)
         policy = ceiling.applied(service.to_policy(tick_s=tick_s, floor=floor))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headroom.controller.decide.decide_tick import ServiceState
+from headroom.controller.decide.floors import Floors
 from headroom.controller.decide.token_slo import TokenSLOController
 from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 from headroom.scaling import State
@@ -16,6 +17,7 @@ class DecideState:
 
     service: ServiceState
     overwrites: OverwriteBackoff[int] = field(default_factory=OverwriteBackoff)
+    floors: Floors = field(default_factory=Floors)
     mode: str = ""
     """scaling.mode at the last tick; empty before the first."""
 
