@@ -40,6 +40,35 @@ def test_replica_that_refuses_gets_a_lower_limit_until_it_answers() -> None:
     assert [request for request, _ in buffer.dispatch(2.0).given] == requests[3:5]
 
 
+@pytest.mark.parametrize("answer_s", [0.0005, 0.002])
+def test_replica_that_refuses_everything_is_tried_ten_times_a_second(answer_s: float) -> None:
+    """2048 requests wait; each refusal would let the next one try at once, 2000 times a second."""
+    buffer = make_buffer(in_flight=64)
+    for _ in range(2048):
+        admitted(buffer, 0.0)
+    buffer.serve([of(A, in_flight=64)])
+    tries, now_s = 0, 0.0
+    while now_s < 10.0:
+        given = buffer.dispatch(now_s).given
+        tries += len(given)
+        now_s += answer_s if given else 0.05
+        for held, _ in given:
+            buffer.put_back(held, now_s)
+    assert 64 + 50 <= tries <= 64 + 100
+
+
+def test_replica_that_answers_gets_the_next_request_at_once() -> None:
+    buffer = make_buffer(in_flight=2)
+    requests = [admitted(buffer, 0.0) for _ in range(4)]
+    buffer.serve([of(A, in_flight=2)])
+    buffer.dispatch(1.0)
+    buffer.put_back(requests[1], 1.0)
+    assert buffer.dispatch(1.05).given == ()
+    buffer.answered(requests[0])
+    buffer.done(requests[0])
+    assert buffer.dispatch(1.05).given == ((requests[2], A), (requests[3], A))
+
+
 def test_refused_request_prefers_another_replica() -> None:
     """Unreachable A has the fewest in flight and would be selected repeatedly."""
     buffer = make_buffer(in_flight=8)

@@ -32,7 +32,8 @@ Retry-After."""
 FORWARD_BYTES = 256 << 10
 """Memory of a request that is being forwarded, besides its body: what waits in both directions."""
 AGAIN_AFTER_S = 0.1
-"""Delay before the next attempt of a request that a replica refused."""
+"""Delay before the next attempt of a request that a replica refused, and before that replica gets
+another one, unless it answers one meanwhile."""
 
 
 class RequestBuffer:
@@ -63,6 +64,7 @@ class RequestBuffer:
             if one.replicas:
                 line.woken_s = None
             line.most = {host: most for host, most in line.most.items() if host in one.replicas}
+            line.again_s = {host: s for host, s in line.again_s.items() if host in one.replicas}
         for key in [key for key in self._lines if key not in served]:
             self._lines[key].known = False
             if not self._lines[key].held:
@@ -140,6 +142,7 @@ class RequestBuffer:
         if at is not None:
             line.release(at)
             line.most[at] = max(1, line.busy.get(at, 0))
+            line.again_s[at] = now_s + AGAIN_AFTER_S
             held.refused_by |= {at}
             self._count(held, -FORWARD_BYTES)
             self._forwarded[namespace_of(held.key)] -= 1
@@ -150,6 +153,8 @@ class RequestBuffer:
     def answered(self, held: HeldRequest) -> None:
         """Raise the limit of a replica that answered by one."""
         line, at = self._lines[held.key], held.at
+        if at is not None:
+            line.again_s.pop(at, None)
         if at is not None and at in line.most:
             line.most[at] += 1
             if line.most[at] >= line.served.in_flight:
@@ -204,14 +209,14 @@ class RequestBuffer:
         """Dispatch what the replicas, and the bytes of the namespace, have room for."""
         later: list[HeldRequest] = []
         namespace = namespace_of(line.served.key)
-        while line.waiting and line.free() is not None:
+        while line.waiting and line.free(now_s) is not None:
             if not self._bytes.fits(namespace, FORWARD_BYTES) and self._forwarded[namespace]:
                 break  # at least one at a time goes on, or the bodies would wait for themselves
             held = line.waiting.popleft()
             if held.not_before_s > now_s:
                 later.append(held)
                 continue
-            host = line.free(held.refused_by)
+            host = line.free(now_s, held.refused_by)
             assert host is not None
             held.at = host
             line.busy[host] = line.busy.get(host, 0) + 1

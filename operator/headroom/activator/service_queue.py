@@ -26,6 +26,9 @@ class ServiceQueue:
     """Requests in flight by replica."""
     most: dict[Endpoint, int] = field(default_factory=dict)
     """Reduced in-flight limits of replicas that refused a request."""
+    again_s: dict[Endpoint, float] = field(default_factory=dict)
+    """When those that have answered nothing since are tried again: a refusal takes a millisecond,
+    and each of the requests that wait would be refused in turn."""
     woken_s: float | None = None
     """When the first request arrived while there was no replica."""
 
@@ -42,15 +45,16 @@ class ServiceQueue:
         whole_s = UNKNOWN_START_S if start_s is None else start_s
         return max(0.0, whole_s - (now_s - (self.woken_s if self.woken_s is not None else now_s)))
 
-    def free(self, refused_by: Container[Endpoint] = ()) -> Endpoint | None:
+    def free(self, now_s: float, refused_by: Container[Endpoint] = ()) -> Endpoint | None:
         """Return the replica with the fewest requests in flight; those in `refused_by` come last.
 
-        None if all are at their limits.
+        None if all are at their limits, or have just refused a request.
         """
         free = (
             one
             for one in self.served.replicas
             if self.busy.get(one, 0) < self.most.get(one, self.served.in_flight)
+            and now_s >= self.again_s.get(one, now_s)
         )
         return min(free, key=lambda one: (one in refused_by, self.busy.get(one, 0)), default=None)
 
