@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from headroom.api import InferenceService
 from headroom.controller.gather.metrics_reader import Measured, MetricsReader, samples_of
 from headroom.controller.gather.pods import ObservedPod
+from headroom.controller.gather.prometheus_answers import ANSWERS
 from headroom.controller.gather.scrape_failure import OLD
 from headroom.errors import ScrapeFailed
 from headroom.scaling.values.observation import Pod, PodState
@@ -155,6 +157,62 @@ def test_old_answer_of_prometheus_is_a_sample_and_is_named() -> None:
     found = measure(MetricsReader(Scraper(), Clock(), {"default": source}), of, pod("p"))
     assert [one.time_s for one in found.samples] == [940.0]
     assert [one.why for one in found.unread] == [OLD % "1970-01-01T00:15:40Z"]
+
+
+def test_pages_of_an_answer_leave_the_loop_to_others() -> None:
+    """400 pods whose labels are new at each scrape took 1.3 s at once."""
+    names = [f"p{number}" for number in range(400)]
+    pages = {}
+    for name in names:
+        extra = [Series("mosec_service_remaining_task", {"x": f"{name}-{n}"}) for n in range(200)]
+        series = (Series("mosec_service_remaining_task", {}), *extra)
+        pages[name] = ScrapedPage(Page(Layout(series, len(series)), (3.0,) * len(series)), 990.0)
+    reader = MetricsReader(Scraper(), Clock(), {"default": Prometheus(pages)})
+    of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
+
+    async def story() -> tuple[int, int]:
+        measuring = asyncio.create_task(
+            reader.measure(of, [pod(name) for name in names], samples_of(of, None))
+        )
+        turns = 0
+        while not measuring.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return turns, len(measuring.result().samples) + len(measuring.result().unread)
+
+    turns, read = asyncio.run(story())
+    assert read == len(names)
+    assert turns >= len(names)  # of another task, between two pages each
+
+
+def test_prometheus_is_asked_for_few_services_at_a_time() -> None:
+    """Their pages are in memory until all are parsed; of two namespaces both are read."""
+    held: dict[str, int] = {"shop": 0, "other": 0}
+
+    class Slow:
+        async def pages(
+            self, metrics: frozenset[str], namespace: str, pods: Sequence[str], window_s: float
+        ) -> Mapping[str, ScrapedPage]:
+            held[namespace] += 1
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    reader = MetricsReader(Scraper(), Clock(), {"default": Slow()})
+    of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
+    other = replace(of, namespace="other")
+
+    async def story() -> None:
+        asking = [
+            asyncio.create_task(reader.measure(one, [pod("p")], samples_of(one, None)))
+            for one in [*[of] * 48, other]
+        ]
+        await asyncio.sleep(0.05)
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    asyncio.run(story())
+    assert held == {"shop": ANSWERS // 2, "other": 1}
 
 
 def test_unchanged_page_is_the_same_sample() -> None:

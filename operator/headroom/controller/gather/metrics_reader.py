@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from headroom.api import InferenceService
 from headroom.controller.gather.page_room import PageRoom
 from headroom.controller.gather.parsing_turns import ParsingTurns
 from headroom.controller.gather.pods import ObservedPod
+from headroom.controller.gather.prometheus_answers import PrometheusAnswers
 from headroom.controller.gather.scrape_failure import NOT_SCRAPED, ScrapeFailure, old_pages
 from headroom.controller.ports import Clock, Prometheus, Scraper
 from headroom.controller.warmup.gate import GatedPod
@@ -24,14 +24,9 @@ from headroom.telemetry.pod_samples import PodSamples
 from headroom.telemetry.prometheus_pages import ScrapedPage
 from headroom.telemetry.stated_limits import stated_limits
 
-_log = logging.getLogger(__name__)
-
-_AHEAD_S = 5.0
-"""A clock that is so far ahead is named; a second or two are usual, and change nothing."""
-_FUTURE = (
-    "Prometheus %s scrapes pods %.0f s in the future: its clock or the operator's is wrong; "
-    "pages count from when they are first seen"
-)
+BYTES_PER_SERIES = 40
+"""What a series of an answer counts for `ParsingTurns`: new ones take 15 us, as long as 40 bytes of
+a page."""
 _SECOND_PAGE = "this server needs two scrapes before rates can be computed; waiting for the second"
 
 
@@ -51,9 +46,7 @@ class MetricsReader:
     ) -> None:
         """Take the sources of the settings by their names."""
         self._clock = clock
-        self._prometheus = prometheus
-        self._ahead: set[str] = set()
-        """Sources whose clock is ahead, which was said."""
+        self._answers = PrometheusAnswers(prometheus, clock)
         self._turns = ParsingTurns()
         self._room = PageRoom(scraper)
 
@@ -62,11 +55,10 @@ class MetricsReader:
     ) -> Measured:
         """Read all at once; the slowest pod costs its own deadline and no more."""
         samples.keep([one.pod.uid for one in pods])
-        name = service.spec.telemetry.source_name
-        if name is None:
+        if service.spec.telemetry.source_name is None:
             read = await asyncio.gather(*(self._scraped(service, one, samples) for one in pods))
         else:
-            read = await self._asked(name, service, pods, samples)
+            read = await self._asked(service, pods, samples)
         return Measured(
             samples=tuple(one for one in read if isinstance(one, PodSample)),
             unread=tuple(one for one in read if isinstance(one, ScrapeFailure)),
@@ -112,48 +104,37 @@ class MetricsReader:
         return sample or ScrapeFailure(pod=pod.name, why=_SECOND_PAGE)
 
     async def _asked(
-        self,
-        name: str,
-        service: InferenceService,
-        pods: Sequence[ObservedPod],
-        samples: PodSamples,
+        self, service: InferenceService, pods: Sequence[ObservedPod], samples: PodSamples
     ) -> list[PodSample | ScrapeFailure]:
         """Ask once for all pods; each sample has the time at which Prometheus scraped it."""
-        source = self._prometheus.get(name)
-        if source is None:
-            known = ", ".join(sorted(self._prometheus)) or "none"
-            why = f"the operator's settings name no Prometheus {name!r} (--prometheus; {known})"
-            return [ScrapeFailure(pod=one.name, why=why) for one in pods]
         if not pods:
             return []
+        names = [one.name for one in pods]
         try:
-            pages = await source.pages(
-                samples.profile.metric_names,
-                service.namespace,
-                [one.name for one in pods],
-                service.spec.telemetry.stale_after_s,
-            )
+            async with self._answers.of(service, samples.profile.metric_names, names) as pages:
+                oldest_s = self._clock.now_s() - service.spec.telemetry.stale_after_s
+                found = [
+                    await self._answered(service.namespace, one, pages.get(one.name), samples)
+                    for one in pods
+                ]
+                return [*found, *old_pages(pods, pages, oldest_s)]
         except ScrapeFailed as error:
             return [ScrapeFailure(pod=one.name, why=str(error)) for one in pods]
-        ahead_s = max((one.time_s for one in pages.values()), default=0.0) - self._clock.now_s()
-        if ahead_s > _AHEAD_S and name not in self._ahead:
-            self._ahead.add(name)
-            _log.warning(_FUTURE, name, ahead_s)
-        oldest_s = self._clock.now_s() - service.spec.telemetry.stale_after_s
-        return [
-            *(self._answered(one, pages.get(one.name), samples) for one in pods),
-            *old_pages(pods, pages, oldest_s),
-        ]
 
-    def _answered(
-        self, pod: ObservedPod, page: ScrapedPage | None, samples: PodSamples
+    async def _answered(
+        self, namespace: str, pod: ObservedPod, page: ScrapedPage | None, samples: PodSamples
     ) -> PodSample | ScrapeFailure:
         if page is None or page.time_s < pod.pod.created_s:  # before: of an earlier pod of its name
             return ScrapeFailure(pod=pod.name, why=NOT_SCRAPED)
+        await asyncio.sleep(0)  # others go on between two pages: all have arrived at once
         time_s = samples.local_s(pod.pod.uid, page.time_s, self._clock.now_s())
         try:
             stated = stated_limits(samples.profile, pod.arguments)
-            sample = samples.take(page.page, pod=pod.pod.uid, time_s=time_s, stated=stated)
+            sample = await self._turns.parse(
+                namespace,
+                BYTES_PER_SERIES * len(page.page.values),
+                lambda: samples.take(page.page, pod=pod.pod.uid, time_s=time_s, stated=stated),
+            )
         except TelemetryError as error:
             return ScrapeFailure(pod=pod.name, why=str(error))
         return sample or ScrapeFailure(pod=pod.name, why=_SECOND_PAGE)
