@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import pytest
 
 from console.web_world import served
@@ -42,6 +45,26 @@ async def test_missing_page_says_so(path: str) -> None:
         answer = await client.get(path)
         assert answer.status == 404
         assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+
+
+async def test_clients_that_ask_for_many_pages_leave_the_loop_to_evaluations() -> None:
+    """32 connections, each with the next request at once, held up every step of others by 0.9 s."""
+    async with served() as client:
+
+        async def ask() -> None:
+            while True:
+                await (await client.get("/services/vision/demo")).read()
+
+        asking = [asyncio.create_task(ask()) for _ in range(32)]
+        await asyncio.sleep(1.0)  # the burst at the beginning
+        begun_s = time.monotonic()
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        took_s = time.monotonic() - begun_s
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+    assert took_s < 4.0
 
 
 @pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
