@@ -9,7 +9,7 @@
   generation_status, conditions, reasons, start_steps
 - schema: inference_service, kind, crd, structural_schema, served_schema, unknown_fields,
   invalid_spec
-- values: values, durations, timestamps
+- values: values, durations, timestamps, cron_times
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Remembers for one service what its schedules say, until one of them may start or end.
 
 Each service has its own: in a cache of all services, those with many schedules would push out the
-answers of the others, and each tick would search anew.
+answers of the others, and each tick would search again.
 """
 
 from __future__ import annotations
