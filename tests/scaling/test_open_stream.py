@@ -1,4 +1,4 @@
-"""A stream that made a queue is told from clients that wait, and so is a queue of old replicas."""
+"""Queues that hide no demand: an open stream made them, or old replicas work them off."""
 
 from __future__ import annotations
 

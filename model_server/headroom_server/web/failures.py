@@ -12,8 +12,8 @@ from headroom_server.connection import Headers
 from headroom_server.errors import ExpiredError, RefusedError, RequestError
 
 SHOULD_RETRY = "x-should-retry"
-"""By which clients of OpenAI's API are told: without it they send a request twice more after a 504,
-whose deadline passes again while the server is as slow."""
+"""OpenAI's clients read it: without it they send a request twice more after a 504, and its deadline
+passes again while the server is as slow."""
 
 log = logging.getLogger("headroom_server")
 
