@@ -230,6 +230,8 @@ async def world(
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await on.admin.delete(f"/api/v1/namespaces/{namespace}")
+            # no kubelet is left to confirm their end, and they would fill the node
+            await on.admin.delete(f"/api/v1/namespaces/{namespace}/pods", grace_s=0)
 
 
 async def _permit_leases(admin: Admin, namespace: str) -> None:
