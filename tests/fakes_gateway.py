@@ -55,6 +55,14 @@ def url(one: Route, path: str = "/v2/infer") -> str:
     return f"http://127.0.0.1:{one.port}{path}"
 
 
+async def dies(request: web.Request) -> web.Response:
+    """Read a request and break off the connection, as a replica that is killed."""
+    await request.read()
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
 async def ok(request: web.Request) -> web.Response:
     """Answer every request with 200."""
     await request.read()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from fakes_gateway import Gateway, Replica, ok, service, until, url
+from fakes_gateway import Gateway, Replica, dies, ok, service, until, url
 from headroom.gateway import Route
 from headroom.gateway.bounds import BUFFERED_BYTES
 from headroom.gateway.values import TenantLimit
@@ -122,12 +122,6 @@ async def test_body_above_the_bound_is_refused_before_it_is_sent(front: Gateway)
 async def test_streamed_request_is_not_repeated_once_a_replica_has_begun_it(
     front: Gateway, started: list[Replica]
 ) -> None:
-    async def dies(request: web.Request) -> web.Response:
-        await request.read()
-        assert request.transport is not None
-        request.transport.abort()
-        return web.Response()
-
     started += [await Replica(dies).start(), await Replica(dies).start()]
     one = service()
     await front.tell(one, replicas={one.key: [replica.endpoint for replica in started]})

@@ -12,6 +12,7 @@ from fakes_gateway import (
     Gateway,
     Replica,
     authenticate,
+    dies,
     ok,
     service,
     until,
@@ -28,12 +29,6 @@ pytestmark = pytest.mark.clock
 async def test_killed_replica_loses_no_idempotent_request(
     front: Gateway, started: list[Replica]
 ) -> None:
-    async def dies(request: web.Request) -> web.Response:
-        await request.read()
-        assert request.transport is not None
-        request.transport.abort()
-        return web.Response()
-
     dead, alive = await Replica(dies).start(), await Replica(ok).start()
     started += [dead, alive]
     gone = Endpoint("127.0.0.1", free_port())

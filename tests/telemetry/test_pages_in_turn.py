@@ -157,7 +157,7 @@ def test_repeated_page_is_rejected() -> None:
     ):
         samples.take(PAGE, pod="uid-1", time_s=14.0)
     assert samples.take(PAGE, pod="uid-2", time_s=14.0), "of another pod"
-    for number, time_s in (("9", 16.0), ("1", 18.0)):  # somebody else looked; it began anew
+    for number, time_s in (("9", 16.0), ("1", 18.0)):  # another reader between; a restart
         page = with_value("headroom_scrapes_total", number)
         later = samples.take(page, pod="uid-1", time_s=time_s)
         assert later is not None

@@ -83,7 +83,7 @@ class PodWarmup:
         progress = Progress(begun_s=_loop_s())
         request, generation = request_of(one.service), one.service.generation
         while not one.pod.is_warm:
-            if one.service.generation != generation:  # what was wrong may be mended
+            if one.service.generation != generation:  # the new spec may correct what was wrong
                 request, generation = request_of(one.service), one.service.generation
                 progress = Progress(begun_s=_loop_s())
             said = _said(one, request, progress)

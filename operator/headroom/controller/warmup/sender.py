@@ -66,8 +66,8 @@ def _refused(progress: Progress, path: str, answer: Response, now_s: float) -> P
     said = " ".join(answer.text.split())[:_SHOWN]
     words = f"{path} answered {answer.status}" + (f" ({said})" if said else "")
     if 400 <= answer.status < 500 and answer.status not in _TRY_LATER:
-        mend = "correct warmup.request, or model.name where the profile's request is sent"
-        return progress.failed(Fault.REFUSED, f"{words}: {mend}", now_s)
+        remedy = "correct warmup.request, or model.name where the profile's request is sent"
+        return progress.failed(Fault.REFUSED, f"{words}: {remedy}", now_s)
     return progress.failed(Fault.FAILED, f"{words}: see the pod's log", now_s)
 
 
