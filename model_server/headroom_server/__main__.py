@@ -8,6 +8,8 @@ the repository are invalid, or the port is in use. Exit codes of `check`: 0 if e
 
 from __future__ import annotations
 
+import logging
+import os
 import signal
 import sys
 
@@ -24,7 +26,14 @@ def main() -> None:
         signal.signal(number, _leave)
     from headroom_server import cli  # noqa: PLC0415 - see above
 
-    sys.exit(cli.main(sys.argv[1:]))
+    code = cli.main(sys.argv[1:])
+    if code:
+        # what a lost GPU kept cannot be freed: torch would abort here, and the exit code be 134
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from headroom_server.settings import Settings
 
 EMULATED_CONTEXT_TOKENS = 8192
 EMULATED_BLOCKS = 4096
+EMULATED_BLOCK_TOKENS = 16
 EMULATED_VOCABULARY = BYTE_TOKENS + 2
 EMULATED_LETTERS = range(ord("a"), ord("z") + 1)
 """Tokens that an emulated model generates."""
@@ -121,7 +122,7 @@ def _emulated(settings: Settings) -> Executor:
         context_tokens=settings.context_tokens or EMULATED_CONTEXT_TOKENS,
         vocabulary=EMULATED_VOCABULARY,
         blocks=EMULATED_BLOCKS,
-        block_tokens=settings.block_tokens,
+        block_tokens=settings.block_tokens or EMULATED_BLOCK_TOKENS,
         max_sequences=most_sequences(settings),
         max_iteration_tokens=settings.max_iteration_tokens,
     )

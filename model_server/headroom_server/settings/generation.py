@@ -47,8 +47,8 @@ class GenerationSettings(Group):
     """Maximum tokens of a prompt and its answer. Default: the model's own limit."""
     kv_cache_bytes: int | None = Field(None, ge=1 << 16, le=1 << 44)
     """Memory for keys and values. Default: what the device has left."""
-    block_tokens: int = Field(16, ge=1, le=1024)
-    """Tokens per block of keys and values."""
+    block_tokens: int | None = Field(None, ge=1, le=1024)
+    """Tokens per block of keys and values. Default: 64 on a GPU, else 16."""
     max_sequences: int = Field(64, ge=1, le=4096)
     """Maximum sequences per iteration."""
     max_iteration_tokens: int = Field(512, ge=16, le=1 << 20)

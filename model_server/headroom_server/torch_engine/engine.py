@@ -102,7 +102,7 @@ class TorchEngine:
             except OSError as error:
                 raise LoadError(f"HEADROOM_COMPILE_CACHE: {error}") from error
             kept = f"{folder.name} {'was reused' if warm else 'is new'}"
-        self._forward = compilation.compiled(model.forward, signature)
+        self._forward = compilation.compiled(model.forward, signature, self._device.type)
         return f"torch.compile; {kept}"
 
     def stage(self, batch: Sequence[Work], length: int, ahead: Staged | None = None) -> Staged:

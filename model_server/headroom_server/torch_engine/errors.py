@@ -9,8 +9,11 @@ import torch
 
 from headroom_server.engine import DeviceLostError, OutOfMemoryError
 
-NO_MEMORY = ("can't allocate memory", "not enough memory")
-"""torch's message on the CPU, where it has no exception type for it."""
+NO_MEMORY = (
+    *("can't allocate memory", "not enough memory"),  # torch on the CPU
+    *("CUDA error: out of memory", "STATUS_ALLOC_FAILED"),  # pinned memory; cuBLAS, cuDNN
+)
+"""Messages without an exception type of their own. The device works on after them."""
 
 
 @contextmanager
@@ -27,11 +30,11 @@ def translated() -> Iterator[None]:
         torch.cuda.empty_cache()
         raise OutOfMemoryError(_first_line(error)) from error
     except RuntimeError as error:
+        if any(words in str(error) for words in NO_MEMORY):
+            raise OutOfMemoryError(_first_line(error)) from error
         # after such an error every later call of the process fails too
         if "CUDA error" in str(error):
             raise DeviceLostError(_first_line(error)) from error
-        if any(words in str(error) for words in NO_MEMORY):
-            raise OutOfMemoryError(_first_line(error)) from error
         raise
 
 

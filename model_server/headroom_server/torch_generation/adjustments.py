@@ -1,4 +1,4 @@
-"""What a request adds to its logits: penalties, biases, and the mask of its grammar."""
+"""What a request adds to its logits: penalties and biases."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ def adjusts(request: GenerationRequest) -> bool:
     """Whether a request changes its logits at all."""
     sampling = request.sampling
     return bool(
-        request.grammar is not None
-        or sampling.logit_bias
+        sampling.logit_bias
         or sampling.presence_penalty
         or sampling.frequency_penalty
         or sampling.repetition_penalty != 1.0
@@ -115,8 +114,6 @@ def adjust(
     if sampling.logit_bias:
         bias = kept.bias(row, request)
         row[bias.tokens] += bias.values
-    if request.grammar is not None:
-        row.masked_fill_(~_allowed(row, request.grammar.allowed()), float("-inf"))
 
 
 def _repetition(row: torch.Tensor, penalty: float, seen: torch.Tensor) -> None:
@@ -127,13 +124,3 @@ def _repetition(row: torch.Tensor, penalty: float, seen: torch.Tensor) -> None:
 
 def _ids(row: torch.Tensor, tokens: Sequence[int]) -> torch.Tensor:
     return torch.tensor(tokens, dtype=torch.int64, device=row.device)
-
-
-def _allowed(row: torch.Tensor, mask: memoryview) -> torch.Tensor:
-    """Return the grammar's bits as booleans; tokens beyond the mask are not allowed."""
-    packed = torch.frombuffer(bytearray(mask.cast("B")), dtype=torch.uint8)
-    bits = packed.unsqueeze(1).bitwise_right_shift(torch.arange(8, dtype=torch.uint8)) & 1
-    flat = bits.flatten()[: len(row)].bool()
-    allowed = torch.zeros(len(row), dtype=torch.bool)
-    allowed[: len(flat)] = flat
-    return allowed.to(row.device)

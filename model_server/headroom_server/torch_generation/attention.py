@@ -8,13 +8,25 @@ that share a head of keys become rows of one query matrix: no key is repeated.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.bias import causal_lower_right
 
 from headroom_server.torch_generation.layout import Group
 from headroom_server.torch_generation.model_shape import ModelShape
+
+GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""Without cuDNN's, which plans anew for each shape: 0.1 s, and an iteration with a prompt has a new
+one nearly every time (torch 2.11, H200)."""
+
+
+def kernels_for(device: torch.device) -> AbstractContextManager[None]:
+    """Return the context in which attention is computed."""
+    return sdpa_kernel(GPU_KERNELS) if device.type == "cuda" else nullcontext()
 
 
 class PlannedGroup(NamedTuple):
@@ -53,6 +65,8 @@ def _mask(
     unbounded = window is None or context <= window
     if unbounded and (fresh or (count == 1 and min(starts) + 1 == context)):
         return None
+    if unbounded and len(starts) == 1 and device.type == "cuda":
+        return causal_lower_right(count, context)  # flash attention's own: no mask in memory
     last = torch.tensor(starts, device=device).view(-1, 1, 1, 1) + torch.arange(
         count, device=device
     ).view(1, 1, -1, 1)
@@ -91,7 +105,10 @@ def attend(
         found = functional.scaled_dot_product_attention(queries, keys, values, mask)
         return found.reshape(chunks, heads * size)
     queries = rows[:, :heads].view(chunks, count, heads, size).transpose(1, 2)
+    if mask is not None and type(mask) is torch.Tensor and mask.device.type == "cuda":
+        # the kernel for masks wants a head of keys for each head of queries
+        keys, values = (one.repeat_interleave(heads // kv_heads, 1) for one in (keys, values))
     found = functional.scaled_dot_product_attention(
-        queries, keys, values, mask, is_causal=mask is None, enable_gqa=heads != kv_heads
+        queries, keys, values, mask, is_causal=mask is None, enable_gqa=heads != keys.shape[1]
     )
     return found.transpose(1, 2).reshape(chunks * count, heads * size)

@@ -27,7 +27,7 @@ from headroom_server.torch_generation.model_shape import ModelShape
 
 log = logging.getLogger("headroom_server")
 
-LEAST_BLOCK_TOKENS = 16
+LEAST_BLOCK_TOKENS = LEAST_HEAD = 16
 """Triton multiplies no smaller matrices."""
 
 
@@ -61,6 +61,8 @@ class Kernels(NamedTuple):
     record: Callable[[Callable[[], torch.Tensor]], Recorded]
     """Records what a function computes on the device. It is called for that only: what is replayed
     reads the same tensors, wherever their numbers come from then."""
+    check: Callable[[], None] = lambda: None
+    """Raises what the device raises if nothing can be computed on it any more."""
 
 
 def obstacle(shape: ModelShape, block_tokens: int, device: torch.device) -> str | None:
@@ -75,25 +77,24 @@ def obstacle(shape: ModelShape, block_tokens: int, device: torch.device) -> str 
     shared = shape.heads // shape.kv_heads
     if shared & (shared - 1):
         return f"the heads that share keys must be a power of two for FlexAttention; got {shared}"
+    if shape.head_dim < LEAST_HEAD:
+        return f"a head must have at least {LEAST_HEAD} numbers; got {shape.head_dim}"
     return compilation.obstacle(device.type)
 
 
-def cuda_kernels(programs: int) -> Kernels:
+def cuda_kernels(programs: int, device: torch.device) -> Kernels:
     """Return CUDA's; FlexAttention is compiled once for each of so many shapes."""
-    return Kernels(compiled_flex(programs), _CudaRecorder())
+    return Kernels(compiled_flex(programs), _CudaRecorder(), lambda: _compute_something(device))
+
+
+def _compute_something(device: torch.device) -> None:
+    torch.ones(1, device=device).tolist()
 
 
 def compiled_flex(programs: int, backend: str = "inductor") -> Flex:
     """Return FlexAttention, compiled at its first call with each of so many shapes."""
-    make: Any = torch.compile  # its overloads lack the bound on programs
-    flex: Flex = make(
-        flex_attention,
-        backend=backend,
-        dynamic=False,
-        fullgraph=True,
-        recompile_limit=programs + 1,
-        isolate_recompiles=True,
-    )
+    compilation.admit_programs(programs)
+    flex: Flex = torch.compile(flex_attention, backend=backend, dynamic=False, fullgraph=True)
     return flex
 
 
@@ -167,9 +168,10 @@ class DecodeGraphs:
         inputs[: len(numbers)].copy_(torch.tensor(numbers))
         try:
             recorded = self._kernels.record(lambda: self._compute(inputs, rows))
-        except (torch.OutOfMemoryError, torch.AcceleratorError):
+        except torch.OutOfMemoryError:
             raise
-        except Exception:  # whatever a compiler raises: decodes are computed as without it
+        except Exception:  # whatever a compiler or a recorder raises: they are computed without it
+            self._kernels.check()
             log.exception("decodes of %d sequences cannot be recorded: none are", rows)
             self._usable = False
             self._graphs.clear()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import torch
 from torch.nn import functional
 
-from headroom_server.torch_generation.attention import attend, plan_group
-from headroom_server.torch_generation.layout import Layout
+from headroom_server.generation.values import Chunk
+from headroom_server.torch_generation.attention import attend, kernels_for, plan_group
+from headroom_server.torch_generation.layout import group_bounds, lay_out
 from headroom_server.torch_generation.model_shape import ModelShape
 from headroom_server.torch_generation.rope import RopeTables
 from headroom_server.torch_generation.weights import DecoderWeights, LayerWeights
@@ -46,15 +48,17 @@ class Decoder:
         self._tables = tables
         embedding = weights.embedding
         self.device, self.dtype = embedding.device, embedding.dtype
+        self._group_bounds = group_bounds(self.device.type)
         size = (blocks, block_tokens, 2, shape.kv_heads, shape.head_dim)
         # zeros: what a mask hides must be a number, because 0 times NaN is NaN
         self._memory = [
             torch.zeros(size, dtype=self.dtype, device=self.device) for _ in range(shape.layers)
         ]
 
-    def forward(self, layout: Layout) -> Computed:
+    def forward(self, chunks: Sequence[Chunk]) -> Computed:
         """Compute the tokens, keep their keys and values, return the wanted rows' logits."""
         shape, device = self.shape, self.device
+        layout = lay_out(chunks, self.block_tokens, self._group_bounds)
         last = torch.empty(0)
         planned = [plan_group(one, shape.windows, self.dtype, device) for one in layout.groups]
 
@@ -70,7 +74,8 @@ class Decoder:
             torch.tensor(numbers, dtype=torch.int64, device=device)
             for numbers in (layout.tokens, layout.positions, layout.slots, layout.rows)
         )
-        logits = self.compute(tokens, positions, slots, attend_groups, rows)
+        with kernels_for(device):
+            logits = self.compute(tokens, positions, slots, attend_groups, rows)
         return Computed(logits, last.isfinite().all())
 
     def compute(

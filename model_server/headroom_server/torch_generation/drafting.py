@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from headroom_server.generation.values import Chunk, SequenceView
 from headroom_server.torch_generation.decoder import Decoder
-from headroom_server.torch_generation.layout import lay_out
 
 
 class _Known:
@@ -39,7 +38,7 @@ class DraftModel:
             if not able:
                 break
             chunks = [self._step(sequences[at], proposals[at]) for at in able]
-            computed = self._decoder.forward(lay_out(chunks, self._decoder.block_tokens))
+            computed = self._decoder.forward(chunks)
             chosen = computed.logits.argmax(-1)
             for at, token in zip(able, chosen.tolist(), strict=True):
                 proposals[at].append(token)
@@ -77,7 +76,7 @@ class DraftModel:
             stop = min(end, start + self._chunk)
             part = tuple(tokens[start:stop])
             chunk = Chunk(sequence, start, part, known.blocks, samples=False)
-            self._decoder.forward(lay_out([chunk], self._decoder.block_tokens))
+            self._decoder.forward([chunk])
             start = stop
         known.tokens = tokens[:end]
 

@@ -30,9 +30,13 @@ from headroom_server.torch_generation.decode_graphs import (
 from headroom_server.torch_generation.decoder import Decoder
 from headroom_server.torch_generation.drafting import DraftModel
 from headroom_server.torch_generation.dtypes import DTYPES
-from headroom_server.torch_generation.layout import lay_out
 from headroom_server.torch_generation.linear import packs
-from headroom_server.torch_generation.memory import available_bytes, check_weights, count_blocks
+from headroom_server.torch_generation.memory import (
+    available_bytes,
+    check_weights,
+    count_blocks,
+    usual_block_tokens,
+)
 from headroom_server.torch_generation.model_shape import ModelShape, read_shape
 from headroom_server.torch_generation.rope import rope_tables
 from headroom_server.torch_generation.sampling import NOT_FINITE, sample
@@ -53,7 +57,7 @@ class ExecutorOptions:
     int8: bool = False
     """Whether the layers' weights are kept as int8 with a scale per channel."""
     context_tokens: int | None = None
-    block_tokens: int = 16
+    block_tokens: int | None = None
     kv_bytes: int | None = None
     max_sequences: int = 64
     max_iteration_tokens: int = 512
@@ -131,7 +135,8 @@ class TorchExecutor:
             if missing is not None:
                 log.info("decodes are not recorded: %s", missing)
                 return None
-            kernels = cuda_kernels(len(limits.decode_sizes) * len(set(shape.windows)))
+            programs = len(limits.decode_sizes) * len(set(shape.windows))
+            kernels = cuda_kernels(programs, self._device)
         return DecodeGraphs(decoder, limits, kernels)
 
     def _load(self, folder: Path, kv_bytes: int | None) -> _Loaded:
@@ -143,7 +148,7 @@ class TorchExecutor:
         check_weights(shape, 1 if options.int8 else dtype.itemsize, available, copied)
         checkpoint = Checkpoint(folder, dtype, self._device)
         weights = read_weights(shape, checkpoint, int8=options.int8)
-        size = options.block_tokens
+        size = options.block_tokens or usual_block_tokens(self._device.type)
         blocks = count_blocks(
             shape,
             block_tokens=size,
@@ -194,7 +199,7 @@ class TorchExecutor:
         with translated(), torch.inference_mode():
             logits = None if self.graphs is None else self.graphs.logits(chunks)
             if logits is None:
-                logits, finite = decoder.forward(lay_out(chunks, decoder.block_tokens))
+                logits, finite = decoder.forward(chunks)
                 if not finite:
                     raise FloatingPointError(NOT_FINITE)
             return IterationResult(sample(logits, chunks, self._process_seed, self._adjustments))

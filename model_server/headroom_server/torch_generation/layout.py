@@ -14,8 +14,27 @@ from headroom_server.generation.values import Chunk
 
 TOGETHER_TOKENS = 16
 """Chunks of more tokens are computed alone: their products are large enough."""
-GROUP_TOKENS = 4096
-"""Most padded tokens of context gathered at once: it bounds memory, and keeps them in caches."""
+
+
+class GroupBounds(NamedTuple):
+    """Which decodes are computed together."""
+
+    tokens: int
+    """Most padded tokens of context gathered at once: it bounds memory."""
+    padding: int
+    """Most tokens that one more decode may add to the contexts of the others."""
+
+
+CPU_GROUPS = GroupBounds(tokens=4096, padding=4096)
+"""What is gathered stays in the caches."""
+GPU_GROUPS = GroupBounds(tokens=131_072, padding=8192)
+"""Starting a group's kernels takes as long as gathering about 8192 tokens (8 kernels of 4 us; 4 KiB
+a token, moved three times at 3 TB/s). 131,072 tokens of that size are 512 MiB."""
+
+
+def group_bounds(device_type: str) -> GroupBounds:
+    """Return the bounds for a kind of device."""
+    return GPU_GROUPS if device_type == "cuda" else CPU_GROUPS
 
 
 class Group(NamedTuple):
@@ -47,7 +66,7 @@ class Layout(NamedTuple):
     """Indices of the tokens whose logits are wanted, in the order of the iteration's chunks."""
 
 
-def lay_out(chunks: Sequence[Chunk], block_tokens: int) -> Layout:
+def lay_out(chunks: Sequence[Chunk], block_tokens: int, bounds: GroupBounds) -> Layout:
     """Lay out the chunks of an iteration."""
     order = sorted(range(len(chunks)), key=lambda at: (len(chunks[at].tokens), chunks[at].start))
     tokens: list[int] = []
@@ -59,7 +78,7 @@ def lay_out(chunks: Sequence[Chunk], block_tokens: int) -> Layout:
     for at in order:
         chunk = chunks[at]
         count = len(chunk.tokens)
-        if members and not _joins(members, chunk, block_tokens):
+        if members and not _joins(members, chunk, block_tokens, bounds):
             groups.append(_group(members, len(tokens), block_tokens))
             members = []
         members.append(chunk)
@@ -80,13 +99,14 @@ def lay_out(chunks: Sequence[Chunk], block_tokens: int) -> Layout:
     return Layout(tokens, positions, slots, tuple(groups), rows)
 
 
-def _joins(members: list[Chunk], chunk: Chunk, block_tokens: int) -> bool:
+def _joins(members: list[Chunk], chunk: Chunk, block_tokens: int, bounds: GroupBounds) -> bool:
     """Whether a chunk, whose context is the longest so far, is computed with the others."""
     count = len(chunk.tokens)
     if count > TOGETHER_TOKENS or len(members[0].tokens) != count:
         return False
     context = -(-(chunk.start + count) // block_tokens) * block_tokens
-    return context * (len(members) + 1) <= GROUP_TOKENS
+    padding = (chunk.start - members[-1].start) * len(members)
+    return context * (len(members) + 1) <= bounds.tokens and padding <= bounds.padding
 
 
 def _group(members: list[Chunk], end: int, block_tokens: int) -> Group:

@@ -15,14 +15,12 @@ from typing import NamedTuple
 
 import torch
 
-from headroom_server.generation.values import Alternative, Chunk, SampledToken
-from headroom_server.torch_generation.adjustments import (
-    KeptAdjustments,
-    adjust,
-    adjusts,
-)
+from headroom_server.generation.values import Chunk, SampledToken
+from headroom_server.torch_generation.adjustments import KeptAdjustments, adjust, adjusts
 from headroom_server.torch_generation.chance import seed_of, uniform
 from headroom_server.torch_generation.distributions import draw
+from headroom_server.torch_generation.grammar_masks import hide_forbidden
+from headroom_server.torch_generation.reported import Reported, ReportedRow
 
 NOT_FINITE = "the model's numbers must be finite; got NaN or infinity"
 _NOTHING = -1
@@ -72,13 +70,24 @@ def sample(
     rows, kept = rows_of(chunks), kept or KeptAdjustments()
     if not rows:
         return [() for _ in chunks]
-    reported = _log_probabilities(logits, rows)
+    reported = Reported(
+        logits, {at: n for at, row in enumerate(rows) if (n := _logprobs(row)) is not None}
+    )
     # before what a client adds; NaN counts as the greatest number, and is not below infinity
     finite = logits.amax(-1) < math.inf
     for number, row in enumerate(rows):
         if adjusts(row.chunk.sequence.request):
             adjust(logits[number], row.chunk.sequence, row.drafts, kept)
+    hide_forbidden(
+        logits,
+        {
+            number: grammar
+            for number, row in enumerate(rows)
+            if (grammar := row.chunk.sequence.request.grammar) is not None
+        },
+    )
     chosen = _choose(logits, rows, process_seed).where(finite, _NOTHING).tolist()
+    told = reported.of(chosen)
     sampled: list[Sequence[SampledToken]] = []
     at = 0
     for chunk in chunks:
@@ -89,9 +98,7 @@ def sample(
         own = own[: _accepted(chunk, own) + 1]
         if own[-1] == _NOTHING:
             raise FloatingPointError(NOT_FINITE)
-        sampled.append(
-            [_sampled(token, reported.get(at + number), chunk) for number, token in enumerate(own)]
-        )
+        sampled.append([_sampled(token, told.get(at + number)) for number, token in enumerate(own)])
         at += chunk.drafts + 1
     return sampled
 
@@ -123,23 +130,9 @@ def _choose(logits: torch.Tensor, rows: Sequence[Row], process_seed: int) -> tor
     return chosen
 
 
-def _log_probabilities(logits: torch.Tensor, rows: Sequence[Row]) -> dict[int, torch.Tensor]:
-    """Return, for rows that report them, the model's own log-probabilities, before adjustments."""
-    wanted = [
-        at
-        for at, row in enumerate(rows)
-        if row.chunk.sequence.request.sampling.logprobs is not None
-    ]
-    if not wanted:
-        return {}
-    where = torch.tensor(wanted, device=logits.device)
-    return dict(zip(wanted, logits.index_select(0, where).log_softmax(-1), strict=True))
+def _logprobs(row: Row) -> int | None:
+    return row.chunk.sequence.request.sampling.logprobs
 
 
-def _sampled(token: int, reported: torch.Tensor | None, chunk: Chunk) -> SampledToken:
-    if reported is None:
-        return SampledToken(token)
-    count = min(chunk.sequence.request.sampling.logprobs or 0, len(reported))
-    values, tokens = reported.topk(count)
-    alternatives = map(Alternative, tokens.tolist(), values.tolist())
-    return SampledToken(token, float(reported[token]), tuple(alternatives))
+def _sampled(token: int, reported: ReportedRow | None) -> SampledToken:
+    return SampledToken(token) if reported is None else SampledToken(token, *reported)

@@ -196,7 +196,17 @@ def test_large_rows_are_collected() -> None:
         ),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), OutOfMemoryError),
         (MemoryError(), OutOfMemoryError),
+        # of pinned memory, and of the workspaces of libraries: the device works on
+        (RuntimeError("CUDA error: out of memory\nmore"), OutOfMemoryError),
+        (
+            RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(h)`"),
+            OutOfMemoryError,
+        ),
         (RuntimeError("CUDA error: device-side assert triggered\nmore"), DeviceLostError),
+        (
+            RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm`"),
+            DeviceLostError,
+        ),
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), RuntimeError),
     ],
 )

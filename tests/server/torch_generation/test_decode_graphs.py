@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from generation_chunks import Grown
-from headroom_server.engine import OutOfMemoryError
+from headroom_server.engine import DeviceLostError, OutOfMemoryError
 from headroom_server.generation.loop.warming import warm_up_iterations
 from headroom_server.generation.values import Chunk
 from headroom_server.torch_generation.decode_graphs import (
@@ -37,7 +37,7 @@ from headroom_server.torch_generation.decode_tables import (
     numbers_of,
     tables_of,
 )
-from headroom_server.torch_generation.executor import TorchExecutor
+from headroom_server.torch_generation.executor import ExecutorOptions, TorchExecutor
 from headroom_server.torch_generation.model_shape import shape_of
 from torch_generation_world import (
     OPTIONS,
@@ -74,6 +74,11 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 for old, new in zip(tree_leaves(before), tree_leaves(again), strict=True):
                     if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
                         old.copy_(new)
+
+
+def on_cpu(folder: Path, options: ExecutorOptions, kernels: Kernels) -> TorchExecutor:
+    """These kernels are of the CPU, also on a machine with a GPU."""
+    return TorchExecutor(folder, options, kernels=kernels, device=torch.device("cpu"))
 
 
 def taped(compute: Compute) -> Recorded:
@@ -140,7 +145,7 @@ def compiled(backend: str) -> Flex:
 @pytest.mark.parametrize("name", ["llama", "llama-tied", "qwen3", "mistral"])
 def test_replayed_decodes_answer_as_transformers_does(tmp_path: Path, name: str) -> None:
     model = make_model(tmp_path, name)
-    executor = TorchExecutor(tmp_path, SMALL, kernels=Kernels(dense, taped))
+    executor = on_cpu(tmp_path, SMALL, Kernels(dense, taped))
     loop, added = Loop(executor), []
     for number, length in enumerate((1, 15, 16, 40, 90)):  # they join and leave
         added.append(loop.add(request_of(prompt_of(length, length), 4 + 2 * number, key=number)))
@@ -159,7 +164,7 @@ def test_replayed_decodes_answer_as_transformers_does(tmp_path: Path, name: str)
 def test_flex_attention_answers_as_transformers_does(tmp_path: Path, backend: str) -> None:
     """The compiled kernel reads the listed blocks only, the other one goes by the mask alone."""
     model = make_model(tmp_path, "qwen2-window")  # a layer with a window, and one without
-    executor = TorchExecutor(tmp_path, SMALL, kernels=Kernels(compiled(backend), repeated))
+    executor = on_cpu(tmp_path, SMALL, Kernels(compiled(backend), repeated))
     requests = [request_of(prompt_of(length, length), 9, key=length) for length in (1, 16, 90)]
     answers = Loop(executor).run(*requests)
     assert answers == [expected_tokens(model, request.prompt, 9) for request in requests]
@@ -176,7 +181,7 @@ def test_warm_up_records_every_size_and_traffic_none(tmp_path: Path) -> None:
         return recorded[-1]
 
     options = dataclasses.replace(SMALL, max_sequences=11)
-    loop = Loop(TorchExecutor(tmp_path, options, kernels=Kernels(dense, record)))
+    loop = Loop(on_cpu(tmp_path, options, Kernels(dense, record)))
     for iteration in warm_up_iterations(loop.limits, 3):
         loop.executor.execute(iteration)
     assert loop.executor.graphs is not None
@@ -190,17 +195,25 @@ def test_warm_up_records_every_size_and_traffic_none(tmp_path: Path) -> None:
     assert len(recorded) == 5
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("no compiler"),
+        # what CUDA says of an operation that cannot be recorded; the device works on
+        torch.AcceleratorError("CUDA error: operation failed due to a previous error"),
+    ],
+)
 def test_a_decode_that_cannot_be_recorded_is_computed_as_before(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     model = make_model(tmp_path, "llama")
     tried: list[Compute] = []
 
     def record(compute: Compute) -> Recorded:
         tried.append(compute)
-        raise RuntimeError("no compiler")
+        raise error
 
-    loop = Loop(TorchExecutor(tmp_path, SMALL, kernels=Kernels(dense, record)))
+    loop = Loop(on_cpu(tmp_path, SMALL, Kernels(dense, record)))
     with caplog.at_level(logging.ERROR, "headroom_server"):
         assert loop.run(request_of(prompt_of(9), 6)) == [expected_tokens(model, prompt_of(9), 6)]
     assert len(tried) == 1
@@ -213,15 +226,29 @@ def test_memory_that_is_short_while_recording_is_reported(tmp_path: Path) -> Non
     def record(_: Compute) -> Recorded:
         raise torch.OutOfMemoryError("of the device")
 
-    loop = Loop(TorchExecutor(tmp_path, SMALL, kernels=Kernels(dense, record)))
+    loop = Loop(on_cpu(tmp_path, SMALL, Kernels(dense, record)))
     with pytest.raises(OutOfMemoryError):
+        loop.run(request_of(prompt_of(9), 6))
+
+
+def test_a_device_that_is_lost_while_recording_is_reported(tmp_path: Path) -> None:
+    make_model(tmp_path, "llama")
+
+    def lost(*_: Compute) -> Recorded:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    def check() -> None:
+        lost()
+
+    loop = Loop(on_cpu(tmp_path, SMALL, Kernels(dense, lost, check)))
+    with pytest.raises(DeviceLostError):
         loop.run(request_of(prompt_of(9), 6))
 
 
 def test_recording_can_be_switched_off(tmp_path: Path) -> None:
     make_model(tmp_path, "llama")
     options = dataclasses.replace(SMALL, decode_graphs=False)
-    executor = TorchExecutor(tmp_path, options, kernels=Kernels(dense, repeated))
+    executor = on_cpu(tmp_path, options, Kernels(dense, repeated))
     executor.load()
     assert executor.graphs is None
 
@@ -294,6 +321,7 @@ def test_a_row_reads_the_tokens_of_its_own_blocks(seed: int, window: int | None)
         ("cuda", 8, 4, "HEADROOM_BLOCK_TOKENS must be a power of two from 16; got 8"),
         ("cuda", 48, 4, "got 48"),
         ("cuda", 16, 6, "power of two for FlexAttention; got 3"),
+        ("cuda", 16, 4, "a head must have at least 16 numbers; got 12"),
     ],
 )
 def test_what_cannot_be_recorded_is_known_before(
