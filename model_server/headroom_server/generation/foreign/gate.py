@@ -11,28 +11,21 @@ the last, has `finish`.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable, Sequence
 
+from headroom_server.generation.foreign.engine_load import EngineLoad
 from headroom_server.generation.foreign.ports import Produced, Step
-from headroom_server.generation.scheduling.admission import Admission, check_valid
-from headroom_server.generation.scheduling.expiry import Expiry
+from headroom_server.generation.scheduling.intake import Intake
 from headroom_server.generation.scheduling.iteration_cost import Features
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
-from headroom_server.generation.scheduling.state import MEMORY_SHARE, SchedulerState, order
-from headroom_server.generation.scheduling.waiting_line import place_s
-from headroom_server.generation.scheduling.work import work_tokens
+from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.values import (
     Delivery,
     FinishReason,
     GenerationLimits,
     GenerationRequest,
 )
-
-ITERATIONS_AHEAD = 2
-"""Prompts handed over, in iterations: one that is computed, and one that follows at once."""
-BEFORE_ALL = 2.0**50
 
 
 class Gate:
@@ -49,11 +42,9 @@ class Gate:
         # The engine has its own prefix cache: what it saves is only known with the first token.
         own = options._replace(prefix_cache=False, max_drafts=0)
         self.state = SchedulerState(limits, own, interrupts=False)
-        self._admission = Admission(self.state, chance)
-        self._expiry = Expiry(self.state.live)
-        self._held_tokens = 0
-        """Prompts handed over and tokens generated since, of requests that run."""
-        self._handed = 0
+        self._intake = Intake(self.state, chance, separates_long=False)
+        self._admission = self._intake.admission
+        self.engine_load = EngineLoad(self.state)
         self.cached_tokens = 0
         self.generated_tokens = 0
 
@@ -66,13 +57,7 @@ class Gate:
             RefusedError: not now; 429 with the seconds to wait, or 503 while draining.
             InvalidRequestError: no load or memory would ever admit it.
         """
-        state = self.state
-        check_valid(request, self.limits)
-        sequence = LiveSequence(request, place_s(request, state.cost.prompt_s(len(request.prompt))))
-        self._admission.check(sequence, now_s)
-        state.live[request.key] = sequence
-        self._expiry.watch(sequence)
-        state.wait(sequence)
+        self._intake.accept(request, now_s)
 
     def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
         """Raise RefusedError if so many choices may not wait: before they are made."""
@@ -82,9 +67,9 @@ class Gate:
         """Return the requests to hand over now; they count as running."""
         state, found = self.state, []
         while (sequence := state.interactive.first() or self._batch()) is not None:
-            if not self._fits(sequence):
+            if not self.engine_load.fits(sequence):
                 break
-            self._start(sequence, now_s)
+            self.engine_load.hand_over(sequence, now_s)
             found.append(sequence.request)
         return found
 
@@ -99,15 +84,13 @@ class Gate:
 
     def expire(self, now_s: float) -> Sequence[Delivery]:
         """End the requests whose deadline passed."""
-        expired = self._expiry.expired(now_s)
-        for sequence in expired:
-            self._admission.record(sequence, now_s, missed=True)
+        expired = self._intake.expired(now_s)
         return [self._end(sequence, FinishReason.EXPIRED) for sequence in expired]
 
     @property
     def expires_s(self) -> float:
         """When `expire` has something to do next; infinity: no deadline waits."""
-        return self._expiry.next_s
+        return self._intake.expires_s
 
     def drain(self) -> None:
         """Accept nothing more; what was accepted continues."""
@@ -147,7 +130,7 @@ class Gate:
             decodes = step.decodes
             features = Features(step.prompt_tokens, decodes, state.context_tokens, products)
             state.cost.observe(features, step.seconds)
-            state.sums.add(features.row(), step.seconds, 1.0, 1.0)
+            state.sums.add(features.row(), step.seconds, weight=1.0, keep=1.0)
 
     def produced(self, key: int, produced: Produced, now_s: float) -> Delivery | None:
         """Return the delivery of what a request got; None: it has ended here."""
@@ -158,7 +141,7 @@ class Gate:
         sequence.tokens += [one.token for one in produced.tokens]
         sequence.left -= count
         self.generated_tokens += count
-        self._held_tokens += count
+        self.engine_load.grow(count)
         if sequence.phase is Phase.DECODE:
             self.state.context_tokens += count
         elif count:
@@ -183,32 +166,6 @@ class Gate:
         state = self.state
         return state.batch.first() if state.running < self.limits.max_sequences else None
 
-    def _fits(self, sequence: LiveSequence) -> bool:
-        state, limits = self.state, self.limits
-        if not state.running:
-            return True
-        if state.running >= limits.max_sequences:
-            return False
-        waiting = sum(one.remaining for one in state.prefilling)
-        if waiting >= ITERATIONS_AHEAD * limits.max_iteration_tokens:
-            return False
-        room = MEMORY_SHARE * limits.blocks * limits.block_tokens - self._held_tokens
-        to_come = len(sequence.tokens) + state.expected_left(sequence)
-        return to_come + state.running * state.lengths.expected() / 2.0 <= room
-
-    def _start(self, sequence: LiveSequence, now_s: float) -> None:
-        state, tenant = self.state, sequence.request.tenant
-        line = state.line_of(sequence)
-        line.remove(sequence)
-        sequence.phase = Phase.PREFILL
-        sequence.started_s = now_s
-        self._handed += 1
-        sequence.place_s = self._handed - BEFORE_ALL  # nobody overtakes it any more
-        insort(state.prefilling, sequence, key=order)
-        self._held_tokens += len(sequence.tokens)
-        sequence.charged = work_tokens(sequence.remaining, state.expected_left(sequence))
-        state.charge(tenant, sequence.charged)
-
     def _first(self, sequence: LiveSequence, cached_tokens: int, now_s: float) -> None:
         sequence.first_token_s = now_s
         sequence.cached_tokens = cached_tokens
@@ -224,9 +181,8 @@ class Gate:
 
     def _leave(self, sequence: LiveSequence) -> None:
         state = self.state
-        if sequence.phase is not Phase.WAITING:
-            self._held_tokens -= len(sequence.tokens)
+        self.engine_load.leave(sequence)
         state.withdraw(sequence)
         sequence.phase = Phase.ENDED
         del state.live[sequence.key]
-        state.charge_end(sequence)
+        state.charges.end(sequence)

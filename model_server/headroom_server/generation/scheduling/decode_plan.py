@@ -43,7 +43,7 @@ def plan_decodes(state: SchedulerState, *, pause: bool = False) -> list[Chunk]:
             if not state.memory.grow(sequence, count):
                 short = [sequence] if short is None else [*short, sequence]
                 continue
-            state.charge_progress(sequence)
+            state.charges.progress(sequence)
         drafts = sequence.proposed
         if drafts:
             sequence.proposed = ()

@@ -40,7 +40,7 @@ class Endings:
             state.lengths.record(sequence.generated)
             if sequence.request.deadline_s is not None:
                 self._admission.record(sequence, now_s, missed=False)
-        state.charge_end(sequence)
+        state.charges.end(sequence)
 
     def release(self, sequences: Sequence[LiveSequence]) -> None:
         """Release the blocks of those that ended while they executed."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headroom_server.generation.scheduling.iteration_cost import Features
+from headroom_server.generation.scheduling.memory_peak import MEMORY_SHARE
 from headroom_server.generation.scheduling.pace import (
     ALONE,
     FINISHING_EXTRA,
@@ -23,7 +24,7 @@ from headroom_server.generation.scheduling.pace import (
 from headroom_server.generation.scheduling.seats import free_seats, giver
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.served_before import served_before
-from headroom_server.generation.scheduling.state import MEMORY_SHARE, SchedulerState
+from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.scheduling.waiting_line import WaitingLine
 
 LEAST_SHARE = 0.05

@@ -1,4 +1,4 @@
-"""PURE. Which blocks a sequence has: shared prefixes, growth, release, and the expected peak."""
+"""PURE. Which blocks a sequence has: shared prefixes, growth, release."""
 
 from __future__ import annotations
 
@@ -108,17 +108,3 @@ class KeyValueMemory:
             self.pool.release(sequence.blocks)
             sequence.blocks = []
         sequence.grown_tokens = sequence.computed = 0
-
-
-def peak_tokens(sequences: Iterable[tuple[float, float]]) -> float:
-    """Return the most tokens that sequences, given as (present, still to come), will need at once.
-
-    When the i-th longest-lasting one ends, it and all that last longer have grown by what it had
-    still to come (Gong et al., "Past-Future Scheduler", ASPLOS 2025).
-    """
-    held, most = 0.0, 0.0
-    ordered = sorted(sequences, key=lambda pair: -pair[1])
-    for alive, (present, to_come) in enumerate(ordered, 1):
-        held += present
-        most = max(most, held + alive * to_come)
-    return most

@@ -46,8 +46,12 @@ class Pace(NamedTuple):
         partial_s = self.partial_s + saved_s
         return Pace(partial_s, max(self.finishing_s, partial_s))
 
+    def without(self, reserved_s: float) -> Pace:
+        """Return the pace of the others if some of the time is reserved."""
+        return Pace(self.partial_s - reserved_s, self.finishing_s - reserved_s)
 
-def pace(
+
+def pace_of_usual(
     base_s: float,
     *,
     decoding: bool,

@@ -21,24 +21,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from headroom_server.generation.ports import EngineStatistics
-from headroom_server.generation.scheduling.admission import Admission, check_valid
 from headroom_server.generation.scheduling.counts import statistics_of
 from headroom_server.generation.scheduling.decode_plan import (
     Drafts,
     learn_step,
-    plan_decodes,
     wanted_drafts,
 )
 from headroom_server.generation.scheduling.endings import Endings
-from headroom_server.generation.scheduling.expiry import Expiry
 from headroom_server.generation.scheduling.flight import Flight
+from headroom_server.generation.scheduling.intake import Intake
 from headroom_server.generation.scheduling.iteration_cost import Features, features_of
+from headroom_server.generation.scheduling.iteration_plan import plan_iteration
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.outcome import apply
-from headroom_server.generation.scheduling.prompt_fill import PromptFill
-from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState
-from headroom_server.generation.scheduling.waiting_line import place_s
 from headroom_server.generation.values import (
     Delivery,
     FinishReason,
@@ -61,12 +57,10 @@ class Scheduler:
     ) -> None:
         self.limits = limits
         self._state = SchedulerState(limits, options or SchedulingOptions())
-        self._admission = Admission(self._state, chance)
-        self._expiry = Expiry(self._state.live)
+        self._intake = Intake(self._state, chance, separates_long=True)
+        self._admission = self._intake.admission
         self._flight = Flight()
         self._endings = Endings(self._state, self._flight, self._admission)
-
-    # ---- requests
 
     def add(self, request: GenerationRequest, now_s: float) -> None:
         """Accept a request.
@@ -76,20 +70,7 @@ class Scheduler:
             InvalidRequestError: no load or memory would ever admit it.
             ValueError: its key is in use.
         """
-        state = self._state
-        if request.key in state.live:
-            raise ValueError(f"the key of a request must be unique; {request.key} is in use")
-        check_valid(request, state.limits)
-        size, cost = len(request.prompt), state.cost
-        prompt_s = cost.prompt_s(size)
-        # what only fills waits for all others anyway, in a line of its own
-        long = not request.batch_class and state.prompts.long(size, prompt_s, cost.base_s)
-        state.prompts.record(size)
-        sequence = LiveSequence(request, place_s(request, prompt_s), long=long)
-        self._admission.check(sequence, now_s)
-        state.live[request.key] = sequence
-        self._expiry.watch(sequence)
-        state.wait(sequence)
+        self._intake.accept(request, now_s)
 
     def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
         """Raise RefusedError if so many choices may not wait: before they are made."""
@@ -104,15 +85,13 @@ class Scheduler:
 
     def expire(self, now_s: float) -> Sequence[Delivery]:
         """End the requests whose deadline passed."""
-        expired = self._expiry.expired(now_s)
-        for sequence in expired:
-            self._admission.record(sequence, now_s, missed=True)
+        expired = self._intake.expired(now_s)
         return [self._endings.end(sequence, FinishReason.EXPIRED, now_s) for sequence in expired]
 
     @property
     def expires_s(self) -> float:
         """When `expire` has something to do next; infinity: no deadline waits."""
-        return self._expiry.next_s
+        return self._intake.expires_s
 
     def drain(self) -> None:
         """Accept nothing more; what was accepted continues."""
@@ -129,8 +108,6 @@ class Scheduler:
         if self._flight.iteration is not None and reason is FinishReason.FAILED:
             self._endings.release(self._flight.end(self._flight.iteration))
         return ended
-
-    # ---- iterations
 
     def wanted_drafts(self) -> Drafts | None:
         """Return what the draft model is to propose before the next iteration; None: nothing.
@@ -154,21 +131,11 @@ class Scheduler:
         if half is not None:
             flight.begin(half, features_of(half), whole=False)
             return half
-        pause = state.prompts_pending
-        chunks = plan_decodes(state, pause=pause)
-        fill = PromptFill(state, chunks, now_s)
-        fill.fill(self._admission.due_within_s)
-        if not chunks and pause:  # no prompt could be computed: what fills may go on
-            chunks = plan_decodes(state)
-        if not chunks:
+        planned = plan_iteration(state, now_s, self._admission.due_within_s)
+        if planned is None:
             return None
-        decodes = len(chunks) - fill.chunks_added
-        features = Features(fill.prompt_tokens, decodes, state.context_tokens, fill.products)
-        iteration = Iteration(tuple(chunks))
-        if state.options.max_drafts or decodes < len(state.decoding):
-            features = features_of(iteration)
-        flight.begin(iteration, features)
-        return iteration
+        flight.begin(*planned)
+        return planned[0]
 
     def complete(
         self, iteration: Iteration, result: IterationResult, began_s: float, ended_s: float
@@ -189,7 +156,9 @@ class Scheduler:
             self._endings.leave(sequence, reason, ended_s)
         state.count("iterations")
         if flight.whole:
-            self._observe(flight.features, ended_s - began_s)
+            seconds = ended_s - began_s
+            state.cost.observe(flight.features, seconds)
+            state.sums.add(flight.features.row(), seconds, weight=1.0, keep=1.0)
         return outcome.deliveries
 
     def fail(self, iteration: Iteration, error: str, now_s: float) -> Sequence[Delivery]:
@@ -215,12 +184,6 @@ class Scheduler:
     def learn(self, features: Features, seconds: float) -> None:
         """Learn from an iteration of warm-up, with `features_of(iteration)`; no sum counts it."""
         self._state.cost.learn(features, seconds)
-
-    def _observe(self, features: Features, seconds: float) -> None:
-        self._state.cost.observe(features, seconds)
-        self._state.sums.add(features.row(), seconds, 1.0, 1.0)
-
-    # ---- what is known
 
     @property
     def statistics(self) -> EngineStatistics:

@@ -7,8 +7,10 @@ from operator import attrgetter, itemgetter
 
 from headroom_server.generation.scheduling.iteration_cost import Features
 from headroom_server.generation.scheduling.sequences import LiveSequence
-from headroom_server.generation.scheduling.state import PACE_USED, SchedulerState
+from headroom_server.generation.scheduling.state import SchedulerState
 
+PACE_USED = 0.75
+"""Share of a promised time per token that decodes alone may use: the rest is for prompts."""
 LEAST_HOARDED = 2
 """Seats of a tenant that gives one to a tenant without any."""
 

@@ -8,8 +8,8 @@ from operator import attrgetter
 
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState
+from headroom_server.generation.scheduling.tenant_charges import work_tokens
 from headroom_server.generation.scheduling.waiting_line import WaitingLine
-from headroom_server.generation.scheduling.work import work_tokens
 
 
 def served_before(

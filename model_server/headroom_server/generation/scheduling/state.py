@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from bisect import insort
 
-from headroom_server.generation.scheduling.iteration_cost import CostSums, IterationCost
-from headroom_server.generation.scheduling.kv_memory import KeyValueMemory, peak_tokens
+from headroom_server.generation.scheduling.cost_sums import CostSums
+from headroom_server.generation.scheduling.iteration_cost import IterationCost
+from headroom_server.generation.scheduling.kv_memory import KeyValueMemory
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.output_lengths import OutputLengths
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
+from headroom_server.generation.scheduling.service_order import order, urgency
+from headroom_server.generation.scheduling.tenant_charges import TenantCharges
 from headroom_server.generation.scheduling.usual_prompts import UsualPrompts
 from headroom_server.generation.scheduling.waiting_line import WaitingLine
-from headroom_server.generation.scheduling.work import work_tokens
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.scheduling.tenant_shares import TenantShares
-
-MEMORY_SHARE = 0.9
-"""Share of the blocks that the expected peak may use: beyond it, preemptions multiply."""
-
-PACE_USED = 0.75
-"""Share of a promised time per token that decodes alone may use: the rest is for prompts."""
 
 
 class SchedulerState:
@@ -42,6 +38,7 @@ class SchedulerState:
         """Interactive requests with long prompts."""
         self.batch = WaitingLine(self.shares)
         self.lines = (self.interactive, self.long, self.batch)
+        self.charges = TenantCharges(self.shares, self.lines)
         self.prompts = UsualPrompts()
         self.cost = IterationCost()
         self.lengths = OutputLengths()
@@ -129,46 +126,14 @@ class SchedulerState:
 
     def start(self, sequence: LiveSequence, prefix: list[int]) -> None:
         """Begin the prefill of a waiting sequence; its blocks are available."""
-        line = self.line_of(sequence)
-        line.remove(sequence)
+        self.line_of(sequence).remove(sequence)
         self.memory.start(sequence, prefix)
         sequence.phase = Phase.PREFILL
         if not sequence.charged:
-            tenant = sequence.request.tenant
-            sequence.charged = work_tokens(sequence.remaining, self.expected_left(sequence))
-            self.charge(tenant, sequence.charged)
+            self.charges.start(sequence, self.expected_left(sequence))
             sequence.cached_tokens = sequence.computed
         self.count("cached_prompt_tokens", sequence.computed)
         insort(self.prefilling, sequence, key=order)
-
-    def charge(self, tenant: str, work: float) -> None:
-        """Charge a request that starts."""
-        waiting = {name for one in self.lines for name in one.by_tenant} | {tenant}
-        self.shares.serve(tenant, work, len(waiting))
-        self.shares.forget(waiting)
-        self.account_changed(tenant)
-
-    def charge_progress(self, sequence: LiveSequence) -> None:
-        """Charge what an answer has taken beyond what was expected when it started.
-
-        Otherwise a tenant whose long answers have all seats would count as served least until they
-        end, and another one would wait behind it for a seat that it does not give.
-        """
-        request = sequence.request
-        prompt_tokens = len(request.prompt) - sequence.cached_tokens
-        more = work_tokens(prompt_tokens, sequence.generated) - sequence.charged
-        if sequence.charged and more > 0.0:
-            self.shares.correct(request.tenant, more)
-            self.account_changed(request.tenant)
-            sequence.charged += more
-
-    def charge_end(self, sequence: LiveSequence) -> None:
-        """Correct the charge of a request that has ended to what it has taken."""
-        if sequence.charged:
-            tenant, prompt = sequence.request.tenant, len(sequence.request.prompt)
-            done = work_tokens(prompt - sequence.cached_tokens, sequence.generated)
-            self.shares.correct(tenant, done - sequence.charged)
-            self.account_changed(tenant)
 
     def begin_decode(self, sequence: LiveSequence) -> None:
         """Move a sequence whose prompt is computed; its first token is already appended."""
@@ -199,43 +164,9 @@ class SchedulerState:
         self.count("preemptions")
         self.wait(sequence)
 
-    def account_changed(self, tenant: str) -> None:
-        """Follow a change of a tenant's account."""
-        for line in self.lines:
-            line.account_changed(tenant)
-
     # ---- what is expected
 
     def expected_left(self, sequence: LiveSequence) -> float:
         """Return how many tokens the sequence is expected to generate from now on."""
         generated = sequence.generated
         return min(float(sequence.left), self.lengths.expected(generated) - generated)
-
-    def memory_admits(self, sequence: LiveSequence, new_blocks: int) -> bool:
-        """Return whether the expected peak leaves room, if the sequence starts now."""
-        pool, size = self.memory.pool, self.memory.block_tokens
-        if new_blocks > pool.available:
-            return False
-        if not self.running:
-            return True
-        to_come = (self.running + 1) * (self.lengths.expected() / size + 1.0)
-        most = MEMORY_SHARE * pool.total
-        if pool.used + new_blocks + to_come <= most:
-            return True
-        running = (*self.prefilling, *self.decoding.values())
-        present = sum(len(one.blocks) for one in running)
-        pairs = [(size * len(one.blocks), self.expected_left(one)) for one in running]
-        pairs.append((size * new_blocks, self.expected_left(sequence)))
-        shared = present - pool.used
-        return peak_tokens(pairs) / size - shared <= most
-
-
-def urgency(sequence: LiveSequence) -> tuple[bool, int]:
-    """Return the rank of a request without its age: interactive before batch, then by priority."""
-    return sequence.request.batch_class, sequence.request.priority
-
-
-def order(sequence: LiveSequence) -> tuple[bool, float, int]:
-    """Return the rank of service: interactive before batch, then by place."""
-    request = sequence.request
-    return request.batch_class, sequence.place_s, request.key

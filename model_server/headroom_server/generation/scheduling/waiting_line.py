@@ -1,136 +1,21 @@
 """PURE. The waiting requests in order of service.
 
-A request's place is a point in time: its arrival, plus a second per level of priority, plus
-`OVERTAKING` times the time of its prompt. So a short prompt overtakes the long ones that came
-shortly before it, and everything is served eventually: what arrives later has a later place.
+The next request is of the priority that has the earliest place (`service_order`); within a
+priority, of the tenant that received the least (`tenant_shares`); within a tenant, the one with the
+earliest place. Of tenants that received the same, the one whose request has the earliest place goes
+first: by name, a client that chooses its tenant's name would always be first.
 
-The next request is of the priority that has the earliest place; within a priority, of the tenant
-that received the least (`tenant_shares`), of several the one whose request has the earliest place:
-by their names, a client that chooses names would always be first. Within a tenant, the earliest
-place. A more urgent
-request of a tenant that received less goes first: what grew old behind its own tenant's requests
-must not pass it.
+A more urgent request goes first if its tenant received less than the tenant of that priority: a
+request that grew old behind others of its own tenant must not pass it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from heapq import heappop, heappush, heapreplace
+from collections.abc import Iterator
 
+from headroom_server.generation.scheduling.priority_line import PriorityLine, TenantLine
 from headroom_server.generation.scheduling.sequences import LiveSequence
-from headroom_server.generation.values import GenerationRequest
 from headroom_server.scheduling.tenant_shares import TenantShares
-
-AGEING_S = 1.0
-"""Seconds of waiting that are worth one level of priority."""
-OVERTAKING = 10.0
-
-
-def place_s(request: GenerationRequest, prompt_s: float) -> float:
-    """Return a request's position in the order of service."""
-    return request.arrived_s + AGEING_S * request.priority + OVERTAKING * prompt_s
-
-
-class _Heap:
-    """Sequences by a rank; the keys of those that left are skipped when they come to the top."""
-
-    __slots__ = ("_entries", "_rank", "live")
-
-    def __init__(self, rank: Callable[[LiveSequence], float]) -> None:
-        self._entries: list[tuple[float, int]] = []
-        self._rank = rank
-        self.live: dict[int, LiveSequence] = {}
-
-    def push(self, sequence: LiveSequence) -> None:
-        key, rank = sequence.request.key, self._rank
-        self.live[key] = sequence
-        heappush(self._entries, (rank(sequence), key))
-        if len(self._entries) > 64 + 2 * len(self.live):
-            self._entries = sorted((rank(s), k) for k, s in self.live.items())
-
-    def first(self) -> LiveSequence | None:
-        entries, live = self._entries, self.live
-        while entries:
-            top = live.get(entries[0][1])
-            if top is not None:
-                return top
-            heappop(entries)
-        return None
-
-
-def _place(sequence: LiveSequence) -> float:
-    return sequence.place_s
-
-
-def _length(sequence: LiveSequence) -> float:
-    return len(sequence.tokens)
-
-
-class _Tenant:
-    """A tenant's waiting requests of one priority."""
-
-    __slots__ = ("by_length", "by_place")
-
-    def __init__(self) -> None:
-        self.by_place = _Heap(_place)
-        self.by_length = _Heap(_length)
-
-
-class _Priority:
-    """The waiting requests of one priority."""
-
-    __slots__ = ("_accounts", "all", "shares", "tenants")
-
-    def __init__(self, shares: TenantShares) -> None:
-        self.shares = shares
-        self.all = _Heap(_place)
-        self.tenants: dict[str, _Tenant] = {}
-        self._accounts: list[tuple[float, float, str]] = []
-        """Tenants by account and earliest place; an entry is current if both are."""
-
-    def push(self, sequence: LiveSequence) -> None:
-        tenant = sequence.request.tenant
-        self.all.push(sequence)
-        own = self.tenants.get(tenant)
-        if own is None:
-            own = self.tenants[tenant] = _Tenant()
-        own.by_place.push(sequence)
-        own.by_length.push(sequence)
-        if own.by_place.first() is sequence:
-            self.rank(tenant)
-
-    def rank(self, tenant: str) -> None:
-        """Follow a change of a tenant's account."""
-        if tenant in self.tenants:
-            heappush(self._accounts, self._rank(tenant))
-            if len(self._accounts) > 64 + 4 * len(self.tenants):
-                self._accounts = sorted(map(self._rank, self.tenants))
-
-    def _rank(self, tenant: str) -> tuple[float, float, str]:
-        first = self.tenants[tenant].by_place.first()
-        assert first is not None
-        return self.shares.of(tenant), first.place_s, tenant
-
-    def remove(self, sequence: LiveSequence) -> None:
-        key, tenant = sequence.request.key, sequence.request.tenant
-        own = self.tenants[tenant]
-        del self.all.live[key], own.by_place.live[key], own.by_length.live[key]
-        if not own.by_place.live:
-            del self.tenants[tenant]
-
-    def least_served(self) -> tuple[float, _Tenant]:
-        """Return the account and the requests of the tenant that received the least; one waits."""
-        accounts = self._accounts
-        while True:
-            said = accounts[0]
-            own = self.tenants.get(said[2])
-            if own is not None:
-                now = self._rank(said[2])
-                if now <= said:
-                    return now[0], own
-                heapreplace(accounts, now)
-            else:
-                heappop(accounts)
 
 
 class WaitingLine:
@@ -147,7 +32,7 @@ class WaitingLine:
         """Waiting tokens per tenant."""
         self._counts: dict[str, int] = {}
         """Waiting requests per tenant."""
-        self._priorities: dict[int, _Priority] = {}
+        self._priorities: dict[int, PriorityLine] = {}
 
     def tokens_of(self, tenant: str) -> int:
         """Return a tenant's waiting tokens."""
@@ -167,7 +52,7 @@ class WaitingLine:
         level, tenant = sequence.request.priority, sequence.request.tenant
         priority = self._priorities.get(level)
         if priority is None:
-            priority = self._priorities[level] = _Priority(self.shares)
+            priority = self._priorities[level] = PriorityLine(self.shares)
         priority.push(sequence)
         tokens = len(sequence.tokens)
         self.count += 1
@@ -197,7 +82,7 @@ class WaitingLine:
         tenant = self._next_tenant()
         return None if tenant is None else tenant.by_length.first()
 
-    def _next_tenant(self) -> _Tenant | None:
+    def _next_tenant(self) -> TenantLine | None:
         if not self.count:
             return None
         heads = [

@@ -288,5 +288,5 @@ def test_every_accepted_request_ends_once_and_nothing_is_left(events: list[Any])
 
     assert sorted(ended) == sorted(accepted)
     state = gate.state
-    assert (state.running, state.context_tokens, gate._held_tokens) == (0, 0, 0)
+    assert (state.running, state.context_tokens, gate.engine_load.tokens) == (0, 0, 0)
     assert (state.interactive.count, state.interactive.tokens) == (0, 0)

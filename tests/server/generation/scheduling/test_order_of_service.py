@@ -12,7 +12,6 @@ from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.served_before import served_before
 from headroom_server.generation.scheduling.state import SchedulerState
-from headroom_server.generation.scheduling.work import work_tokens
 from headroom_server.generation.values import FinishReason
 
 
@@ -156,7 +155,7 @@ def test_what_is_served_before_a_request_is_what_the_line_serves_before_it(seed:
 
     def serve(one: LiveSequence) -> None:
         line.remove(one)
-        state.charge(one.request.tenant, work_tokens(one.remaining, state.expected_left(one)))
+        state.charges.start(one, state.expected_left(one))
 
     for key in range(30):
         state.wait(made(key))
@@ -193,7 +192,7 @@ def test_client_that_invents_tenants_cannot_starve_another_one(prefix: str) -> N
         first = state.interactive.first()
         assert first is not None
         state.interactive.remove(first)
-        state.charge(first.request.tenant, work_tokens(first.remaining, 50.0))
+        state.charges.start(first, 50.0)
         left.discard(first.key)
         wait(key, f"{prefix}{key}", float(key))
     assert not left

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from generation_world import LIMITS, Device, World, request
 from headroom_server.errors import QueueFullError
 from headroom_server.generation.scheduling.iteration_cost import Features, IterationCost
-from headroom_server.generation.scheduling.kv_memory import peak_tokens
 from headroom_server.generation.scheduling.lookup import LookupIndex
+from headroom_server.generation.scheduling.memory_peak import peak_tokens
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.output_lengths import OutputLengths
-from headroom_server.generation.scheduling.pace import pace
+from headroom_server.generation.scheduling.pace import pace_of_usual
 from headroom_server.generation.scheduling.prefix_digests import extend
 from headroom_server.generation.scheduling.scheduler import Scheduler
 from headroom_server.generation.scheduling.speculation import DraftCounts
@@ -36,7 +36,7 @@ from headroom_server.generation.values import FinishReason, GenerationRequest, T
 def test_pace_gives_prompts(
     promised_s: float | None, waited_s: float, decoding: bool, expected_ms: float
 ) -> None:
-    given_s = pace(
+    given_s = pace_of_usual(
         0.010,
         decoding=decoding,
         promised_s=promised_s,
