@@ -6,7 +6,7 @@ from headroom_server.generation.scheduling.decode_plan import plan_decodes
 from headroom_server.generation.scheduling.iteration_cost import Features, features_of
 from headroom_server.generation.scheduling.prompt_fill import PromptFill
 from headroom_server.generation.scheduling.state import SchedulerState
-from headroom_server.generation.values import Iteration
+from headroom_server.generation.values import Chunk, Iteration
 
 
 def plan_iteration(
@@ -18,16 +18,26 @@ def plan_iteration(
     """
     pause = state.prompts_pending
     chunks = plan_decodes(state, pause=pause)
+    if not state.has_prompts:  # most iterations
+        state.forget_saved_time()
+        return _plan(state, chunks, Features(0, len(chunks), state.context_tokens))
     fill = PromptFill(state, chunks, now_s)
     fill.fill(due_within_s)
     if not chunks and pause:  # no prompt could be computed: batch-class decodes may go on
         chunks = plan_decodes(state)
+    prompts = fill.budget
+    decodes, contexts = len(chunks) - prompts.chunks, state.context_tokens
+    features = Features(prompts.prompt_tokens, decodes, contexts, prompts.products)
+    return _plan(state, chunks, features)
+
+
+def _plan(
+    state: SchedulerState, chunks: list[Chunk], features: Features
+) -> tuple[Iteration, Features] | None:
+    """Return an iteration with its features; `features` hold if all decode, without drafts."""
     if not chunks:
         return None
-    prompts = fill.budget
-    decodes = len(chunks) - prompts.chunks
     iteration = Iteration(tuple(chunks))
-    if state.options.max_drafts or decodes < len(state.decoding):
-        return iteration, features_of(iteration)
-    features = Features(prompts.prompt_tokens, decodes, state.context_tokens, prompts.products)
+    if state.options.max_drafts or features.decodes < len(state.decoding):
+        features = features_of(iteration)
     return iteration, features

@@ -84,6 +84,18 @@ class SchedulerState:
         )
 
     @property
+    def has_prompts(self) -> bool:
+        """Whether any prompt waits or is computed."""
+        lines = self.interactive, self.long, self.batch
+        return bool(self.prefilling) or any(line.count for line in lines)
+
+    def forget_saved_time(self) -> None:
+        """Forget time that was saved for prompts: none is left."""
+        self.saved_s[False] = 0.0
+        if self.long_apart:
+            self.saved_s[True] = 0.0
+
+    @property
     def prompts_pending(self) -> bool:
         """Whether prompts wait or are computed that others must not slow down."""
         if self.interactive.count or self.long.count:
