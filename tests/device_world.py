@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headroom_server.scheduling.admission import Caps, Refusal
-from headroom_server.scheduling.batching import QueueEntry, SealedBatch
 from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.entries import QueueEntry, SealedBatch
 from headroom_server.scheduling.scheduler import Scheduler
 
 BATCH = 8

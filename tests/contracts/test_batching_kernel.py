@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from headroom.simulator.compiled.plant_layout import BOUNDS_S, Tally
 from headroom.simulator.plant import Clients, Server
-from headroom_server.scheduling.batching import Batcher, QueueEntry
+from headroom_server.scheduling.batching import Batcher
+from headroom_server.scheduling.entries import QueueEntry
 from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram
 from simulator.fakes_plant import Plant, service
 

@@ -13,7 +13,7 @@ from headroom_server.device.isolation import Failure
 from headroom_server.device.lookahead import Lookahead
 from headroom_server.device.warming import WarmShape
 from headroom_server.engine import StageTimes
-from headroom_server.scheduling.batching import SealedBatch
+from headroom_server.scheduling.entries import SealedBatch
 
 T = TypeVar("T")
 

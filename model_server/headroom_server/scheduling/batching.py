@@ -1,14 +1,7 @@
 """PURE. The queue and its batches: work-conserving, built around the first request.
 
 The device requests a batch whenever it is free and gets what fits now; nothing waits for more
-requests unless a maximum wait is set. Order of service:
-
-1. the priority whose oldest entry is most urgent: a level of priority is worth
-   `AGEING_S` of waiting, so that no request starves;
-2. within a priority, tenants in equal shares; within a tenant, in order of arrival;
-3. a more urgent priority whose next tenant received less goes first: entries that grew old behind
-   those of their own tenant must not delay it.
-
+requests unless a maximum wait is set. `priority_queues` has the order of service, and
 `batch_selection` decides which requests join the first one.
 
 Entries whose deadline has passed, or cannot be met any more, are never executed; they are returned
@@ -17,21 +10,15 @@ with the batch. Each entry leaves exactly once: in a batch, as expired, or withd
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from headroom_server.scheduling.batch_selection import Prices, choose
 from headroom_server.scheduling.deadlines import fitting, in_time
 from headroom_server.scheduling.entries import CloseReason, QueueEntry, SealedBatch
-from headroom_server.scheduling.tenant_queue import TenantQueue
-from headroom_server.scheduling.tenant_shares import KEPT_TENANTS, TenantShares
-
-__all__ = ["Batcher", "CloseReason", "QueueEntry", "SealedBatch"]
+from headroom_server.scheduling.priority_queues import PriorityQueues
 
 T = TypeVar("T")
 
-AGEING_S = 1.0
 HOLD_SLACK = 1.1
 """A batch that waits for more requests is closed 10 % of its time before it would be late."""
 
@@ -57,17 +44,15 @@ class Batcher(Generic[T]):
         """Bytes of all waiting entries."""
         self.items = 0
         """Items of all waiting entries."""
-        self._queues: dict[int, TenantQueue[T]] = {}
-        self._received = TenantShares()
-        """Items that tenants received, of all priorities."""
+        self._queues: PriorityQueues[T] = PriorityQueues()
 
     def __len__(self) -> int:
         """Return the number of waiting entries."""
-        return sum(map(len, self._queues.values()))
+        return len(self._queues)
 
     def oldest_s(self) -> float | None:
         """Return the earliest arrival of a waiting entry; None if none waits."""
-        return min((queue.oldest_s for queue in self._queues.values() if queue), default=None)
+        return self._queues.oldest_s()
 
     def add(self, entry: QueueEntry[T]) -> None:
         """Queue an entry.
@@ -79,49 +64,34 @@ class Batcher(Generic[T]):
             raise ValueError(
                 f"an entry must have 1 to {self.max_batch_size} items; got {entry.items}"
             )
-        queue = self._queues.get(entry.priority)
-        if queue is None:
-            queue = self._queues[entry.priority] = TenantQueue()
-        queue.add(entry)
+        self._queues.add(entry)
         self.items += entry.items
         self.size += entry.size
 
     def withdraw(self, key: int) -> QueueEntry[T] | None:
         """Remove an entry from the queue; None if it no longer waits."""
-        queue = self._queue_of(key)
-        if queue is None:
-            return None
-        return self._left(queue.withdraw(key))
+        entry = self._queues.withdraw(key)
+        return None if entry is None else self._left(entry)
 
     def outranked(self, newcomer: QueueEntry[T]) -> QueueEntry[T] | None:
         """Return the last entry if the newcomer would be served before it by priority or share."""
-        last = max((priority for priority, queue in self._queues.items() if queue), default=-1)
-        if last < newcomer.priority:
-            return None
-        queue = self._queues[last]
-        place = queue.order[-1]
-        ahead = place.level - queue.next_level(newcomer.tenant)
-        if last > newcomer.priority or ahead > self.max_batch_size:
-            return place.entry
-        return None
+        return self._queues.outranked(newcomer, self.max_batch_size)
 
     def ahead(self, newcomer: QueueEntry[Any]) -> WorkAhead:
         """Return the batches before the newcomer's."""
         own, batches, seconds, size = newcomer.items - 1.0, 0.0, 0.0, self.max_batch_size
-        for priority, queue in self._queues.items():
-            share = self._share_ahead(queue, priority, newcomer) if queue else 0.0
-            for length, items in queue.items.items() if share else ():
-                if length == newcomer.length:
-                    own += share * items
-                elif items:
-                    batches += share * items / size
-                    seconds += share * items / size * self.prices.full_s(length)
+        for length, items in self._queues.items_ahead(newcomer):
+            if length == newcomer.length:
+                own += items
+            elif items:
+                batches += items / size
+                seconds += items / size * self.prices.full_s(length)
         full = own // size
         return WorkAhead(batches + full, seconds + full * self.prices.full_s(newcomer.length))
 
     def peek(self, now_s: float) -> SealedBatch[T]:
         """Return about what `seal` would give now, without removing it."""
-        choice = choose(self._in_order(), now_s, self.prices, self._waiting_items)
+        choice = choose(self._queues.in_order(), now_s, self.prices, self._queues.items_of)
         return SealedBatch(tuple(choice.batch), (), choice.length)
 
     def seal(self, now_s: float) -> SealedBatch[T]:
@@ -133,7 +103,7 @@ class Batcher(Generic[T]):
         longer = True
         while True:
             batch, length, close, too_late = choose(
-                self._in_order(), now_s, self.prices, self._waiting_items, longer=longer
+                self._queues.in_order(), now_s, self.prices, self._queues.items_of, longer=longer
             )
             if too_late:
                 expired += map(self._withdrawn, too_late)
@@ -148,75 +118,23 @@ class Batcher(Generic[T]):
                 del batch[front:]
                 break
             expired += [self._withdrawn(batch[at]) for at in hopeless]
-        tenants = sum(queue.tenants for queue in self._queues.values())
+        self._queues.serve(batch)
         for entry in batch:
-            self._queues[entry.priority].serve(entry.key)
-            self._received.serve(entry.tenant, entry.items, tenants)
-            self.items -= entry.items
-            self.size -= entry.size
-        if len(self._received) > KEPT_TENANTS:
-            self._received.forget({one.tenant for queue in self._queues.values() for one in queue})
+            self._left(entry)
         return SealedBatch(tuple(batch), tuple(expired), length, close)
-
-    def _waiting_items(self, length: int) -> int:
-        return sum(queue.items.get(length, 0) for queue in self._queues.values())
-
-    def _in_order(self) -> Iterator[QueueEntry[T]]:
-        queues = [queue for queue in self._queues.values() if queue.order]
-        if len(queues) < 2:
-            return iter(queues[0] if queues else ())
-        by_urgency = sorted(
-            (queue.oldest_s + AGEING_S * priority, priority)
-            for priority, queue in self._queues.items()
-            if queue.order
-        )
-        order = [priority for _, priority in by_urgency]
-        first, received = order[0], self._next_received(order[0])
-        for priority in sorted(one for one in order if one < first):
-            less = self._next_received(priority)
-            if less < received:
-                first, received = priority, less
-        order.remove(first)
-        return chain.from_iterable(self._queues[priority] for priority in (first, *order))
-
-    def _next_received(self, priority: int) -> float:
-        """Return what the tenant received whose entry is the first of a priority."""
-        return self._received.of(self._queues[priority].order[0].entry.tenant)
-
-    def _share_ahead(
-        self, queue: TenantQueue[T], priority: int, newcomer: QueueEntry[Any]
-    ) -> float:
-        if priority == newcomer.priority:
-            return queue.ahead(newcomer.tenant) / len(queue)
-        ahead_s = (newcomer.priority - priority) * AGEING_S
-        if queue.oldest_s >= newcomer.arrived_s + ahead_s:
-            return 0.0
-        return float(priority < newcomer.priority or not self._passes(newcomer, priority))
-
-    def _passes(self, newcomer: QueueEntry[Any], priority: int) -> bool:
-        """Return whether a newcomer goes before a less urgent priority that is older."""
-        own = self._queues.get(newcomer.priority)
-        waiting = own.next_level(newcomer.tenant) - own.level if own else 0
-        return self._received.of(newcomer.tenant) + waiting < self._next_received(priority)
 
     def _held_until_s(self) -> float | None:
         oldest_s = self.oldest_s()
         if oldest_s is None or self.items >= self.max_batch_size:
             return None
         until_s = oldest_s + self.max_wait_s
-        for entry in chain.from_iterable(self._queues.values()):
+        for entry in self._queues:
             need_s = HOLD_SLACK * self.prices.batch_s(self.items, entry.length)
             until_s = min(until_s, entry.due_s - need_s)
         return until_s
 
-    def _queue_of(self, key: int) -> TenantQueue[T] | None:
-        for queue in self._queues.values():
-            if key in queue:
-                return queue
-        return None
-
     def _withdrawn(self, entry: QueueEntry[T]) -> QueueEntry[T]:
-        return self._left(self._queues[entry.priority].withdraw(entry.key))
+        return self._left(self._queues.withdraw_waiting(entry))
 
     def _left(self, entry: QueueEntry[T]) -> QueueEntry[T]:
         self.items -= entry.items

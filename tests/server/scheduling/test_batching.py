@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headroom_server.scheduling.batching import Batcher, QueueEntry
+from headroom_server.scheduling.batching import Batcher
+from headroom_server.scheduling.entries import QueueEntry
 
 MAX = 4
 

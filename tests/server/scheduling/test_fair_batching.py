@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom_server.scheduling.batch_selection import Prices
-from headroom_server.scheduling.batching import Batcher, CloseReason, QueueEntry
+from headroom_server.scheduling.batching import Batcher
 from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.entries import CloseReason, QueueEntry
 
 MAX = 4
 # t(b) = 1 s + b * (0.1 s at length 1, 0.2 s at 2, 0.8 s at 8)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from headroom_server.scheduling.batch_selection import Prices
-from headroom_server.scheduling.batching import Batcher, QueueEntry
+from headroom_server.scheduling.batching import Batcher
 from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.entries import QueueEntry
 from headroom_server.scheduling.tenant_queue import KEPT_TENANTS, TenantQueue
 from headroom_server.scheduling.tenant_shares import TenantShares
 
