@@ -2,9 +2,6 @@
 
 The scheduler gets every event with its time, and has neither clock nor thread nor random numbers of
 its own: the server and simulations drive it alike.
-
-A new request is accepted if its predicted finish (`finish_prediction`) is within the usable share
-of its deadline.
 """
 
 from __future__ import annotations
@@ -15,13 +12,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from headroom_server.scheduling.admission import Caps, Refusal, over_caps, retry_after_s
 from headroom_server.scheduling.batching import Batcher
 from headroom_server.scheduling.cost_model import CostModel, EwmaSpread
+from headroom_server.scheduling.deadline_admission import DeadlineAdmission
 from headroom_server.scheduling.deadline_margin import DeadlineMargin
 from headroom_server.scheduling.entries import QueueEntry, SealedBatch
 from headroom_server.scheduling.finish_prediction import FinishPrediction
 
 T = TypeVar("T")
-
-BUDGET_WEIGHT = 0.02
 
 
 class Offer(NamedTuple, Generic[T]):
@@ -48,16 +44,14 @@ class Scheduler(Generic[T]):
         self.batcher: Batcher[T] = Batcher(max_batch_size, max_wait_s=max_wait_s)
         self.caps = caps
         self._prediction = FinishPrediction(self.batcher, devices)
-        self.budget_s: float | None = None
-        """Recent mean time from arrival to deadline; None before any request had one."""
+        self._deadlines = DeadlineAdmission(self.batcher, self._prediction)
         self._chance = chance
-        self._margins: dict[int, DeadlineMargin] = {}
 
     # ---- requests
 
     def offer(self, entry: QueueEntry[T], now_s: float) -> Offer[T]:
         """Queue a new request, or refuse it."""
-        if entry.deadline_s is not None and self._late(entry, entry.deadline_s, now_s):
+        if entry.deadline_s is not None and self._deadlines.late(entry, entry.deadline_s, now_s):
             return self._refused(Refusal.DEADLINE, now_s)
         batcher = self.batcher
         refusal = self._over_caps(entry) if batcher.items else None
@@ -76,14 +70,7 @@ class Scheduler(Generic[T]):
             return
         if answered:
             self._prediction.record_answer(now_s)
-        margin = self.margin(entry.priority)
-        if self._at_own_risk(entry, entry.deadline_s, margin):
-            return
-        self._margins[entry.priority] = margin.record(
-            missed=not answered or now_s > entry.deadline_s,
-            arrived_s=entry.arrived_s,
-            now_s=now_s,
-        )
+        self._deadlines.record(entry, entry.deadline_s, now_s, answered=answered)
 
     # ---- the devices
 
@@ -143,7 +130,7 @@ class Scheduler(Generic[T]):
 
     def margin(self, priority: int) -> DeadlineMargin:
         """Return the margin at a priority."""
-        return self._margins.get(priority, FULL)
+        return self._deadlines.margin(priority)
 
     def delay_s(self, now_s: float) -> float | None:
         """Return the predicted wait of a request arriving now; None if nothing is known."""
@@ -151,36 +138,11 @@ class Scheduler(Generic[T]):
 
     def saturation(self, now_s: float) -> float | None:
         """Return the predicted time to the response over the recent mean deadline."""
-        delay_s = self.delay_s(now_s)
-        if delay_s is None or self.budget_s is None:
+        delay_s, budget_s = self.delay_s(now_s), self._deadlines.budget_s
+        if delay_s is None or budget_s is None:
             return None
-        return (
-            delay_s + self._prediction.own_s(1, 0) + 2.0 * self._prediction.overhead_s.high
-        ) / self.budget_s
-
-    def _late(self, entry: QueueEntry[T], deadline_s: float, now_s: float) -> bool:
-        budget_s = deadline_s - entry.arrived_s
-        usual_s = budget_s if self.budget_s is None else self.budget_s
-        self.budget_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
         prediction = self._prediction
-        if not prediction.price_for_admission(now_s):
-            return deadline_s < now_s
-        if prediction.pool.idle and not self.batcher.items:
-            # refusing would leave a device idle and teach nothing: only a hopeless request is
-            # refused
-            late = self.batcher.prices.too_late(entry, now_s)
-        else:
-            finish_s = prediction.finish_s(entry, now_s)
-            late = finish_s > self.margin(entry.priority).latest_s(entry.arrived_s, deadline_s)
-        if late:
-            prediction.doubt(now_s)
-        return late
-
-    def _at_own_risk(self, entry: QueueEntry[T], deadline_s: float, margin: DeadlineMargin) -> bool:
-        """Return whether only an idle device accepts it: its miss says nothing about admission."""
-        alone_s = self.batcher.prices.batch_s(entry.items, entry.length)
-        soonest_s = entry.arrived_s + alone_s + 2.0 * self._prediction.overhead_s.high
-        return soonest_s > margin.latest_s(entry.arrived_s, deadline_s)
+        return (delay_s + prediction.own_s(1, 0) + 2.0 * prediction.overhead_s.high) / budget_s
 
     def _over_caps(self, entry: QueueEntry[T]) -> Refusal | None:
         batcher = self.batcher
@@ -208,5 +170,4 @@ class Scheduler(Generic[T]):
         return retry_after_s(self.delay_s(now_s), self._chance())
 
 
-FULL = DeadlineMargin()
 ACCEPTED: Offer[Any] = Offer()
