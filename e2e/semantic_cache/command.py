@@ -23,7 +23,7 @@ from cluster.progress import OnConsole
 from free_ports import free_port
 from generation_peers.processes import started, wait_ready
 from headroom_server.caching.similarity import Vector, unit
-from headroom_server.generation.text.huggingface_tokenizer import load_tokenizer
+from headroom_server.generation.text.tokenizer_folder import load_tokenizer
 from headroom_server.runtime.embedding import RemoteEmbedder
 from results import ROOT
 from semantic_cache.measuring import hits, look_up

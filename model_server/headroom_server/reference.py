@@ -30,7 +30,8 @@ from headroom_server.telemetry.accounting import Ledger
 from headroom_server.telemetry.generation import GenerationLedger
 from headroom_server.telemetry.generation_metrics import GenerationSnapshot
 from headroom_server.telemetry.generation_metrics import render as render_generation
-from headroom_server.telemetry.metrics import DeviceStatus, Snapshot, render
+from headroom_server.telemetry.metrics import render
+from headroom_server.telemetry.snapshots import DeviceStatus, Snapshot
 
 _HEADER = """\
 # Reference of the model server

@@ -14,7 +14,7 @@ from bent_values import LEAVES, bent, mangled
 from fuzzing import fuzz
 from headroom_server.engine import LoadError
 from headroom_server.repository.checking import check as check_repository
-from headroom_server.repository.description import parse as read
+from headroom_server.repository.description_file import parse as read
 
 pytestmark = pytest.mark.clock
 

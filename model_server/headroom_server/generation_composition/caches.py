@@ -47,9 +47,7 @@ def build_caches(settings: Settings) -> Caches:
 def _embedder(settings: Settings, features: FeatureCache | None) -> Embed | None:
     if not settings.semantic_cache_url:
         return None
-    from headroom_server.generation.text.huggingface_tokenizer import (  # noqa: PLC0415
-        load_tokenizer,
-    )
+    from headroom_server.generation.text.tokenizer_folder import load_tokenizer  # noqa: PLC0415
     from headroom_server.runtime.embedding import RemoteEmbedder  # noqa: PLC0415
 
     tokenizer = load_tokenizer(Path(settings.semantic_cache_tokenizer))

@@ -16,7 +16,8 @@ from headroom_server.open_inference_grpc.calls import SERVICE, Calls, earliest, 
 from headroom_server.open_inference_grpc.message_reads import MessageReads
 from headroom_server.open_inference_grpc.stream_reads import StreamReads
 from headroom_server.open_inference_grpc.stream_writer import AnswerStream, StreamWriter
-from headroom_server.open_inference_grpc.streams import Serve, stream_handler
+from headroom_server.open_inference_grpc.streamed_service import Serve
+from headroom_server.open_inference_grpc.streams import stream_handler
 from headroom_server.open_inference_grpc.text_answers import VERSION, MessageForm
 from headroom_server.open_inference_grpc.text_requests import (
     AnswerStyle,

@@ -21,7 +21,8 @@ from headroom_server.open_inference_grpc.calls import (
 from headroom_server.open_inference_grpc.message_reads import MessageReads
 from headroom_server.open_inference_grpc.stream_reads import StreamReads
 from headroom_server.open_inference_grpc.stream_writer import StreamWriter
-from headroom_server.open_inference_grpc.streams import Serve, stream_handler
+from headroom_server.open_inference_grpc.streamed_service import Serve
+from headroom_server.open_inference_grpc.streams import stream_handler
 from headroom_server.open_inference_grpc.wire_bounds import (
     MAX_FIELDS,
     NUMBER_BYTES,

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
 
 from headroom_server.errors import QueueFullError, RequestError
-from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.calls import Calls
 from headroom_server.open_inference_grpc.failures import failure
 from headroom_server.open_inference_grpc.stream_writer import StreamWriter
+from headroom_server.open_inference_grpc.streamed_service import Serve, StreamedService
 from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS
 from headroom_server.tracing.current import TRACE
 from headroom_server.web.parsing_turns import ParsingTurns
@@ -25,34 +24,6 @@ from headroom_server.web.receiving import Receipt, Shares
 
 MAX_REQUESTS = 32
 """Requests of one stream that are not answered yet; the next one is not read before."""
-
-
-Serve = Callable[[], Awaitable[bytes | None]]
-
-
-class StreamedService(Protocol):
-    """What serves the requests of streams."""
-
-    ordered: bool
-    """Whether answers must come in the order of their requests."""
-    unread_s: float
-    """An answer that a client has not read for so long ends its stream."""
-
-    def decode(self, raw: bytes) -> pb.ModelInferRequest:
-        """Parse a message.
-
-        Raises:
-            InvalidRequestError: it is none, or larger than any request.
-        """
-
-    def accept(
-        self, request: pb.ModelInferRequest, context: Any, client: str, writer: StreamWriter
-    ) -> Serve:
-        """Check a request, and return what serves it: its answer, or None if that is written.
-
-        Raises:
-            RequestError: it gets an error.
-        """
 
 
 def stream_handler(calls: Calls, service: StreamedService, sending: Shares) -> Any:

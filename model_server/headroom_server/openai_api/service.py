@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import secrets
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,12 +12,10 @@ from headroom_server.connection import Connection, connection_of
 from headroom_server.errors import DisconnectedError, RefusedError, RequestError
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.values import GenerationRequest
+from headroom_server.openai_api.answer_contexts import AnswerContexts
 from headroom_server.openai_api.answers.answer_sender import AnswerSender
 from headroom_server.openai_api.answers.cached import forbids_caching, question_of
-from headroom_server.openai_api.answers.choice_parts import AnswerContext
-from headroom_server.openai_api.answers.encoding import Head
-from headroom_server.openai_api.bodies.parameters import Call, ChatCall
-from headroom_server.openai_api.choice_requests import build_requests, echoes
+from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.endpoints import MakeForm, Parse
 from headroom_server.openai_api.prompts.encoder import EncodedCall, PromptEncoder
 from headroom_server.openai_api.request_reader import Accepted, RequestReader
@@ -28,7 +23,7 @@ from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator
 from headroom_server.scheduling.request_options import USUAL, RequestOptions
 from headroom_server.telemetry.accounting import Outcome
-from headroom_server.tracing.current import TRACE, Asked
+from headroom_server.tracing.current import TRACE
 from headroom_server.web.receiving import Shares
 
 if TYPE_CHECKING:
@@ -60,8 +55,7 @@ class GenerationService:
         self.prompts = PromptEncoder(generator, text, identity)
         self.reader = RequestReader(generator, self.prompts, receiving, max_body_bytes)
         self._sender = AnswerSender(generator, unread, unread_timeout_s)
-        # unique, not secret: a system call per request would give up the interpreter's lock
-        self._ids, self._answers = secrets.token_hex(12), itertools.count()
+        self._contexts = AnswerContexts(generator, text)
 
     @property
     def unread_bytes(self) -> int:
@@ -140,7 +134,7 @@ class GenerationService:
             self._check_count(run, call, len(encoded.prompts) * call.choices.n)
             self._sender.begin_stream(
                 run,
-                self._context(run, call, encoded, make_form),
+                self._contexts.make(run, call, encoded, make_form),
                 connection,
                 partial(self._sender.open, connection, _no_send, []),
                 on_error,
@@ -165,34 +159,12 @@ class GenerationService:
     ) -> None:
         if fresh:
             self._check_count(run, call, len(encoded.prompts) * call.choices.n)
-        context = self._context(run, call, encoded, make_form)
+        context = self._contexts.make(run, call, encoded, make_form)
         looked = None if fresh else await self._look(call, context.requests)
         if call.choices.stream:
             await self._sender.stream(run, context, connection, send, looked)
         else:
             await self._sender.collect(run, context, connection, send, looked)
-
-    def _context(
-        self, run: GenerationRun, call: Call, encoded: EncodedCall, make_form: MakeForm
-    ) -> AnswerContext:
-        generator, text = self.generator, self.text
-        requests = build_requests(
-            call,
-            encoded,
-            text,
-            generator.limits,
-            run.options,
-            arrived_s=run.arrived_s,
-            key=generator.key,
-        )
-        chat = isinstance(call, ChatCall)
-        if run.trace is not None:
-            choices, operation = call.choices, "chat" if chat else "text_completion"
-            run.trace.asked = Asked(operation, choices.n, choices.max_tokens, choices.stream)
-        prefix = "chatcmpl-" if chat else "cmpl-"
-        head = Head(prefix + self._new_id(), int(time.time()), generator.model)
-        form = make_form(call, head, text)
-        return AnswerContext(call, text, form, requests, echoes(call, encoded, text), run.stop)
 
     def _check_count(self, run: GenerationRun, call: Call, count: int) -> None:
         """Refuse what may not wait before 128 choices are made of it: 8 ms of the event loop."""
@@ -217,9 +189,6 @@ class GenerationService:
         if trace is not None and looked.hit is not None:
             trace.source = looked.hit.source
         return looked
-
-    def _new_id(self) -> str:
-        return f"{self._ids}{next(self._answers):08x}"
 
 
 async def _no_send(message: object) -> None:

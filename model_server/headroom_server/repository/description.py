@@ -46,13 +46,11 @@ Only `architecture` is required; for a program `weights`, `inputs`, `outputs` an
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from headroom_server.engine import LoadError
 from headroom_server.repository.formats import Format, check_weights_name
 from headroom_server.repository.tables import (
     CacheFields,
@@ -70,7 +68,6 @@ from headroom_server.repository.tables import (
 from headroom_server.scheduling.request_options import SloClass, SloClasses
 from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
 
-MAX_BYTES = 1024 * 1024
 ARCHITECTURE = r"^[A-Za-z_][A-Za-z0-9_.-]*(:[A-Za-z_][A-Za-z0-9_]*)?$"
 
 
@@ -185,41 +182,3 @@ def _contradictions(one: Description) -> Iterable[str]:
             f"max_batch_size must be the largest of batches, {one.batches[-1]}, or omitted; got "
             f"{one.max_batch_size}"
         )
-
-
-def parse(data: bytes, where: str) -> Description:
-    """Parse a file's bytes.
-
-    Raises:
-        LoadError: a line per mistake, each with `where`, the field, the rule and the value.
-    """
-    if len(data) > MAX_BYTES:
-        raise LoadError(f"{where}: must have at most {MAX_BYTES} bytes; got {len(data)}")
-    try:
-        fields = tomllib.loads(data.decode())
-    except UnicodeDecodeError as error:
-        raise LoadError(f"{where}: must be UTF-8; got byte {data[error.start]:#04x}") from error
-    except RecursionError as error:
-        raise LoadError(f"{where}: must not be nested so deeply") from error
-    except ValueError as error:  # TOMLDecodeError, and integers beyond Python's own bound
-        raise LoadError(f"{where}: {error}") from error
-    try:
-        return Description.model_validate(fields)
-    except ValidationError as error:
-        lines = [f"{where}: {_line(one)}" for one in error.errors(include_url=False)]
-        raise LoadError("\n".join(lines)) from error
-
-
-def _line(problem: Any) -> str:
-    field = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in problem["loc"])
-    rule = str(problem["msg"]).removeprefix("Value error, ").replace("Input should", "must")
-    field = field.removeprefix(".").removesuffix(".[key]")
-    if problem["type"] == "extra_forbidden":
-        return f"{field}: unknown field; check the spelling"
-    if problem["type"] == "missing":
-        return f"{field} is required"
-    if not field:
-        return rule
-    if isinstance(problem["input"], dict):
-        return f"{field}: {rule}"
-    return f"{field}: {rule}; got {problem['input']!r:.100}"

@@ -19,7 +19,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from headroom_server.engine import LoadError
-from headroom_server.repository.description import MAX_BYTES, Description, parse
+from headroom_server.repository.description import Description
+from headroom_server.repository.description_file import MAX_BYTES, parse
 from headroom_server.repository.formats import DESCRIPTION
 
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")

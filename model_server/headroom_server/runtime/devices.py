@@ -23,7 +23,7 @@ from headroom_server.runtime.in_flight import InFlight
 from headroom_server.runtime.pending import PendingRequest
 from headroom_server.runtime.shared_queue import SharedQueue
 from headroom_server.scheduling.entries import SealedBatch
-from headroom_server.telemetry.metrics import DeviceStatus
+from headroom_server.telemetry.snapshots import DeviceStatus
 
 log = logging.getLogger("headroom_server")
 

@@ -19,7 +19,7 @@ from headroom_server.engine import DeviceLostError, LoadError
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc import server as grpc_server
 from headroom_server.protocols.open_inference import HEAD_LENGTH
-from headroom_server.repository.description import parse
+from headroom_server.repository.description_file import parse
 from headroom_server.runtime.caches import cache_of, identity_of, second_level_of
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import ModelSource

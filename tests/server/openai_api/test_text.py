@@ -21,11 +21,11 @@ from headroom_server.generation.text.chat_template import ChatTemplate, load_cha
 from headroom_server.generation.text.huggingface_tokenizer import (
     HuggingFaceTokenizer,
     WindowDetokenizer,
-    load_tokenizer,
 )
 from headroom_server.generation.text.minimum_length import MinimumLength
 from headroom_server.generation.text.stop_strings import StopStrings
 from headroom_server.generation.text.tokenizer import ByteTokenizer
+from headroom_server.generation.text.tokenizer_folder import load_tokenizer
 from headroom_server.generation.text.tool_calls import Call, Parsed, ToolStyle, parser_of
 
 

@@ -10,7 +10,7 @@ import torch
 
 from headroom_server.datatypes import DATATYPES
 from headroom_server.engine import LoadError, Work, check_outputs
-from headroom_server.repository import description
+from headroom_server.repository import description_file
 from headroom_server.tensors import Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.dealing import deal
@@ -98,10 +98,11 @@ datatype = "UINT16"
 
 
 def test_strings_require_a_class() -> None:
-    one = description.parse(STRINGS.format(architecture="'tokens:Model'").encode(), "model.toml")
+    toml = STRINGS.format(architecture="'tokens:Model'").encode()
+    one = description_file.parse(toml, "model.toml")
     assert one.declared is not None
     assert one.declared.inputs == (TensorSpec("text", "BYTES"),)
     with pytest.raises(
         LoadError, match="datatype must not be BYTES unless architecture = 'module:Class'"
     ):
-        description.parse(STRINGS.format(architecture="'mlp'").encode(), "model.toml")
+        description_file.parse(STRINGS.format(architecture="'mlp'").encode(), "model.toml")

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headroom_server.engine import LoadError, Work
-from headroom_server.repository.description import Description, parse
+from headroom_server.repository.description import Description
+from headroom_server.repository.description_file import parse
 from headroom_server.repository.formats import Format
 from headroom_server.repository.samples import works
 from headroom_server.repository.signatures import agreed

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headroom_server.batching_composition.runners import build_runner, largest_batch
 from headroom_server.engine import LoadError
-from headroom_server.repository.description import parse
+from headroom_server.repository.description_file import parse
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import ModelStore
 from headroom_server.settings import Settings

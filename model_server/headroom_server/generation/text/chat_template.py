@@ -20,7 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from headroom_server.engine import LoadError
 from headroom_server.errors import InvalidRequestError
-from headroom_server.generation.text.huggingface_tokenizer import read_json, token_name
+from headroom_server.generation.text.tokenizer_folder import read_json, token_name
 from headroom_server.generation.text.tool_calls import style_of
 
 MAX_TEMPLATE_BYTES = 1 << 20

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from headroom_server.generation.text.chat_template import load_chat_template
 from headroom_server.generation.text.constraint_trial import ConstraintTrial
-from headroom_server.generation.text.huggingface_tokenizer import load_tokenizer
 from headroom_server.generation.text.model_text import Grammars, ModelText
+from headroom_server.generation.text.tokenizer_folder import load_tokenizer
 from headroom_server.generation.text.tool_calls import ToolStyle
 
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING
 
 from headroom_server.caching.generation_cache import Looked
 from headroom_server.connection import Connection, Headers
-from headroom_server.errors import DisconnectedError, QueueFullError, RefusedError, RequestError
-from headroom_server.generation.values import Delivery
-from headroom_server.openai_api.answers.cached import Recording, headers_of, replay
+from headroom_server.errors import DisconnectedError, RequestError
+from headroom_server.openai_api.answers.cached import headers_of
 from headroom_server.openai_api.answers.choice_parts import AnswerContext
 from headroom_server.openai_api.answers.collecting import CollectedAnswer
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
+from headroom_server.openai_api.answers.submission import Submission
 from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator
-from headroom_server.telemetry.accounting import Outcome
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.receiving import Receipt, Shares
 from headroom_server.web.response_heads import head_of
@@ -37,7 +35,7 @@ STREAM_HEAD = head_of(200, EVENT_STREAM)
 
 
 class AnswerSender:
-    """Submits the requests of a call to the engine and sends what it delivers."""
+    """Sends what the engine delivers for the requests of a call."""
 
     def __init__(self, generator: Generator, unread: Shares, unread_timeout_s: float) -> None:
         """`unread` bounds the bytes of answers that clients have not read."""
@@ -60,11 +58,12 @@ class AnswerSender:
         Raises:
             RequestError: before the response has begun.
         """
+        submission = Submission(self._generator, run, context, looked)
         answer = CollectedAnswer(
             context,
             Receipt(self._unread, connection.client),
             Receipt(self._unread, connection.client),
-            partial(self._refuse, run),
+            submission.refuse,
         )
 
         def leave() -> None:
@@ -73,9 +72,9 @@ class AnswerSender:
                 answer.done.set_exception(DisconnectedError())
 
         try:
-            recording = self._submit(run, context, answer.receive, connection, leave, looked)
+            submission.begin(answer.receive, connection, leave)
             await answer.done
-            _keep(run, recording, looked)
+            submission.keep()
             body = await self._rendered(answer)
         finally:
             answer.close()
@@ -119,7 +118,7 @@ class AnswerSender:
             if not started.done():
                 started.set_exception(error)
 
-        answer, recording = self.begin_stream(
+        answer, submission = self.begin_stream(
             run, context, connection, open_stream, fail, _ignore, looked
         )
         try:
@@ -127,7 +126,7 @@ class AnswerSender:
             await stream.wait()
         finally:
             answer.gone()
-        _keep(run, recording, looked)
+        submission.keep()
 
     def begin_stream(
         self,
@@ -138,7 +137,7 @@ class AnswerSender:
         on_error: Callable[[RequestError], None],
         on_over: Callable[[bool], None],
         looked: Looked | None,
-    ) -> tuple[StreamedAnswer, Recording | None]:
+    ) -> tuple[StreamedAnswer, Submission]:
         """Return a streamed answer without waiting for it.
 
         `open_stream` begins the response with the first event; `on_error` hears of an error before
@@ -147,6 +146,7 @@ class AnswerSender:
         Raises:
             RequestError: the engine refuses it.
         """
+        submission = Submission(self._generator, run, context, looked)
         answer = StreamedAnswer(
             context,
             open_stream,
@@ -155,8 +155,8 @@ class AnswerSender:
             unread_timeout_s=self._unread_timeout_s,
             on_error=on_error,
             on_over=on_over,
-            on_slow=partial(self._give_up, run),
-            on_full=partial(self._refuse, run),
+            on_slow=submission.give_up,
+            on_full=submission.refuse,
         )
 
         def leave() -> None:
@@ -164,40 +164,8 @@ class AnswerSender:
             run.cancel()
             on_error(DisconnectedError())
 
-        recording = self._submit(run, context, answer.receive, connection, leave, looked)
-        return answer, recording
-
-    def _submit(
-        self,
-        run: GenerationRun,
-        context: AnswerContext,
-        receive: Callable[[int, Delivery], None],
-        connection: Connection,
-        leave: Callable[[], None],
-        looked: Looked | None,
-    ) -> Recording | None:
-        if connection.gone:
-            raise DisconnectedError
-        connection.on_lost = leave
-        recording = None
-        if looked is not None:
-            if looked.hit is not None:
-                replay(looked.hit, context.requests, receive)
-                run.close(Outcome.OK)
-                return None
-            recording = Recording(receive, len(context.requests))
-            receive = recording.receive
-        delivers = [partial(receive, index) for index in range(len(context.requests))]
-        try:
-            run.submit(context.requests, delivers)
-        except RefusedError as error:
-            self._generator.refused(error)
-            run.close(Outcome.REFUSED)
-            raise
-        except BaseException:
-            run.close(Outcome.FAILED)
-            raise
-        return recording
+        submission.begin(answer.receive, connection, leave)
+        return answer, submission
 
     def open(self, connection: Connection, send: Send, more: Headers) -> ResponseStream:
         """Begin the response of a stream, with `more` headers."""
@@ -210,14 +178,6 @@ class AnswerSender:
         headers = [*headers, (b"connection", b"close")] if close else headers
         return AsgiStream(send, headers)
 
-    def _refuse(self, run: GenerationRun, error: QueueFullError) -> None:
-        self._generator.refused(error)
-        run.cancel(Outcome.REFUSED)
-
-    def _give_up(self, run: GenerationRun) -> None:
-        self._generator.generation.slow_readers += 1
-        run.cancel()
-
 
 def _ignore(complete: bool) -> None:
     """Do nothing."""
@@ -225,8 +185,3 @@ def _ignore(complete: bool) -> None:
 
 def _cache_headers(looked: Looked | None) -> Headers:
     return [] if looked is None or looked.hit is None else headers_of(looked.hit)
-
-
-def _keep(run: GenerationRun, recording: Recording | None, looked: Looked | None) -> None:
-    if recording is not None and looked is not None and run.outcome is Outcome.OK:
-        looked.keep(recording.answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -96,7 +97,7 @@ class ServerSentEvents:
         return b"data: %b\n\n" % fields_of(error).encoded()
 
 
-class JsonForm(ServerSentEvents):
+class JsonForm(ServerSentEvents, ABC):
     """What OpenAI's two endpoints share; a subclass says what a choice looks like."""
 
     ending = DONE
@@ -111,13 +112,13 @@ class JsonForm(ServerSentEvents):
         self._no_usage = {"usage": None} if usage else {}
         self._around: dict[int, tuple[bytes, bytes]] = {}
 
+    @abstractmethod
     def choice(self, index: int, part: Part) -> dict[str, Any]:
         """Return a choice of a whole answer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def delta(self, index: int, part: Part) -> dict[str, Any]:
         """Return a choice of an event."""
-        raise NotImplementedError
 
     def plain(self, index: int, text: str) -> bytes:
         """Return the event of text alone: only the text is encoded."""

@@ -16,10 +16,10 @@ from headroom_server.openai_api.answers.choice_parts import (
     UNWRITABLE,
     AnswerContext,
     ChoiceParts,
-    usage_of,
 )
 from headroom_server.openai_api.answers.encoding import Part
 from headroom_server.openai_api.answers.held_parts import HeldParts
+from headroom_server.openai_api.answers.stream_events import StreamEvents
 from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES, WithheldText
 from headroom_server.web.receiving import Receipt
 from headroom_server.web.response_stream import ResponseStream, nothing
@@ -56,14 +56,12 @@ class StreamedAnswer:
         self._on_slow = on_slow
         self._on_full = on_full
         self._choices = [ChoiceParts(context, index) for index in range(len(context.requests))]
-        self._opened = [False] * len(self._choices)
+        self._events = StreamEvents(context, self._choices)
         self._held = HeldParts(len(self._choices))
         self._holds = self._ended = False
         self._left = len(self._choices)
         self._stream: ResponseStream | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._usage = context.call.choices.include_usage
-        self._each_usage = context.call.choices.continuous_usage
 
     def receive(self, index: int, delivery: Delivery) -> None:
         """Take a delivery of a choice."""
@@ -94,7 +92,7 @@ class StreamedAnswer:
         if self._holds or stream.paused:
             self._hold(stream, index, part)
             return
-        data = self._encoded(index, part)
+        data = self._events.part(index, part)
         if self._left:
             stream.write(data)
         else:
@@ -109,25 +107,10 @@ class StreamedAnswer:
         stream.on_writable = self._release
         return stream
 
-    def _encoded(self, index: int, part: Part) -> bytes:
-        form, usage, opening = self._context.form, None, b""
-        if self._each_usage:
-            usage = usage_of(self._context, self._choices)
-        if not self._opened[index]:
-            self._opened[index] = True
-            opening = form.opening(index)
-            echo = self._context.echoes[index]
-            if echo:
-                opening += form.plain(index, echo)
-        if usage is None and part.finish is None and not part.tokens and not part.calls:
-            return opening + form.plain(index, part.text)
-        return opening + form.event(index, part, usage)
-
     def _end(self, stream: ResponseStream, data: bytes) -> None:
-        if self._usage:
-            data += self._context.form.usage_event(usage_of(self._context, self._choices))
+        data += self._events.ending()
         self._close(complete=True)
-        stream.end(data + self._context.form.ending)
+        stream.end(data)
 
     def _fail(self, error: RequestError) -> None:
         """Tell the client that its stream ends without an answer."""
@@ -137,7 +120,7 @@ class StreamedAnswer:
             self._on_error(error)
             return
         data = self._taken() + b"".join(
-            self._encoded(index, part._replace(tokens=()))  # too many: the text must do
+            self._events.part(index, part._replace(tokens=()))  # too many: the text must do
             for index, part in self._held.take(math.inf)
         )
         self._close()
@@ -176,7 +159,7 @@ class StreamedAnswer:
 
     def _taken(self) -> bytes:
         parts = self._held.take(FEW_PROBABILITIES)
-        return b"".join(self._encoded(index, part) for index, part in parts)
+        return b"".join(self._events.part(index, part) for index, part in parts)
 
     def _count(self, size: int) -> None:
         try:

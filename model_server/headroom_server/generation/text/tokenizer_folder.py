@@ -1,0 +1,98 @@
+"""Loads the tokenizer of a Hugging Face folder: tokenizer.json and the files next to it."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+from tokenizers import Tokenizer as LibraryTokenizer
+
+from headroom_server.engine import LoadError
+from headroom_server.generation.text.huggingface_tokenizer import HuggingFaceTokenizer
+
+MAX_FILE_BYTES = 256 << 20
+"""Largest size of tokenizer.json; the largest published ones have 35 MB."""
+
+
+def load_tokenizer(folder: Path) -> HuggingFaceTokenizer:
+    """Load a folder's tokenizer, and the tokens that end an answer.
+
+    Raises:
+        LoadError: a file is missing or invalid.
+    """
+    path = folder / "tokenizer.json"
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise LoadError(f"tokenizer.json must have at most {MAX_FILE_BYTES} bytes; got more")
+        library = LibraryTokenizer.from_file(str(path))
+    except OSError as error:
+        raise LoadError(
+            f"tokenizer.json is required and must be readable; got {error.strerror}: save the "
+            "tokenizer in its fast form next to the weights"
+        ) from error
+    except LoadError:
+        raise
+    except Exception as error:
+        raise LoadError(f"tokenizer.json must be valid; got {str(error)[:200]}") from error
+    library.no_truncation()
+    library.no_padding()
+    _check_encodes(library)
+    return HuggingFaceTokenizer(library, _eos_tokens(folder, library))
+
+
+def _check_encodes(library: LibraryTokenizer) -> None:
+    """Check that text has tokens: every request would fail, of a server that is ready.
+
+    Raises:
+        LoadError: the vocabulary is empty, or lacks the token for what it does not know.
+    """
+    try:
+        tokens = library.encode(string.ascii_letters).ids
+    except Exception as error:
+        raise LoadError(f"tokenizer.json must encode text; got {str(error)[:200]}") from error
+    if not tokens:
+        size = library.get_vocab_size()
+        raise LoadError(
+            f"tokenizer.json must have tokens for text; got none in a vocabulary of {size}: save "
+            "the tokenizer of the model next to the weights"
+        )
+
+
+def _eos_tokens(folder: Path, library: LibraryTokenizer) -> set[int]:
+    found: set[int] = set()
+    for name in ("generation_config.json", "config.json"):
+        value = read_json(folder / name).get("eos_token_id")
+        tokens = value if isinstance(value, list) else [value]
+        found |= {one for one in tokens if isinstance(one, int) and one >= 0}
+    named = token_name(read_json(folder / "tokenizer_config.json").get("eos_token"))
+    token = None if named is None else library.token_to_id(named)
+    return found if token is None else found | {token}
+
+
+def token_name(value: object) -> str | None:
+    """Return the text of a token in tokenizer_config.json: a string, or an object with it."""
+    if isinstance(value, dict):
+        value = value.get("content")
+    return value if isinstance(value, str) else None
+
+
+def read_json(path: Path) -> Mapping[str, Any]:
+    """Return the object in a file; {} if the file does not exist.
+
+    Raises:
+        LoadError: it is not JSON, or no object.
+    """
+    try:
+        value = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise LoadError(f"{path.name} cannot be read: {error.strerror}") from error
+    except orjson.JSONDecodeError as error:
+        raise LoadError(f"{path.name} must be JSON; got {error}") from error
+    if not isinstance(value, dict):
+        raise LoadError(f"{path.name} must be an object; got {type(value).__name__}")
+    return value

@@ -1,0 +1,36 @@
+"""What serves the requests of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.open_inference_grpc.stream_writer import StreamWriter
+
+Serve = Callable[[], Awaitable[bytes | None]]
+
+
+class StreamedService(Protocol):
+    """What serves the requests of streams."""
+
+    ordered: bool
+    """Whether answers must come in the order of their requests."""
+    unread_s: float
+    """An answer that a client has not read for so long ends its stream."""
+
+    def decode(self, raw: bytes) -> pb.ModelInferRequest:
+        """Parse a message.
+
+        Raises:
+            InvalidRequestError: it is none, or larger than any request.
+        """
+
+    def accept(
+        self, request: pb.ModelInferRequest, context: Any, client: str, writer: StreamWriter
+    ) -> Serve:
+        """Check a request, and return what serves it: its answer, or None if that is written.
+
+        Raises:
+            RequestError: it gets an error.
+        """
