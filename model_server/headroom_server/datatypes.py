@@ -1,20 +1,31 @@
 """PURE. Element types: how numbers and strings are stored, and their JSON values.
 
-A tensor's elements are stored in a flat `array.array`, with the same bytes as on the wire. FP16 and
-BF16, for which `array` has no type, are stored as 16 bits. BYTES are stored as in the binary
-extension: each element follows its length, 4 bytes, little-endian.
+A tensor's elements are stored in a flat `array.array`, with the same bytes as on the wire
+(`typed_arrays`). BYTES are stored as in the binary extension: each element follows its length, 4
+bytes, little-endian.
 """
 
 from __future__ import annotations
 
-import math
 import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
-Numbers: TypeAlias = "array[int] | array[float]"
+from headroom_server.typed_arrays import (
+    BF16_HIGHEST,
+    FP16_HIGHEST,
+    Numbers,
+    bf16_packed,
+    bf16_values,
+    exponents_below,
+    finite,
+    fp16_packed,
+    fp16_values,
+)
+
+__all__ = ["DATATYPES", "LENGTH", "STRINGS", "Datatype", "Numbers", "elements", "ends", "joined"]
 
 LENGTH = struct.Struct("<I")
 """The length before each element of BYTES."""
@@ -44,11 +55,6 @@ class Datatype:
         """What a client may send, for messages."""
         names = {float: "numbers", int: "integers", bool: "true or false", str: "strings"}
         return next(words for kind, words in names.items() if kind in self.kinds)
-
-
-def finite(numbers: Iterable[float]) -> bool:
-    """Return whether no number is NaN or infinite. The sum decides unless it overflows."""
-    return math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers))
 
 
 # ---- numbers that an array holds as they are
@@ -90,42 +96,6 @@ def _integers(name: str, typecode: str, bits: int, *, signed: bool) -> Datatype:
 
 # ---- numbers of 16 bits
 
-FP16_HIGHEST = 65504.0
-BF16_HIGHEST = 3.3895313892515355e38
-"""2**127 * (2 - 2**-7)."""
-
-
-def _within(numbers: Sequence[float], highest: float) -> None:
-    # comparisons with NaN are false: the sum detects it
-    if not finite(numbers) or (numbers and max(map(abs, numbers)) > highest):
-        raise OverflowError
-
-
-def _fp16_packed(numbers: Sequence[float]) -> Numbers:
-    """Round to nearest, ties to even."""
-    _within(numbers, FP16_HIGHEST)
-    return array("H", struct.pack(f"={len(numbers)}e", *numbers))
-
-
-def _fp16_values(numbers: Numbers) -> list[Any]:
-    return [*struct.unpack(f"={len(numbers)}e", numbers.tobytes())]
-
-
-def _bf16_packed(numbers: Sequence[float]) -> Numbers:
-    """Round to FP32 and then to BF16, each to nearest, ties to even, as torch does."""
-    _within(numbers, BF16_HIGHEST)
-    bits = array("I", array("f", numbers).tobytes())
-    return array("H", [(one + 0x7FFF + (one >> 16 & 1)) >> 16 for one in bits])
-
-
-def _bf16_values(numbers: Numbers) -> list[Any]:
-    return array("f", array("I", [int(one) << 16 for one in numbers]).tobytes()).tolist()
-
-
-def _exponents_below(mask: int) -> Callable[[Numbers], bool]:
-    """Return a test for NaN and infinity, which have all exponent bits (`mask`) set."""
-    return lambda numbers: all(int(one) & mask != mask for one in numbers)
-
 
 def _sixteen(
     name: str,
@@ -135,7 +105,7 @@ def _sixteen(
     exponent: int,
 ) -> Datatype:
     kinds = frozenset({int, float})
-    below = _exponents_below(exponent)
+    below = exponents_below(exponent)
     return Datatype(name, "H", kinds, -highest, highest, packed, values, below, 2)
 
 
@@ -207,8 +177,8 @@ DATATYPES: dict[str, Datatype] = {
         _integers("INT16", "h", 16, signed=True),
         _integers("INT32", "i", 32, signed=True),
         _integers("INT64", "q", 64, signed=True),
-        _sixteen("FP16", FP16_HIGHEST, _fp16_packed, _fp16_values, 0x7C00),
-        _sixteen("BF16", BF16_HIGHEST, _bf16_packed, _bf16_values, 0x7F80),
+        _sixteen("FP16", FP16_HIGHEST, fp16_packed, fp16_values, 0x7C00),
+        _sixteen("BF16", BF16_HIGHEST, bf16_packed, bf16_values, 0x7F80),
         _plain("FP32", "f", (int, float), -3.4028234663852886e38, 3.4028234663852886e38),
         _plain("FP64", "d", (int, float), -1.7976931348623157e308, 1.7976931348623157e308),
         STRINGS,

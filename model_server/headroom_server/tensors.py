@@ -15,18 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from headroom_server.datatypes import DATATYPES, STRINGS, Numbers, ends, finite
+from headroom_server.datatypes import DATATYPES, STRINGS, Numbers, ends
 from headroom_server.errors import InvalidRequestError
 from headroom_server.json_values import kind
+from headroom_server.typed_arrays import finite
 
-__all__ = [
-    "DATATYPES",
-    "DYNAMIC",
-    "Numbers",
-    "Signature",
-    "TensorSpec",
-    "finite",
-]
+__all__ = ["DATATYPES", "DYNAMIC", "Numbers", "Signature", "TensorSpec", "finite"]
 
 DYNAMIC = -1
 """The request's length, in a shape."""
@@ -67,9 +61,8 @@ class TensorSpec:
             )
         if self.is_strings and self.dynamic:
             raise ValueError(
-                f"tensor {self.name}: BYTES must not have a dimension -1, because strings are "
-                "not padded; "
-                f"got {self.shape}"
+                f"tensor {self.name}: BYTES must not have a dimension -1, because strings are not "
+                f"padded; got {self.shape}"
             )
 
     def sized(self, length: int) -> tuple[int, ...]:
@@ -155,8 +148,7 @@ class Signature:
         if self.dynamic != bool(self.lengths):
             raise ValueError(
                 "a model must have lengths if and only if an input has the dimension -1; got "
-                "lengths "
-                f"{self.lengths} and shapes {[spec.shape for spec in self.inputs]}"
+                f"lengths {self.lengths} and shapes {[spec.shape for spec in self.inputs]}"
             )
         if not self.dynamic and any(spec.dynamic for spec in self.outputs):
             raise ValueError("an output must not be dynamic unless an input is")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from headroom_server.engine import DeviceLostError, LoadError, OutOfMemoryError
-from headroom_server.errors import public
+from headroom_server.engine import DeviceLostError, LoadError
 from headroom_server.generation.loop.drafting import Drafting
+from headroom_server.generation.loop.failures import Failures, message_of
 from headroom_server.generation.loop.shared_scheduler import SharedScheduler
 from headroom_server.generation.loop.startup import (
     NotWarmError,
@@ -23,15 +23,11 @@ from headroom_server.generation.ports import EngineListener, Executor
 from headroom_server.generation.scheduling.iteration_cost import features_of
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.scheduler import Scheduler
-from headroom_server.generation.values import Delivery, FinishReason, GenerationLimits, Iteration
+from headroom_server.generation.values import Delivery, FinishReason, Iteration
 from headroom_server.lifecycle import Phase
 
 log = logging.getLogger("headroom_server")
 
-FAILURES_IN_A_ROW = 3
-"""Failed iterations of single requests after which the engine, not a request, is suspected."""
-PROBE_PAUSE_S = 1.0
-SUSPICION_S = 30.0
 LONGEST_WAIT_S = 60.0
 LOST = "the device is lost"
 
@@ -59,7 +55,7 @@ class DeviceLoop:
         self._chance = chance
         self._post = post
         self._deliver = deliver
-        self._failures = 0
+        self._failures = Failures(executor, shared, warm_up, clock=clock, post=post)
         self._drafting = Drafting(executor, shared, clock=clock, enabled=options.draft_model)
 
     def run(self, listener: EngineListener) -> None:
@@ -112,9 +108,9 @@ class DeviceLoop:
             if iteration is None:
                 return
             if self._execute(scheduler, iteration):
-                self._failures = 0
-            elif self._failures >= FAILURES_IN_A_ROW:
-                self._probe(scheduler.limits, listener)
+                self._failures.forget()
+            elif self._failures.suspicious:
+                self._failures.probe(scheduler.limits, listener)
             for key in self._forgotten():
                 self._executor.forget(key)
 
@@ -154,16 +150,8 @@ class DeviceLoop:
         return True
 
     def _fail(self, scheduler: Scheduler, iteration: Iteration, error: Exception) -> None:
-        if isinstance(error, OutOfMemoryError):
-            message = "the device has no memory for this request"
-        elif isinstance(error, FloatingPointError):
-            message = "the model computes NaN or infinity for this request"
-            if len(iteration.chunks) == 1:  # a line per request, and none per half
-                log.warning("a request failed: %s", error)
-        else:
-            message = "the model failed"
-            log.error("an iteration failed: %s", public(str(error))[:500], exc_info=error)
-        self._failures += len(iteration.chunks) == 1
+        message = message_of(error, iteration)
+        self._failures.count(iteration)
         with self._shared.changed:
             self._shared.executing_since_s = None
             self._hand_over(scheduler.fail(iteration, message, self._clock()))
@@ -180,33 +168,6 @@ class DeviceLoop:
         with self._shared.changed:
             ended, self._shared.ended = self._shared.ended, []
         return ended
-
-    def _probe(self, limits: GenerationLimits, listener: EngineListener) -> None:
-        """Execute what succeeded in warm-up until it succeeds again.
-
-        Raises:
-            DeviceLostError: it does not for 30 s.
-        """
-        began_s, suspected = self._clock(), False
-        probe = StartUp(
-            self._executor,
-            self._warm_up,
-            clock=self._clock,
-            stopping=lambda: self._shared.stopping,
-            on_phase=lambda _: None,
-            observe=lambda _, __: None,
-        )
-        while not probe.works(limits):
-            if not suspected:
-                suspected = True
-                self._post(listener.on_suspected, True)
-            if self._clock() - began_s > SUSPICION_S:
-                raise DeviceLostError("it fails every iteration")
-            with self._shared.changed:
-                self._shared.changed.wait(PROBE_PAUSE_S)
-        self._failures = 0
-        if suspected:
-            self._post(listener.on_suspected, False)
 
     def _lose(self, listener: EngineListener, message: str) -> None:
         with self._shared.changed:
