@@ -136,7 +136,7 @@ def _sample_model(arguments: Sequence[str]) -> int:
 
 
 def _reference() -> int:
-    from headroom_server.reference import page  # noqa: PLC0415
+    from headroom_server.reference.page import page  # noqa: PLC0415
 
     sys.stdout.write(page())
     return 0

@@ -15,7 +15,7 @@ from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.telemetry.accounting import Ledger, Outcome
 from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram, label
 from headroom_server.telemetry.metrics import render
-from headroom_server.telemetry.snapshots import DeviceStatus, Snapshot
+from headroom_server.telemetry.snapshot import DeviceStatus, Snapshot
 
 NAMES = {
     "requests_received": "counter",

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from headroom_server.reference import page
+from headroom_server.reference.page import page
 from headroom_server.settings import Settings
 from headroom_server.settings_sources import variable
 

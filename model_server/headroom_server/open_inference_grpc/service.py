@@ -19,6 +19,7 @@ from headroom_server.open_inference_grpc.calls import (
     parsed,
 )
 from headroom_server.open_inference_grpc.message_reads import MessageReads
+from headroom_server.open_inference_grpc.repository_methods import repository_methods
 from headroom_server.open_inference_grpc.stream_reads import StreamReads
 from headroom_server.open_inference_grpc.stream_writer import StreamWriter
 from headroom_server.open_inference_grpc.streamed_service import Serve
@@ -81,7 +82,7 @@ class Service:
             "ModelStreamInfer": stream_handler(self._calls, self, self._sending),
         }
         if self._control is not None:
-            methods |= self._repository(self._control)
+            methods |= repository_methods(self._calls, self._control)
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
     async def server_live(self, _: pb.ServerLiveRequest, __: Any) -> Message:
@@ -114,29 +115,6 @@ class Service:
         engine, size = one.runner.engine.name, one.runner.limits.max_batch_size
         metadata_fields = descriptions.model_config(one.name, engine, one.signature, size)
         return pb.ModelConfigResponse(config=pb.ModelConfig(**metadata_fields))
-
-    def _repository(self, control: Control) -> dict[str, grpc.RpcMethodHandler]:
-        async def index(request: pb.RepositoryIndexRequest, _: Any) -> Message:
-            entries = await control.index(ready=request.ready)
-            return pb.RepositoryIndexResponse(models=[entry._asdict() for entry in entries])
-
-        async def load(request: pb.RepositoryModelLoadRequest, _: Any) -> Message:
-            control.permit()
-            messages.check_parameters(request.parameters)
-            await control.load(request.model_name)
-            return pb.RepositoryModelLoadResponse()
-
-        async def unload(request: pb.RepositoryModelUnloadRequest, _: Any) -> Message:
-            control.permit()
-            messages.check_parameters(request.parameters, "unload_dependents")
-            await control.unload(request.model_name)
-            return pb.RepositoryModelUnloadResponse()
-
-        return {
-            "RepositoryIndex": self._calls.unary(pb.RepositoryIndexRequest, index),
-            "RepositoryModelLoad": self._calls.unary(pb.RepositoryModelLoadRequest, load),
-            "RepositoryModelUnload": self._calls.unary(pb.RepositoryModelUnloadRequest, unload),
-        }
 
     def decode(self, raw: bytes) -> pb.ModelInferRequest:
         """Parse a message of a stream, if it is not larger than any request."""

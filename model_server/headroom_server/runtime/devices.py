@@ -9,45 +9,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import Protocol
 
 from headroom_server.device.batches import ExecutedBatch
-from headroom_server.device.startup import Warm, WarmUpPlan
+from headroom_server.device.startup import WarmUpPlan
 from headroom_server.device.warming import SelfTest
 from headroom_server.engine import Engine
 from headroom_server.errors import FailedError
 from headroom_server.lifecycle import Phase
+from headroom_server.runtime.common_warm_up import common_warm_up
 from headroom_server.runtime.device import Device
+from headroom_server.runtime.devices_owner import Owner
 from headroom_server.runtime.in_flight import InFlight
 from headroom_server.runtime.pending import PendingRequest
 from headroom_server.runtime.shared_queue import SharedQueue
 from headroom_server.scheduling.entries import SealedBatch
-from headroom_server.telemetry.snapshots import DeviceStatus
+from headroom_server.telemetry.snapshot import DeviceStatus
 
 log = logging.getLogger("headroom_server")
 
 PHASES = tuple(Phase)
 NOTHING: SealedBatch[PendingRequest] = SealedBatch((), ())
-
-
-class Owner(Protocol):
-    """Receives the events of all devices together, on the event loop's thread."""
-
-    def on_phase(self, phase: Phase, at_s: float | None = None) -> None:
-        """The last device has entered a startup phase."""
-
-    def on_self_test(self, result: SelfTest) -> None:
-        """A self-test has ended, successfully or not."""
-
-    def on_warm(self, warm: Warm) -> None:
-        """All devices are ready."""
-
-    def on_executed(self, done: ExecutedBatch[PendingRequest], device: int) -> None:
-        """A batch has ended."""
-
-    def on_lost(self, message: str) -> None:
-        """Nothing can be executed any more."""
 
 
 class Devices:
@@ -170,7 +151,12 @@ class Devices:
         if after is before:
             return
         if after is Phase.READY:
-            self._warmed([each.warm for each in self._all if each.warm is not None])
+            warm = common_warm_up([each.warm for each in self._all if each.warm is not None])
+            if warm is None:
+                message = "the model has different inputs or outputs on different devices"
+                self.owner.on_lost(message)
+            else:
+                self.owner.on_warm(warm)
         else:
             self.owner.on_phase(after, at_s)
 
@@ -201,20 +187,6 @@ class Devices:
 
     def _last(self) -> Phase:
         return min((one.phase for one in self._all), key=PHASES.index)
-
-    def _warmed(self, all_warm: Sequence[Warm]) -> None:
-        first = all_warm[0]
-        if any(warm.signature != first.signature for warm in all_warm):
-            self.owner.on_lost("the model has different inputs or outputs on different devices")
-            return
-        shapes = [
-            same[0]._replace(
-                first_s=max(one.first_s for one in same),
-                later=tuple(chain.from_iterable(one.later for one in same)),
-            )
-            for same in zip(*(warm.shapes for warm in all_warm), strict=True)
-        ]
-        self.owner.on_warm(first._replace(shapes=shapes))
 
     # ---- reports
 

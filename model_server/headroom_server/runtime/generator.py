@@ -19,7 +19,7 @@ from headroom_server.generation.values import GenerationLimits
 from headroom_server.lifecycle import Phase
 from headroom_server.runtime.generation_requests import GenerationRequests, GeneratorOptions
 from headroom_server.scheduling.admission import Refusal
-from headroom_server.telemetry.generation_metrics import GenerationSnapshot
+from headroom_server.telemetry.generation_snapshot import GenerationSnapshot
 
 log = logging.getLogger("headroom_server")
 

@@ -16,7 +16,7 @@ from headroom_server.runtime.model_changes import ModelChanges, built
 from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.served_model import ModelState, ModelVersion, ServedModel
 from headroom_server.telemetry.accounting import Ledger
-from headroom_server.telemetry.snapshots import Snapshot
+from headroom_server.telemetry.snapshot import Snapshot
 
 JOIN_S = 0.2
 """Time for a device thread to notice that it should end."""

@@ -22,7 +22,7 @@ from headroom_server.runtime.model_queue import Limits, ModelQueue
 from headroom_server.runtime.pending import PendingRequest
 from headroom_server.scheduling.admission import Refusal
 from headroom_server.scheduling.cost_model import CostModel
-from headroom_server.telemetry.snapshots import Snapshot
+from headroom_server.telemetry.snapshot import Snapshot
 from headroom_server.tensors import Signature
 from headroom_server.tracing.current import executed as trace_batch
 

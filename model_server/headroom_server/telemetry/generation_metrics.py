@@ -5,48 +5,17 @@ Requests have the same series as those of other models; tokens and iterations ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
-from headroom_server.caching.features import FeatureCounts
 from headroom_server.caching.generation_cache import GeneratedSource, GenerationCacheCounts
 from headroom_server.generation.ports import EngineStatistics
-from headroom_server.generation.values import GenerationLimits
-from headroom_server.lifecycle import STARTUP, Phase
+from headroom_server.lifecycle import STARTUP
 from headroom_server.telemetry import cache_metrics, exposition
-from headroom_server.telemetry.accounting import Ledger
-from headroom_server.telemetry.class_ledger import ClassLedgers
-from headroom_server.telemetry.generation import GenerationLedger
+from headroom_server.telemetry.generation_snapshot import GenerationSnapshot
 
 COST_FEATURES = ("1", "P", "D", "KV", "X")
 """Features of an iteration: constant, tokens of prompts, decoding sequences, tokens in their
 contexts, and tokens of prompts times the context before them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationSnapshot:
-    """The data of a scrape, from one instant."""
-
-    model: str
-    engine: str
-    device: str
-    emulated: bool
-    ledger: Ledger
-    generation: GenerationLedger
-    counts: EngineStatistics
-    in_flight: int
-    limits: GenerationLimits | None
-    """None until the model is loaded."""
-    ready: bool
-    draining: bool
-    phase_s: Mapping[Phase, float]
-    page: int = 1
-    classes: ClassLedgers = field(default_factory=ClassLedgers)
-    """What requests that name a class are of the ledgers."""
-    cache: GenerationCacheCounts | None = None
-    """None without a cache; then the series are absent."""
-    features: FeatureCounts | None = None
-    """None without a feature cache."""
 
 
 def render(snapshot: GenerationSnapshot) -> bytes:

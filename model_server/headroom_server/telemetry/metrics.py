@@ -19,7 +19,7 @@ from headroom_server.telemetry.exposition import (
     requests,
     sample,
 )
-from headroom_server.telemetry.snapshots import Snapshot
+from headroom_server.telemetry.snapshot import Snapshot
 
 
 def render(snapshot: Snapshot) -> bytes:
