@@ -11,19 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-
-class TokenGrammar(Protocol):
-    """Which tokens may come next. One object per choice; it remembers the tokens accepted."""
-
-    def allowed(self) -> memoryview:
-        """Return the mask of the next token: little-endian bits of int32 words, 1 is allowed."""
-
-    def accept(self, token: int) -> bool:
-        """Advance by one token; return whether the grammar allowed it."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing but the end may follow."""
+from headroom_server.generation.token_grammar import TokenGrammar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

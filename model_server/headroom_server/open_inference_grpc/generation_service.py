@@ -3,53 +3,37 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import grpc
 from google.protobuf.message import Message
 
-from headroom_server.connection import Connection
 from headroom_server.errors import TooLargeError, UnknownModelError
-from headroom_server.generation.text.model_text import ModelText
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.calls import SERVICE, Calls, earliest, headers_of, parsed
 from headroom_server.open_inference_grpc.message_reads import MessageReads
 from headroom_server.open_inference_grpc.stream_reads import StreamReads
-from headroom_server.open_inference_grpc.stream_writer import AnswerStream, StreamWriter
+from headroom_server.open_inference_grpc.stream_writer import StreamWriter
 from headroom_server.open_inference_grpc.streamed_service import Serve
 from headroom_server.open_inference_grpc.streams import stream_handler
-from headroom_server.open_inference_grpc.text_answers import VERSION, MessageForm
+from headroom_server.open_inference_grpc.text_answers import VERSION
 from headroom_server.open_inference_grpc.text_requests import (
-    AnswerStyle,
-    TextRequest,
     parse_text_request,
 )
+from headroom_server.open_inference_grpc.text_serving import ReceivedText, TextAnswers
 from headroom_server.open_inference_grpc.wire_bounds import (
     LARGEST_TEXT_BYTES,
     MAX_FIELDS,
     WireCount,
 )
 from headroom_server.openai_api.answers.cached import forbids_caching
-from headroom_server.openai_api.answers.encoding import Form, Head
-from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.prompts.bounds import most_body_bytes
-from headroom_server.openai_api.request_reader import Accepted
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.protocols import descriptions
-from headroom_server.scheduling.request_options import USUAL, RequestOptions, parse_request_options
+from headroom_server.scheduling.request_options import USUAL, parse_request_options
 from headroom_server.web.receiving import Shares
 
 EXTENSIONS = ("model_configuration",)
-
-
-class Text(NamedTuple):
-    """A request that is parsed, and what its metadata say."""
-
-    request: TextRequest
-    options: RequestOptions
-    arrived_s: float
-    fresh: bool
-    size: int
 
 
 class TextCalls:
@@ -62,6 +46,7 @@ class TextCalls:
     ) -> None:
         self.unread_s = service.unread_timeout_s
         self._service = service
+        self._answers = TextAnswers(service)
         self._generator = service.generator
         self._calls = Calls(reads, streams, service.generator.ledger.reject)
 
@@ -128,16 +113,18 @@ class TextCalls:
         """Check a request of a stream, and return what serves it."""
         text = self._accepted(request, context, streams=True)
         if text.request.call.choices.stream:
-            return partial(self._parts, text, client, writer)
-        return partial(self._one_part, text, client)
+            return partial(self._answers.parts, text, client, writer)
+        return partial(self._answers.one_part, text, client)
 
     async def _infer(self, client: str, context: Any) -> bytes:
         """Answer with one message. If the call is cancelled, the answer is given up."""
         async with self._calls.reads.message(client, context) as raw:
             text = self._accepted(self.decode(raw), context, streams=False)
-        return await self._calls.outlasting(context, self._whole(text, client))
+        return await self._calls.outlasting(context, self._answers.whole(text, client))
 
-    def _accepted(self, request: pb.ModelInferRequest, context: Any, *, streams: bool) -> Text:
+    def _accepted(
+        self, request: pb.ModelInferRequest, context: Any, *, streams: bool
+    ) -> ReceivedText:
         generator = self._generator
         arrived_s = generator.clock()
         self._check_model(request.model_name, request.model_version)
@@ -154,42 +141,7 @@ class TextCalls:
             for name, value in context.invocation_metadata()
             if name == "cache-control" and isinstance(value, str)
         ]
-        return Text(text, options, arrived_s, forbids_caching(metadata), request.ByteSize())
-
-    async def _parts(self, text: Text, client: str, writer: StreamWriter) -> None:
-        connection = Connection(client=client)
-        stream = AnswerStream(writer)
-        connection.stream = lambda _head, _close: stream
-        try:
-            await self._answer(text, connection)
-        finally:
-            writer.listeners.discard(stream)
-
-    async def _one_part(self, text: Text, client: str) -> bytes:
-        response = pb.ModelInferResponse.FromString(await self._whole(text, client))
-        response.parameters["triton_final_response"].bool_param = True
-        return pb.ModelStreamInferResponse(infer_response=response).SerializeToString()
-
-    async def _whole(self, text: Text, client: str) -> bytes:
-        connection = Connection(client=client)
-        bodies: list[bytes] = []
-
-        def take(_head: bytes, body: bytes, _close: bool) -> bool:
-            bodies.append(body)
-            return True
-
-        connection.answer = take
-        await self._answer(text, connection)
-        return bodies[0]
-
-    async def _answer(self, text: Text, connection: Connection) -> None:
-        call, style = text.request.call, text.request.answer
-        encoded = await self._service.prompts.encode(
-            call, text.size, connection, text.options.tenant, fresh=text.fresh
-        )
-        accepted = Accepted(call, text.options, encoded, text.arrived_s)
-        form = partial(_form, style)
-        await self._service.answer(accepted, form, connection, _no_asgi, fresh=text.fresh)
+        return ReceivedText(text, options, arrived_s, forbids_caching(metadata), request.ByteSize())
 
     def _check_model(self, name: str, version: str) -> None:
         if name != self._generator.model or version not in ("", VERSION):
@@ -197,11 +149,3 @@ class TextCalls:
                 f"the model must be {self._generator.model!r}, version {VERSION}, which this "
                 f"server serves; got {name!r:.100}, version {version!r:.20}"
             )
-
-
-def _form(style: AnswerStyle, call: Call, head: Head, text: ModelText) -> Form:
-    return MessageForm(head, style)
-
-
-async def _no_asgi(_: Any) -> None:
-    raise AssertionError("answers are written to their connection")

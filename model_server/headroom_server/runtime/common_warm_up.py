@@ -1,4 +1,4 @@
-"""PURE. The warm-up of a model from those of its devices."""
+"""PURE. The warm-up of a model from those of its devices, and the times that it took."""
 
 from __future__ import annotations
 
@@ -24,3 +24,12 @@ def common_warm_up(all_warm: Sequence[Warm]) -> Warm | None:
         for same in zip(*(warm.shapes for warm in all_warm), strict=True)
     ]
     return first._replace(shapes=shapes)
+
+
+def timings_of(warm: Warm) -> Sequence[tuple[int, float, int]]:
+    """Return items, seconds and padded length of each timed execution."""
+    return [
+        (shape.items, stages.total_s, shape.length)
+        for shape in warm.shapes
+        for stages in shape.later
+    ]

@@ -16,6 +16,7 @@ from headroom_server.device.warming import SelfTest
 from headroom_server.engine import Engine
 from headroom_server.errors import FailedError
 from headroom_server.lifecycle import Phase
+from headroom_server.runtime.common_warm_up import timings_of
 from headroom_server.runtime.devices import Devices
 from headroom_server.runtime.featuring import FeatureSource
 from headroom_server.runtime.model_queue import Limits, ModelQueue
@@ -139,13 +140,8 @@ class Runner(ModelQueue):
     def on_warm(self, warm: Warm) -> None:
         """All devices are ready."""
         self.warm, self.signature = warm, warm.signature
-        timings = [
-            (shape.items, stages.total_s, shape.length)
-            for shape in warm.shapes
-            for stages in shape.later
-        ]
         padded_batch = warm.signature.padded_batch if warm.signature.batches else None
-        self._scheduler.seed(CostModel.from_warm_up(timings), padded_batch)
+        self._scheduler.seed(CostModel.from_warm_up(timings_of(warm)), padded_batch)
         self._serve(warm.signature)
         if self._devices.pipelined:
             self._queue.on_queued = self._devices.on_queued

@@ -15,7 +15,7 @@ from headroom_server.generation.text.tokenizer import (
     ByteTokenizer,
     Detokenizer,
 )
-from headroom_server.generation.values import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar
 from headroom_server.runtime.generation_requests import GeneratorOptions
 from server_world import until
 

@@ -15,13 +15,13 @@ from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.text.tool_calls import Call, ToolStyle
+from headroom_server.generation.token_grammar import TokenGrammar
 from headroom_server.generation.values import (
     Alternative,
     Delivery,
     FinishReason,
     GenerationRequest,
     SampledToken,
-    TokenGrammar,
 )
 from headroom_server.openai_api.answers.choice_parts import AnswerContext
 from headroom_server.openai_api.answers.completion_form import CompletionForm

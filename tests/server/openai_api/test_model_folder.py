@@ -10,7 +10,7 @@ import pytest
 from headroom_server.cli import configured, main
 from headroom_server.engine import LoadError
 from headroom_server.generation.text.huggingface_folder import load_text
-from headroom_server.generation.values import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar
 from headroom_server.generation_composition.engines import build_text
 from headroom_server.repository.huggingface import configured_folder, generates
 from headroom_server.repository.random_llama import END, write_random_llama

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headroom_server.generation.values import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar
 
 
 class MinimumLength:

@@ -8,7 +8,7 @@ from typing import Protocol
 from headroom_server.generation.text.chat import ChatFormat
 from headroom_server.generation.text.tokenizer import Tokenizer
 from headroom_server.generation.text.tool_calls import ToolStyle
-from headroom_server.generation.values import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar
 
 
 class Grammars(Protocol):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import orjson
 
 from headroom_server.generation.text.model_text import ModelText
-from headroom_server.generation.values import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar
 from headroom_server.openai_api.bodies.parameters import (
     Call,
     ChatCall,

@@ -10,7 +10,7 @@ from headroom_server.caching.feature_values import FeatureInput, FeatureKind
 from headroom_server.caching.features import FeatureCache
 from headroom_server.connection import Connection
 from headroom_server.generation.text.model_text import ModelText
-from headroom_server.generation.values import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar
 from headroom_server.openai_api.bodies.parameters import Call, ChatCall
 from headroom_server.openai_api.prompts.bounds import check_prompts
 from headroom_server.openai_api.prompts.constraints import (

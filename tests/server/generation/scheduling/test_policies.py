@@ -19,7 +19,8 @@ from headroom_server.generation.scheduling.pace import pace_of_usual
 from headroom_server.generation.scheduling.prefix_digests import extend
 from headroom_server.generation.scheduling.scheduler import Scheduler
 from headroom_server.generation.scheduling.speculation import DraftCounts
-from headroom_server.generation.values import FinishReason, GenerationRequest, TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar
+from headroom_server.generation.values import FinishReason, GenerationRequest
 
 
 @pytest.mark.parametrize(

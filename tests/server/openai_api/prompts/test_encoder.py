@@ -13,7 +13,7 @@ from generation_front import FrontWorld, front
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
-from headroom_server.generation.values import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar
 from headroom_server.openai_api.prompts.rendering import MOST_MESSAGES_AT_ONCE
 from server_world import until
 

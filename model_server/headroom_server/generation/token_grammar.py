@@ -1,0 +1,19 @@
+"""PURE. Which tokens may come next in an answer: the constraint of one choice."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class TokenGrammar(Protocol):
+    """Which tokens may come next. One object per choice; it remembers the tokens accepted."""
+
+    def allowed(self) -> memoryview:
+        """Return the mask of the next token: little-endian bits of int32 words, 1 is allowed."""
+
+    def accept(self, token: int) -> bool:
+        """Advance by one token; return whether the grammar allowed it."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing but the end may follow."""
