@@ -93,10 +93,10 @@ class _Flight(Generic[V]):
         self._followers.append(follower)
         return follower
 
-    def land(self, word: _Result[V]) -> None:
+    def land(self, result: _Result[V]) -> None:
         """Resolve all followers and end the flight."""
         for follower in self._waiting():
-            follower.set_result(word)
+            follower.set_result(result)
         self._followers.clear()
         self.over.set_result(None)
 
@@ -145,14 +145,14 @@ class SingleFlight(Generic[V]):
             return await steps.compute(), Source.COMPUTED
         self._waiting += weight
         try:
-            word = await self._follow(key, flight, steps.wait)
+            result = await self._follow(key, flight, steps.wait)
         finally:
             self._waiting -= weight
-        if word is _Role.LEAD:
+        if result is _Role.LEAD:
             return await self._lead(key, flight, steps)
-        if word is _Role.ALONE:
+        if result is _Role.ALONE:
             return await steps.compute(), Source.COMPUTED
-        return word, Source.FLIGHT
+        return result, Source.FLIGHT
 
     async def _lead(self, key: bytes, flight: _Flight[V], steps: Steps[V]) -> tuple[V, Source]:
         try:
@@ -179,9 +179,9 @@ class SingleFlight(Generic[V]):
                 self._pass_on(key, flight)
             raise
 
-    def _land(self, key: bytes, flight: _Flight[V], word: _Result[V]) -> None:
+    def _land(self, key: bytes, flight: _Flight[V], result: _Result[V]) -> None:
         del self._flights[key]
-        flight.land(word)
+        flight.land(result)
 
     def _pass_on(self, key: bytes, flight: _Flight[V]) -> None:
         if not flight.hand_over():

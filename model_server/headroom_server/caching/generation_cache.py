@@ -83,7 +83,7 @@ Embed = Callable[[str, str], Awaitable[Sequence[float]]]
 """Returns the embedding of a text for a tenant; may raise any exception, and may hang."""
 
 
-class Looked(NamedTuple):
+class CacheLookup(NamedTuple):
     """The result of a look-up; `keep` is for the answer that is generated after a miss."""
 
     hit: Hit | None
@@ -117,7 +117,7 @@ class GenerationCache:
             self._embedding_failures,
         )
 
-    async def look(self, question: Question) -> Looked:
+    async def look(self, question: Question) -> CacheLookup:
         """Return a cached answer, or how to keep the one that will be generated."""
         hit, keep_similar = await self._find(question)
         source = GeneratedSource.ENGINE if hit is None else hit.source
@@ -128,7 +128,7 @@ class GenerationCache:
             if keep_similar is not None:
                 keep_similar(answer)
 
-        return Looked(hit, keep)
+        return CacheLookup(hit, keep)
 
     async def _find(
         self, question: Question

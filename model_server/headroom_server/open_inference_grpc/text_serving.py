@@ -1,4 +1,4 @@
-"""Has requests for generated text answered, in parts or as a whole."""
+"""Answers requests for generated text over gRPC, in parts or whole."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headroom_server.caching.generation_cache import Looked
+from headroom_server.caching.generation_cache import CacheLookup
 from headroom_server.connection import Connection, connection_of
 from headroom_server.errors import DisconnectedError, RefusedError, RequestError
 from headroom_server.generation.text.model_text import ModelText
@@ -160,11 +160,11 @@ class GenerationService:
         if fresh:
             self._check_count(run, call, len(encoded.prompts) * call.choices.n)
         context = self._contexts.make(run, call, encoded, make_form)
-        looked = None if fresh else await self._look(call, context.requests)
+        lookup = None if fresh else await self._look(call, context.requests)
         if call.choices.stream:
-            await self._sender.stream(run, context, connection, send, looked)
+            await self._sender.stream(run, context, connection, send, lookup)
         else:
-            await self._sender.collect(run, context, connection, send, looked)
+            await self._sender.collect(run, context, connection, send, lookup)
 
     def _check_count(self, run: GenerationRun, call: Call, count: int) -> None:
         """Refuse what may not wait before 128 choices are made of it: 8 ms of the event loop."""
@@ -179,16 +179,16 @@ class GenerationService:
             run.close(Outcome.REFUSED)
             raise
 
-    async def _look(self, call: Call, requests: Sequence[GenerationRequest]) -> Looked | None:
+    async def _look(self, call: Call, requests: Sequence[GenerationRequest]) -> CacheLookup | None:
         cache = self.generator.cache
         question = question_of(self._identity, call, requests)
         if cache is None or question is None:
             return None
-        looked = await cache.look(question)
+        lookup = await cache.look(question)
         trace = TRACE.get()
-        if trace is not None and looked.hit is not None:
-            trace.source = looked.hit.source
-        return looked
+        if trace is not None and lookup.hit is not None:
+            trace.source = lookup.hit.source
+        return lookup
 
 
 async def _no_send(message: object) -> None:

@@ -15,7 +15,7 @@ from headroom_server.generation.values import GenerationLimits
 from headroom_server.lifecycle import STARTUP
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.telemetry.accounting import Ledger
-from headroom_server.telemetry.generation import GenerationLedger
+from headroom_server.telemetry.generation_ledger import GenerationLedger
 from headroom_server.telemetry.generation_metrics import render as render_generation
 from headroom_server.telemetry.generation_snapshot import GenerationSnapshot
 from headroom_server.telemetry.metrics import render

@@ -26,7 +26,7 @@ from headroom_server.scheduling.request_options import (
 )
 from headroom_server.telemetry.accounting import Ledger, Outcome
 from headroom_server.telemetry.class_ledger import ClassLedgers
-from headroom_server.telemetry.generation import GenerationLedger
+from headroom_server.telemetry.generation_ledger import GenerationLedger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,8 @@ class GenerationRequests(ModelLife, ABC):
         self.ledger = Ledger()
         self.generation = GenerationLedger()
         classes, bounds = options.classes, options.bounds_fillers
-        fillers = {name for name, one in classes.items() if one.batch and bounds}
-        self.classes = ClassLedgers(classes, fillers)
+        batch_classes = {name for name, one in classes.items() if one.batch and bounds}
+        self.classes = ClassLedgers(classes, batch_classes)
         self._keys = itertools.count(1)
         self._runs: set[GenerationRun] = set()
         self._idle = asyncio.Event()

@@ -1,1 +1,6 @@
-"""Counts requests and batches, and renders metrics as Prometheus text."""
+"""PURE. Counts requests and batches, and renders metrics as Prometheus text.
+
+- counts: accounting, generation_ledger, class_ledger, histograms
+- the data of a scrape: snapshot, generation_snapshot
+- the text: exposition, metrics, generation_metrics, cache_metrics
+"""

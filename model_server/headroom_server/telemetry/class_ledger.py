@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from headroom_server.telemetry.accounting import Ledger
-from headroom_server.telemetry.generation import GenerationLedger
+from headroom_server.telemetry.generation_ledger import GenerationLedger
 from headroom_server.telemetry.histograms import Histogram
 
 MOST_CLASSES = 16
@@ -38,10 +38,10 @@ class InFlight(NamedTuple):
 class ClassLedgers:
     """The counts of all classes that were named. Used by one thread only."""
 
-    def __init__(self, configured: Iterable[str] = (), fillers: Collection[str] = ()) -> None:
-        """Count these classes; `fillers` take only what others leave, whatever their number."""
+    def __init__(self, configured: Iterable[str] = (), batch_classes: Collection[str] = ()) -> None:
+        """Count these classes; `batch_classes` take only what others leave, however many."""
         self._labels = dict.fromkeys([*configured][:MOST_CLASSES])
-        self._fillers = frozenset(fillers)
+        self._batch_classes = frozenset(batch_classes)
         self._ledgers: dict[str, ClassLedger] = {}
 
     def of(self, name: str) -> ClassLedger | None:
@@ -67,26 +67,26 @@ class ClassLedgers:
     def labels(self, model: str, name: str) -> str:
         """Return the labels of requests of this class; of those that name none, the model's.
 
-        A class that only fills has the label `filler` too, so that readers can leave it out.
+        A batch class has the label `filler` too, so that readers can leave it out.
         """
         if not name:
             return model
-        filler = f',filler="{name}"' if name in self._fillers else ""
+        filler = f',filler="{name}"' if name in self._batch_classes else ""
         return f'{model},class="{name}"{filler}'
 
-    def gauges(self, in_flight: int, waiting: int, waiting_fillers: int) -> list[InFlight]:
-        """Return the requests that wait and run: of all that do not fill, then of each filler.
+    def gauges(self, in_flight: int, waiting: int, waiting_batch_class: int) -> list[InFlight]:
+        """Return the requests that wait and run: of all but batch classes, then of each of those.
 
         The engine counts waiting choices, of which a request may have several, so no more wait than
         there are in flight.
         """
-        left, found, others = waiting_fillers, [], in_flight
-        for name in sorted(self._fillers & self._ledgers.keys()):
+        left, found, others = waiting_batch_class, [], in_flight
+        for name in sorted(self._batch_classes & self._ledgers.keys()):
             inside = self._ledgers[name].requests.in_flight
             waits = min(inside, left)
             left, others = left - waits, others - inside
             found.append(InFlight(name, waits, inside - waits))
-        waits = min(others, waiting - waiting_fillers + left)
+        waits = min(others, waiting - waiting_batch_class + left)
         return [InFlight("", waits, others - waits), *found]
 
     def histograms(

@@ -53,7 +53,7 @@ def _lines(snapshot: GenerationSnapshot) -> Iterator[str]:
 
 def _in_flight(snapshot: GenerationSnapshot, model: str) -> Iterator[str]:
     counts, classes = snapshot.counts, snapshot.classes
-    found = classes.gauges(snapshot.in_flight, counts.waiting_requests, counts.waiting_fillers)
+    found = classes.gauges(snapshot.in_flight, counts.waiting_requests, counts.waiting_batch_class)
     meaning = "Accepted requests that wait for their prompt to be computed."
     yield exposition.head("requests_waiting", "gauge", meaning)
     for one in found:

@@ -12,7 +12,7 @@ from headroom_server.generation.values import GenerationLimits
 from headroom_server.lifecycle import Phase
 from headroom_server.telemetry.accounting import Ledger
 from headroom_server.telemetry.class_ledger import ClassLedgers
-from headroom_server.telemetry.generation import GenerationLedger
+from headroom_server.telemetry.generation_ledger import GenerationLedger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

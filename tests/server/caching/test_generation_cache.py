@@ -263,9 +263,9 @@ def cache_with(embedder: Embedder | None = None) -> GenerationCache:
 async def test_an_equal_request_is_answered_and_an_embedding_is_not_needed() -> None:
     embedder = Embedder({"q": rows(1)[0]})
     cache = cache_with(embedder)
-    looked = await cache.look(Question(b"k", b"s", "q"))
-    assert looked.hit is None
-    looked.keep(ANSWER)
+    lookup = await cache.look(Question(b"k", b"s", "q"))
+    assert lookup.hit is None
+    lookup.keep(ANSWER)
 
     again = await cache.look(Question(b"k", b"s", "q"))
 

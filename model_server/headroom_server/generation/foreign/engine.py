@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from headroom_server.errors import RefusedError
-from headroom_server.generation.foreign.guarded import GuardedGate
+from headroom_server.generation.foreign.locked_gate import LockedGate
 from headroom_server.generation.foreign.model_loop import ModelLoop
 from headroom_server.generation.foreign.ports import ForeignModel
 from headroom_server.generation.foreign.shared_gate import SharedGate
@@ -66,14 +66,14 @@ class ForeignEngine:
     @property
     def fastest_s(self) -> float:
         """The shortest iteration ever; 0 before the first."""
-        guarded = self._shared.guarded
-        return 0.0 if guarded is None else guarded.gate.state.cost.fastest_s
+        locked = self._shared.locked
+        return 0.0 if locked is None else locked.gate.state.cost.fastest_s
 
     @property
     def executing_since_s(self) -> float | None:
         """When the engine last did something, while it has something to do."""
-        guarded = self._shared.guarded
-        return None if guarded is None else guarded.progress_s
+        locked = self._shared.locked
+        return None if locked is None else locked.progress_s
 
     def start(self, post: Callable[..., object], listener: EngineListener) -> None:
         """Start the thread."""
@@ -101,34 +101,34 @@ class ForeignEngine:
 
     def submit(self, request: GenerationRequest, receive: Receive) -> None:
         """Accept a request; see `GenerationEngine.submit`."""
-        guarded = self._ready()
-        with guarded.lock:
-            guarded.gate.add(request, self._clock())
+        locked = self._ready()
+        with locked.lock:
+            locked.gate.add(request, self._clock())
         self._receivers[request.key] = receive
         self._shared.wake(lambda traffic: traffic.hand_over())
 
     def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
         """Refuse choices that may not wait; see `GenerationEngine.check_count`."""
-        guarded = self._ready()
-        with guarded.lock:
-            guarded.gate.check_count(tenant, count, batch_class=batch_class)
+        locked = self._ready()
+        with locked.lock:
+            locked.gate.check_count(tenant, count, batch_class=batch_class)
 
     def cancel(self, key: int) -> None:
         """End a request; nothing is delivered for it any more."""
-        guarded = self._shared.guarded
-        if self._receivers.pop(key, None) is None or guarded is None:
+        locked = self._shared.locked
+        if self._receivers.pop(key, None) is None or locked is None:
             return
-        with guarded.lock:
-            running = guarded.gate.cancel(key)
+        with locked.lock:
+            running = locked.gate.cancel(key)
         if running:
             self._shared.wake(lambda traffic: traffic.abort(key))
 
     def close_intake(self) -> None:
         """Refuse new requests."""
-        guarded = self._shared.guarded
-        if guarded is not None:
-            with guarded.lock:
-                guarded.gate.drain()
+        locked = self._shared.locked
+        if locked is not None:
+            with locked.lock:
+                locked.gate.drain()
 
     def fail_all(self, error: str) -> None:
         """End every request with FAILED; others are accepted."""
@@ -151,20 +151,20 @@ class ForeignEngine:
 
     def statistics(self) -> EngineStatistics:
         """Return what the gate counted and the engine reported."""
-        guarded = self._shared.guarded
-        return EngineStatistics() if guarded is None else guarded.statistics()
+        locked = self._shared.locked
+        return EngineStatistics() if locked is None else locked.statistics()
 
-    def _ready(self) -> GuardedGate:
-        if self._shared.guarded is None:
+    def _ready(self) -> LockedGate:
+        if self._shared.locked is None:
             raise RefusedError("this replica is not ready", retry_after_s=1)
-        return self._shared.guarded
+        return self._shared.locked
 
     def _end_all(self, reason: FinishReason, error: str) -> None:
-        guarded = self._shared.guarded
-        if guarded is None:
+        locked = self._shared.locked
+        if locked is None:
             return
-        with guarded.lock:
-            deliveries = guarded.gate.end_all(reason, error)
+        with locked.lock:
+            deliveries = locked.gate.end_all(reason, error)
         self._receive(deliveries)
         for key in [delivery.key for delivery in deliveries]:
             self._shared.wake(lambda traffic, key=key: traffic.abort(key))  # type: ignore[misc]

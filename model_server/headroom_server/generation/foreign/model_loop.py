@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from headroom_server.engine import DeviceLostError, LoadError
 from headroom_server.generation.foreign.gate import Gate
-from headroom_server.generation.foreign.guarded import GuardedGate
+from headroom_server.generation.foreign.locked_gate import LockedGate
 from headroom_server.generation.foreign.ports import ForeignModel, Step
 from headroom_server.generation.foreign.shared_gate import SharedGate
 from headroom_server.generation.foreign.traffic import Traffic
@@ -61,7 +61,7 @@ class ModelLoop:
         self._post = post
         self._deliver = deliver
         self._fail_all = fail_all
-        self._learning: GuardedGate | None = None
+        self._learning: LockedGate | None = None
         """Learns from the iterations of warm-up after the first use."""
 
     def run(self, listener: EngineListener) -> None:
@@ -95,10 +95,10 @@ class ModelLoop:
                 clock=self._clock,
                 stopping=self._shared.stopping.is_set,
             )
-            guarded = GuardedGate(Gate(limits, self._options, chance=self._chance), self._clock)
-            warm = await self._warmed(guarded, warming, listener)
-            traffic = Traffic(self._model, guarded, lambda some: self._post(self._deliver, some))
-            self._shared.guarded, self._shared.traffic = guarded, traffic
+            locked = LockedGate(Gate(limits, self._options, chance=self._chance), self._clock)
+            warm = await self._warmed(locked, warming, listener)
+            traffic = Traffic(self._model, locked, lambda some: self._post(self._deliver, some))
+            self._shared.locked, self._shared.traffic = locked, traffic
             self._post(listener.on_warm, warm)
             try:
                 await self._watch(traffic, warming, listener)
@@ -109,18 +109,18 @@ class ModelLoop:
             self._model.close()
 
     async def _warmed(
-        self, guarded: GuardedGate, warming: Warming, listener: EngineListener
+        self, locked: LockedGate, warming: Warming, listener: EngineListener
     ) -> WarmEngine:
         self._post(listener.on_phase, Phase.WARM, self._clock())
         first_s = await warming.first_use()
-        self._learning = guarded  # what is compiled says nothing about later iterations
+        self._learning = locked  # what is compiled says nothing about later iterations
         shapes = await warming.warm(first_s)
         self._post(listener.on_phase, Phase.SELFTEST, self._clock())
-        return WarmEngine(guarded.gate.limits, shapes, await warming.self_test())
+        return WarmEngine(locked.gate.limits, shapes, await warming.self_test())
 
     def _observe(self, step: Step) -> None:
-        if self._shared.guarded is not None:
-            self._shared.guarded.observe(step)
+        if self._shared.locked is not None:
+            self._shared.locked.observe(step)
         elif self._learning is not None:
             self._learning.learn(step)
 

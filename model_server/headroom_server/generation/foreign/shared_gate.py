@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from headroom_server.generation.foreign.guarded import GuardedGate
+from headroom_server.generation.foreign.locked_gate import LockedGate
 from headroom_server.generation.foreign.traffic import Traffic
 
 log = logging.getLogger("headroom_server")
@@ -17,7 +17,7 @@ class SharedGate:
     """The gate with its lock, and how to call the engine's loop."""
 
     def __init__(self) -> None:
-        self.guarded: GuardedGate | None = None
+        self.locked: LockedGate | None = None
         """None until the engine is warm."""
         self.traffic: Traffic | None = None
         self.loop: asyncio.AbstractEventLoop | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from headroom_server.engine import DeviceLostError
 from headroom_server.errors import InvalidRequestError, public
-from headroom_server.generation.foreign.guarded import GuardedGate
+from headroom_server.generation.foreign.locked_gate import LockedGate
 from headroom_server.generation.foreign.ports import ForeignModel
 from headroom_server.generation.values import Delivery, GenerationRequest
 
@@ -23,13 +23,13 @@ class Traffic:
     def __init__(
         self,
         model: ForeignModel,
-        guarded: GuardedGate,
+        locked: LockedGate,
         deliver: Callable[[Sequence[Delivery]], object],
     ) -> None:
         self.failures = 0
         """Requests that failed since one succeeded."""
         self._model = model
-        self._guarded = guarded
+        self._locked = locked
         self._deliver = deliver
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -38,16 +38,16 @@ class Traffic:
 
     def hand_over(self) -> None:
         """Start what the engine can take now."""
-        guarded = self._guarded
-        with guarded.lock:
-            requests = guarded.gate.next(guarded.clock())
-            due_s = guarded.gate.expires_s
+        locked = self._locked
+        with locked.lock:
+            requests = locked.gate.next(locked.clock())
+            due_s = locked.gate.expires_s
         for request in requests:
             self._tasks[request.key] = self._loop.create_task(self._generate(request))
         if not self._tasks:
-            guarded.progress_s = None
-        elif guarded.progress_s is None:
-            guarded.progress_s = guarded.clock()
+            locked.progress_s = None
+        elif locked.progress_s is None:
+            locked.progress_s = locked.clock()
         self._arm(due_s)
 
     def abort(self, key: int) -> None:
@@ -67,13 +67,13 @@ class Traffic:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _generate(self, request: GenerationRequest) -> None:
-        key, guarded = request.key, self._guarded
+        key, locked = request.key, self._locked
         error = "the engine ended the answer too early"
         try:
             async with contextlib.aclosing(self._model.generate(request)) as parts:
                 async for produced in parts:
-                    with guarded.lock:
-                        delivery = guarded.gate.produced(key, produced, guarded.clock())
+                    with locked.lock:
+                        delivery = locked.gate.produced(key, produced, locked.clock())
                     if delivery is None:
                         break
                     self._put(delivery)
@@ -88,14 +88,14 @@ class Traffic:
             self.failures += 1
             error = "the model failed"
         self._tasks.pop(key, None)
-        with guarded.lock:  # nothing is left if it has ended as it should
-            left = guarded.gate.failed(key, error)
+        with locked.lock:  # nothing is left if it has ended as it should
+            left = locked.gate.failed(key, error)
         if left is not None:
             self._put(left)
         self.hand_over()
 
     def _put(self, delivery: Delivery) -> None:
-        self._guarded.progress_s = self._guarded.clock()
+        self._locked.progress_s = self._locked.clock()
         self._produced.append(delivery)
         if len(self._produced) == 1:
             # the tasks that the engine's iteration woke run before this
@@ -110,13 +110,13 @@ class Traffic:
             self._timer.cancel()
             self._timer = None
         if due_s < math.inf:
-            left_s = max(0.0, due_s - self._guarded.clock())
+            left_s = max(0.0, due_s - self._locked.clock())
             self._timer = self._loop.call_later(left_s + 0.001, self._expire)
 
     def _expire(self) -> None:
-        guarded = self._guarded
-        with guarded.lock:
-            expired = guarded.gate.expire(guarded.clock())
+        locked = self._locked
+        with locked.lock:
+            expired = locked.gate.expire(locked.clock())
         for delivery in expired:
             self._put(delivery)
             task = self._tasks.pop(delivery.key, None)

@@ -1,7 +1,7 @@
 """PURE. Decides every iteration: which sequences decode, which prompts advance, who waits.
 
 - the iteration: scheduler, iteration_plan, decode_plan, prompt_fill, prompt_starts,
-  iteration_budget, pace, flight, outcome, endings
+  iteration_budget, pace, executing_iteration, outcome, endings
 - its time: iteration_cost, cost_sums
 - who may wait: intake, admission, forecast, expiry
 - who comes next: service_order, waiting_line, priority_line, tenant_charges, served_before, seats

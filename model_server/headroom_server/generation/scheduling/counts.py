@@ -19,7 +19,7 @@ def statistics_of(state: SchedulerState) -> EngineStatistics:
         cached_blocks=pool.cached,
         free_blocks=pool.available - pool.cached,
         waiting_requests=sum(line.count for line in state.lines),
-        waiting_fillers=state.batch.count,
+        waiting_batch_class=state.batch.count,
         waiting_tokens=waiting + sum(one.remaining for one in state.prefilling),
         context_tokens=state.context_tokens,
     )

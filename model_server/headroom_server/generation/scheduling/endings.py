@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom_server.generation.scheduling.admission import Admission
-from headroom_server.generation.scheduling.flight import Flight
+from headroom_server.generation.scheduling.executing_iteration import ExecutingIteration
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
 from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.values import Delivery, FinishReason
@@ -14,9 +14,11 @@ from headroom_server.generation.values import Delivery, FinishReason
 class Endings:
     """Takes requests out of a scheduler. One that executes keeps its blocks until that ends."""
 
-    def __init__(self, state: SchedulerState, flight: Flight, admission: Admission) -> None:
+    def __init__(
+        self, state: SchedulerState, executing: ExecutingIteration, admission: Admission
+    ) -> None:
         self._state = state
-        self._flight = flight
+        self._executing = executing
         self._admission = admission
 
     def end(
@@ -32,8 +34,8 @@ class Endings:
         state.withdraw(sequence)
         sequence.phase = Phase.ENDED
         del state.live[sequence.key]
-        if self._flight.executes(sequence):
-            self._flight.left.append(sequence)
+        if self._executing.executes(sequence):
+            self._executing.left.append(sequence)
         else:
             state.memory.release(sequence)
         if reason in (FinishReason.STOP, FinishReason.LENGTH):

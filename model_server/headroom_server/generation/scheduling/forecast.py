@@ -21,7 +21,7 @@ from headroom_server.generation.scheduling.pace import (
     pace_of_long,
     share_of_prompts,
 )
-from headroom_server.generation.scheduling.seats import free_seats, giver
+from headroom_server.generation.scheduling.seats import free_seats, seat_victim
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.served_before import served_before
 from headroom_server.generation.scheduling.state import SchedulerState
@@ -42,8 +42,8 @@ class Ahead(NamedTuple):
     """Tokens that those will hold."""
     work_s: float
     """Time of all prompts that share its time, also of those that run."""
-    given: int = 0
-    """Answers of others that are interrupted for it."""
+    preempted: int = 0
+    """Answers of others that are preempted for it."""
 
 
 class Forecast(NamedTuple):
@@ -81,8 +81,8 @@ def ahead_of(sequence: LiveSequence, state: SchedulerState, *, exact: bool) -> A
             waiting_s += line.count * mean_s if shares_time else 0.0
     # while a tenant's own requests are served, others that come later are served among them
     more = max(1.0, own * (1.0 + state.shares.others(tenant)) / max(1, count))
-    given = int(exact and giver(state, sequence) is not None)
-    return Ahead(more * count, more * tokens, work_s + more * waiting_s, given)
+    preempted = int(exact and seat_victim(state, sequence) is not None)
+    return Ahead(more * count, more * tokens, work_s + more * waiting_s, preempted)
 
 
 def forecast(
@@ -131,7 +131,7 @@ def _wait(
     work_s = ahead.work_s + own_s
     iteration_s = base_s / (1.0 - share) if work_s > base_s else base_s + work_s
     finish_s = iteration_s * state.lengths.expected() / max(1, state.running)
-    seat_s = finish_s * max(0.0, ahead.requests + 1 - ahead.given - free_seats(state))
+    seat_s = finish_s * max(0.0, ahead.requests + 1 - ahead.preempted - free_seats(state))
     memory_s = finish_s * _finishes_for_memory(tokens, ahead, state)
     wait_s = max(work_s / share, seat_s + own_s / share, memory_s + own_s / share)
     return wait_s, iteration_s
@@ -157,4 +157,4 @@ def _finishes_for_memory(tokens: int, ahead: Ahead, state: SchedulerState) -> fl
     starting = (ahead.tokens + tokens) / size
     growth = (state.running + ahead.requests + 1) * state.lengths.expected() / 2.0 / size
     missing = pool.used + starting + growth - MEMORY_SHARE * pool.total
-    return max(0.0, max(0.0, missing) / max(1.0, pool.used / state.running) - ahead.given)
+    return max(0.0, max(0.0, missing) / max(1.0, pool.used / state.running) - ahead.preempted)

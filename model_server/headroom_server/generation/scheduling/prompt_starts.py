@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headroom_server.generation.scheduling.decode_plan import last_protected
 from headroom_server.generation.scheduling.memory_peak import memory_admits
-from headroom_server.generation.scheduling.seats import free_seats, giver
+from headroom_server.generation.scheduling.seats import free_seats, seat_victim
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.service_order import order
 from headroom_server.generation.scheduling.state import SchedulerState
@@ -42,7 +42,7 @@ class PromptStarts:
                 return True
             if head.request.batch_class:
                 return False
-            if not self._preempt_batch() and not self._preempt_hoarder(head):
+            if not self._preempt_batch() and not self._preempt_of_largest_tenant(head):
                 return False
 
     def _kept(self, head: LiveSequence) -> tuple[int, int]:
@@ -65,9 +65,9 @@ class PromptStarts:
         self._preempt(victim)
         return True
 
-    def _preempt_hoarder(self, head: LiveSequence) -> bool:
+    def _preempt_of_largest_tenant(self, head: LiveSequence) -> bool:
         """Take one seat of the tenant that has most, for a tenant that has none."""
-        victim = None if self._taken else giver(self._state, head)
+        victim = None if self._taken else seat_victim(self._state, head)
         if victim is None:
             return False
         self._taken = True

@@ -28,7 +28,7 @@ from headroom_server.generation.scheduling.decode_plan import (
     wanted_drafts,
 )
 from headroom_server.generation.scheduling.endings import Endings
-from headroom_server.generation.scheduling.flight import Flight
+from headroom_server.generation.scheduling.executing_iteration import ExecutingIteration
 from headroom_server.generation.scheduling.intake import Intake
 from headroom_server.generation.scheduling.iteration_cost import Features, features_of
 from headroom_server.generation.scheduling.iteration_plan import plan_iteration
@@ -59,8 +59,8 @@ class Scheduler:
         self._state = SchedulerState(limits, options or SchedulingOptions())
         self._intake = Intake(self._state, chance, separates_long=True)
         self._admission = self._intake.admission
-        self._flight = Flight()
-        self._endings = Endings(self._state, self._flight, self._admission)
+        self._executing = ExecutingIteration()
+        self._endings = Endings(self._state, self._executing, self._admission)
 
     def add(self, request: GenerationRequest, now_s: float) -> None:
         """Accept a request.
@@ -105,8 +105,8 @@ class Scheduler:
         ended = [
             self._endings.end(one, reason, now_s, error) for one in list(self._state.live.values())
         ]
-        if self._flight.iteration is not None and reason is FinishReason.FAILED:
-            self._endings.release(self._flight.end(self._flight.iteration))
+        if self._executing.iteration is not None and reason is FinishReason.FAILED:
+            self._endings.release(self._executing.end(self._executing.iteration))
         return ended
 
     def wanted_drafts(self) -> Drafts | None:
@@ -126,15 +126,15 @@ class Scheduler:
 
     def next_iteration(self, now_s: float) -> Iteration | None:
         """Return what to compute now; None if nothing can be computed before another event."""
-        state, flight = self._state, self._flight
-        half = flight.next_half()
+        state, executing = self._state, self._executing
+        half = executing.next_half()
         if half is not None:
-            flight.begin(half, features_of(half), whole=False)
+            executing.begin(half, features_of(half), whole=False)
             return half
         planned = plan_iteration(state, now_s, self._admission.due_within_s)
         if planned is None:
             return None
-        flight.begin(*planned)
+        executing.begin(*planned)
         return planned[0]
 
     def complete(
@@ -145,8 +145,8 @@ class Scheduler:
         Raises:
             ValueError: it is not the iteration returned last.
         """
-        state, flight = self._state, self._flight
-        self._endings.release(flight.end(iteration))
+        state, executing = self._state, self._executing
+        self._endings.release(executing.end(iteration))
         outcome = apply(state, iteration, result, ended_s)
         for sequence in outcome.first:
             due_s = sequence.request.first_token_deadline_s
@@ -155,10 +155,10 @@ class Scheduler:
         for sequence, reason in outcome.ended:
             self._endings.leave(sequence, reason, ended_s)
         state.count("iterations")
-        if flight.whole:
+        if executing.whole:
             seconds = ended_s - began_s
-            state.cost.observe(flight.features, seconds)
-            state.sums.add(flight.features.row(), seconds, weight=1.0, keep=1.0)
+            state.cost.observe(executing.features, seconds)
+            state.sums.add(executing.features.row(), seconds, weight=1.0, keep=1.0)
         return outcome.deliveries
 
     def fail(self, iteration: Iteration, error: str, now_s: float) -> Sequence[Delivery]:
@@ -166,12 +166,12 @@ class Scheduler:
 
         `error` is what a client may read. If the device is lost, call `close` instead.
         """
-        self._endings.release(self._flight.end(iteration))
+        self._endings.release(self._executing.end(iteration))
         self._state.count("failed_iterations")
         live = self._state.live
         alive = [one for one in iteration.chunks if one.sequence.request.key in live]
         if len(alive) > 1:
-            self._flight.split(tuple(alive))
+            self._executing.split(tuple(alive))
             return ()
         failed = [live[one.sequence.request.key] for one in alive]
         return [self._endings.end(one, FinishReason.FAILED, now_s, error) for one in failed]

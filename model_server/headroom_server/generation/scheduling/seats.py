@@ -1,4 +1,4 @@
-"""PURE. How many sequences may run, and who gives a seat to a tenant that has none."""
+"""PURE. How many sequences may run, and which is preempted for a tenant that has no seat."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from headroom_server.generation.scheduling.state import SchedulerState
 
 PACE_USED = 0.75
 """Share of a promised time per token that decodes alone may use: the rest is for prompts."""
-LEAST_HOARDED = 2
-"""Seats of a tenant that gives one to a tenant without any."""
+LEAST_SEATS = 2
+"""Seats that a tenant must have to lose one to a tenant without any."""
 
 
 def free_seats(state: SchedulerState) -> int:
@@ -28,8 +28,10 @@ def free_seats(state: SchedulerState) -> int:
     return min(free, int(room_s / one_s)) if one_s > 0.0 else free
 
 
-def giver(state: SchedulerState, head: LiveSequence) -> LiveSequence | None:
-    """Return an answer of the tenant that has most seats, for a tenant that has none.
+def seat_victim(state: SchedulerState, head: LiveSequence) -> LiveSequence | None:
+    """Return the answer that loses its seat to `head`, if the tenant of `head` has none.
+
+    It is one of the tenant that has most seats.
 
     Otherwise a tenant whose long answers have all seats keeps others out until they end.
     """
@@ -40,9 +42,9 @@ def giver(state: SchedulerState, head: LiveSequence) -> LiveSequence | None:
         seats[one.request.tenant] += 1
     if not seats or not state.interrupts:
         return None
-    hoarder, most = max(seats.items(), key=itemgetter(1))
-    own = [one for one in state.decoding.values() if one.request.tenant == hoarder]
+    largest, most = max(seats.items(), key=itemgetter(1))
+    own = [one for one in state.decoding.values() if one.request.tenant == largest]
     own = [one for one in own if one.request.priority >= head.request.priority]
-    if most < LEAST_HOARDED or not own:
+    if most < LEAST_SEATS or not own:
         return None
     return max(own, key=attrgetter("protection"))

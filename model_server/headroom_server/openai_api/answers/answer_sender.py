@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from headroom_server.caching.generation_cache import Looked
+from headroom_server.caching.generation_cache import CacheLookup
 from headroom_server.connection import Connection, Headers
 from headroom_server.errors import DisconnectedError, RequestError
 from headroom_server.openai_api.answers.cached import headers_of
@@ -51,14 +51,14 @@ class AnswerSender:
         context: AnswerContext,
         connection: Connection,
         send: Send,
-        looked: Looked | None,
+        lookup: CacheLookup | None,
     ) -> None:
         """Send the whole answer when it is complete; it is cancelled with the caller.
 
         Raises:
             RequestError: before the response has begun.
         """
-        submission = Submission(self._generator, run, context, looked)
+        submission = Submission(self._generator, run, context, lookup)
         answer = CollectedAnswer(
             context,
             Receipt(self._unread, connection.client),
@@ -80,7 +80,7 @@ class AnswerSender:
             answer.close()
         close = self._closing.due(connection)
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        headers += _cache_headers(looked)
+        headers += _cache_headers(lookup)
         if connection.answer is not None and connection.answer(head_of(200, headers), body, close):
             return
         if close:
@@ -99,7 +99,7 @@ class AnswerSender:
         context: AnswerContext,
         connection: Connection,
         send: Send,
-        looked: Looked | None,
+        lookup: CacheLookup | None,
     ) -> None:
         """Stream the answer to its end; it is cancelled with the caller.
 
@@ -109,7 +109,7 @@ class AnswerSender:
         started: asyncio.Future[ResponseStream] = asyncio.get_running_loop().create_future()
 
         def open_stream() -> ResponseStream:
-            stream = self.open(connection, send, _cache_headers(looked))
+            stream = self.open(connection, send, _cache_headers(lookup))
             if not started.done():
                 started.set_result(stream)
             return stream
@@ -119,7 +119,7 @@ class AnswerSender:
                 started.set_exception(error)
 
         answer, submission = self.begin_stream(
-            run, context, connection, open_stream, fail, _ignore, looked
+            run, context, connection, open_stream, fail, _ignore, lookup
         )
         try:
             stream = await started
@@ -136,7 +136,7 @@ class AnswerSender:
         open_stream: Callable[[], ResponseStream],
         on_error: Callable[[RequestError], None],
         on_over: Callable[[bool], None],
-        looked: Looked | None,
+        lookup: CacheLookup | None,
     ) -> tuple[StreamedAnswer, Submission]:
         """Return a streamed answer without waiting for it.
 
@@ -146,7 +146,7 @@ class AnswerSender:
         Raises:
             RequestError: the engine refuses it.
         """
-        submission = Submission(self._generator, run, context, looked)
+        submission = Submission(self._generator, run, context, lookup)
         answer = StreamedAnswer(
             context,
             open_stream,
@@ -183,5 +183,5 @@ def _ignore(complete: bool) -> None:
     """Do nothing."""
 
 
-def _cache_headers(looked: Looked | None) -> Headers:
-    return [] if looked is None or looked.hit is None else headers_of(looked.hit)
+def _cache_headers(lookup: CacheLookup | None) -> Headers:
+    return [] if lookup is None or lookup.hit is None else headers_of(lookup.hit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from headroom_server.caching.generation_cache import Looked
+from headroom_server.caching.generation_cache import CacheLookup
 from headroom_server.connection import Connection
 from headroom_server.errors import DisconnectedError, QueueFullError, RefusedError
 from headroom_server.generation.values import Delivery
@@ -17,19 +17,19 @@ from headroom_server.telemetry.accounting import Outcome
 
 
 class Submission:
-    """One call. `looked` is what the cache has for it; None: the call is not cached."""
+    """One call. `lookup` is what the cache has for it; None: the call is not cached."""
 
     def __init__(
         self,
         generator: Generator,
         run: GenerationRun,
         context: AnswerContext,
-        looked: Looked | None,
+        lookup: CacheLookup | None,
     ) -> None:
         self._generator = generator
         self._run = run
         self._context = context
-        self._looked = looked
+        self._looked = lookup
         self._recording: Recording | None = None
 
     def begin(
@@ -46,10 +46,10 @@ class Submission:
         if connection.gone:
             raise DisconnectedError
         connection.on_lost = leave
-        run, requests, looked = self._run, self._context.requests, self._looked
-        if looked is not None:
-            if looked.hit is not None:
-                replay(looked.hit, requests, receive)
+        run, requests, lookup = self._run, self._context.requests, self._looked
+        if lookup is not None:
+            if lookup.hit is not None:
+                replay(lookup.hit, requests, receive)
                 run.close(Outcome.OK)
                 return
             self._recording = Recording(receive, len(requests))
@@ -67,9 +67,9 @@ class Submission:
 
     def keep(self) -> None:
         """Keep a complete answer in the cache."""
-        looked, recording = self._looked, self._recording
-        if looked is not None and recording is not None and self._run.outcome is Outcome.OK:
-            looked.keep(recording.answer)
+        lookup, recording = self._looked, self._recording
+        if lookup is not None and recording is not None and self._run.outcome is Outcome.OK:
+            lookup.keep(recording.answer)
 
     def refuse(self, error: QueueFullError) -> None:
         """End a call whose answer finds no memory."""

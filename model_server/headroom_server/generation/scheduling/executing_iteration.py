@@ -14,7 +14,7 @@ from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
 from headroom_server.generation.values import Chunk, Iteration
 
 
-class Flight:
+class ExecutingIteration:
     """The executing iteration, sequences that ended during it, and halves to be repeated."""
 
     __slots__ = ("_halves", "features", "iteration", "left", "whole")

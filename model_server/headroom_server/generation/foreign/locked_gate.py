@@ -10,7 +10,7 @@ from headroom_server.generation.foreign.ports import Step
 from headroom_server.generation.ports import EngineStatistics
 
 
-class GuardedGate:
+class LockedGate:
     """A gate that two threads use; hold `lock` for each call of `gate`."""
 
     def __init__(self, gate: Gate, clock: Callable[[], float]) -> None:
