@@ -1,6 +1,6 @@
 """Replicas in steady state, simulated in the plainest way: one heap of events, one queue each.
 
-Shares no code with the tables' own simulation, so that the two can be held against each other.
+SharedBound no code with the tables' own simulation, so that the two can be held against each other.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ def build_generator(
             stall_timeout_s=settings.stall_timeout_s,
             warmup_timeout_s=settings.warmup_timeout_s,
             classes=classes_of(settings),
-            bounds_fillers=settings.engine != "vllm" and settings.time_per_token_s is not None,
+            bounds_batch_classes=settings.engine != "vllm"
+            and settings.time_per_token_s is not None,
         ),
         cache=cache,
         features=features,

@@ -12,7 +12,7 @@ import asyncio
 import ctypes
 from typing import Any
 
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 
 BLOCK_BYTES = 256 * 1024
 """What a read of a socket takes; bodies are larger."""
@@ -32,7 +32,7 @@ def return_large_blocks(engine: str) -> bool:
     return all(mallopt(one, BLOCK_BYTES) for one in (_MMAP_THRESHOLD, _TRIM_THRESHOLD))
 
 
-async def trim_after_peaks(receiving: Shares, engine: str) -> None:
+async def trim_after_peaks(receiving: SharedBound, engine: str) -> None:
     """Give back what requests have freed, until cancelled."""
     trim = _of_the_library("malloc_trim")
     while trim is not None and engine != KEEPS:

@@ -16,7 +16,7 @@ from generation_front import front
 from grpc_streams import StreamClient, streams_of
 from headroom_server.open_inference_grpc.server import served_models, served_text
 from headroom_server.runtime.registry import Models
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 from server_world import Start
 
 pytestmark = pytest.mark.clock
@@ -93,7 +93,7 @@ async def test_service_that_is_unknown_is_not_found_and_no_invalid_request(start
 
 async def test_clients_that_send_slowly_do_not_hold_up_probes(start: Start) -> None:
     world = await start()
-    receiving = Shares(4096 * 4)
+    receiving = SharedBound(4096 * 4)
     async with streams_of(served_models(Models.of(world.runner)), receiving=receiving) as client:
         receiving.take("slow", receiving.most)
         assert await Probe(client).check("liveness") == SERVING

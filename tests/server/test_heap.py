@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from headroom_server.heap import FREED_BYTES, return_large_blocks, trim_after_peaks
-from headroom_server.web.receiving import Receipt, Shares
+from headroom_server.web.shared_bound import Reservation, SharedBound
 from server_world import until
 
 
@@ -15,9 +15,9 @@ def test_threshold_of_large_blocks_can_be_fixed() -> None:
 
 
 async def test_memory_is_given_back_once_after_much_was_freed() -> None:
-    receiving = Shares(64 << 20)
+    receiving = SharedBound(64 << 20)
     trimming = asyncio.create_task(trim_after_peaks(receiving, "emulated"))
-    one, another = Receipt(receiving, "a"), Receipt(receiving, "b")
+    one, another = Reservation(receiving, "a"), Reservation(receiving, "b")
     one.grow(FREED_BYTES)
     one.close()
     another.grow(FREED_BYTES)  # as much has arrived meanwhile

@@ -30,9 +30,9 @@ class Breaker:
         self._probe_at_s = None
         return True
 
-    def probed(self, now_s: float, *, well: bool) -> None:
+    def probed(self, now_s: float, *, ok: bool) -> None:
         """Record the result of a probe."""
-        if well:
+        if ok:
             self.closed, self._failures = True, 0
         else:
             self._open(now_s)

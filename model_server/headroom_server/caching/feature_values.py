@@ -46,11 +46,19 @@ class FeatureInput(NamedTuple):
     text: str
 
 
-def key_of(asked: FeatureInput) -> bytes:
+def key_of(feature_input: FeatureInput) -> bytes:
     """Return the key of a feature."""
-    owner = repr((FORMAT, sys.byteorder, str(asked.kind), asked.identity, asked.tenant))
+    owner = repr(
+        (
+            FORMAT,
+            sys.byteorder,
+            str(feature_input.kind),
+            feature_input.identity,
+            feature_input.tenant,
+        )
+    )
     digest = blake2b(owner.encode(), digest_size=KEY_BYTES)
-    digest.update(asked.text.encode("utf-8", "surrogatepass"))
+    digest.update(feature_input.text.encode("utf-8", "surrogatepass"))
     return digest.digest()
 
 

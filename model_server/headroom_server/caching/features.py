@@ -57,9 +57,9 @@ class FeatureCache:
         """Return the current statistics for metrics."""
         return FeatureCounts(dict(self._by_source), self._levels.counts())
 
-    async def feature(self, asked: FeatureInput, compute: Compute) -> Numbers:
+    async def feature(self, feature_input: FeatureInput, compute: Compute) -> Numbers:
         """Return the numbers of an input; raises whatever `compute` raises."""
-        key, kind, levels = key_of(asked), asked.kind, self._levels
+        key, kind, levels = key_of(feature_input), feature_input.kind, self._levels
         kept = levels.remembered(key)
         if kept is not None:
             self._by_source[kind, Source.MEMORY] += 1
@@ -97,5 +97,5 @@ class CachedEmbedder:
 
     async def __call__(self, text: str, tenant: str) -> Sequence[float]:
         """Return a text's embedding; raises whatever the model's call raises."""
-        asked = FeatureInput(FeatureKind.EMBEDDING, self._identity, tenant, text)
-        return await self._features.feature(asked, lambda: self._embed(text))
+        feature_input = FeatureInput(FeatureKind.EMBEDDING, self._identity, tenant, text)
+        return await self._features.feature(feature_input, lambda: self._embed(text))

@@ -54,7 +54,7 @@ class Wait(Protocol):
         """Return its result."""
 
 
-async def straight(awaited: asyncio.Future[T]) -> T:
+async def wait_forever(awaited: asyncio.Future[T]) -> T:
     """Wait as long as it takes."""
     return await awaited
 
@@ -65,7 +65,7 @@ class Steps(NamedTuple, Generic[V]):
     look: Callable[[], Awaitable[V | None]]
     """In the second level."""
     compute: Callable[[], Awaitable[V]]
-    wait: Wait = straight
+    wait: Wait = wait_forever
     """For the computation of an equal request."""
 
 

@@ -100,7 +100,7 @@ class GenerationCache:
         self._levels: Levels[CachedAnswer] = Levels(options, size_of)
         self._similar = similar
         self._breaker = Breaker()
-        self._breaker.probed(clock(), well=True)
+        self._breaker.probed(clock(), ok=True)
         self._by_source = dict.fromkeys(GeneratedSource, 0)
         self._embedding_failures = 0
 
@@ -163,10 +163,10 @@ class GenerationCache:
                 if self._breaker.failed(self._clock()):
                     log.warning("embeddings are not used for now: %r", error)
             else:
-                self._breaker.probed(self._clock(), well=False)
+                self._breaker.probed(self._clock(), ok=False)
             return None
         if self._breaker.closed:
             self._breaker.answered()
         else:
-            self._breaker.probed(self._clock(), well=True)
+            self._breaker.probed(self._clock(), ok=True)
         return numbers

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
-from headroom_server.caching.flights import Wait, straight
+from headroom_server.caching.flights import Wait, wait_forever
 from headroom_server.caching.lru import CachedValue, Lru
 from headroom_server.caching.store import GuardedStore
 
@@ -24,7 +24,7 @@ class LevelCounts(NamedTuple):
     evicted: int
     store_failures: int | None
     """None without a second level."""
-    store_asked: bool
+    store_enabled: bool
 
 
 class LevelOptions(NamedTuple):
@@ -57,7 +57,7 @@ class Levels(Generic[V]):
             len(memory),
             memory.evicted,
             None if store is None else store.failures,
-            store is not None and store.asked,
+            store is not None and store.enabled,
         )
 
     def remembered(self, key: bytes) -> V | None:
@@ -65,13 +65,13 @@ class Levels(Generic[V]):
         return self._memory.get(key, self._clock())
 
     async def stored(
-        self, key: bytes, decode: Callable[[bytes], V | None], wait: Wait = straight
+        self, key: bytes, decode: Callable[[bytes], V | None], wait: Wait = wait_forever
     ) -> V | None:
         """Return what the second level has, and remember it; `wait` may end the look-up early."""
         store = self._store
         if store is None:
             return None
-        if not store.asked:
+        if not store.enabled:
             store.start()
             return None
         lookup = asyncio.ensure_future(store.get(key))
@@ -88,7 +88,7 @@ class Levels(Generic[V]):
         """Keep a new value in both levels."""
         self._remember(key, value, self._ttl_s)
         store = self._store
-        if store is not None and store.asked:
+        if store is not None and store.enabled:
             store.put(key, encode(key, value), self._ttl_s)
 
     def _remember(self, key: bytes, value: V, ttl_s: float) -> None:

@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from headroom_server.caching.store import PATIENCE_S, StoredValue
+from headroom_server.caching.store import BACKGROUND_TIMEOUT_S, StoredValue
 
 PREFIX = b"headroom:"
 MAX_CONNECTIONS = 32
@@ -20,8 +20,8 @@ class RedisStore:
         """Raise ValueError for a URL that is not a Redis URL."""
         self._redis = Redis.from_url(
             url,
-            socket_timeout=PATIENCE_S,
-            socket_connect_timeout=PATIENCE_S,
+            socket_timeout=BACKGROUND_TIMEOUT_S,
+            socket_connect_timeout=BACKGROUND_TIMEOUT_S,
             max_connections=MAX_CONNECTIONS,
             retry=Retry(NoBackoff(), 0),
             decode_responses=False,

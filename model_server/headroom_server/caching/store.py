@@ -16,7 +16,7 @@ from headroom_server.caching.breaker import Breaker
 log = logging.getLogger("headroom_server")
 
 LOOKUP_S = 0.020
-PATIENCE_S = 1.0
+BACKGROUND_TIMEOUT_S = 1.0
 """Timeout of probes and writes, for which no request waits."""
 MAX_WRITES = 64
 MAX_WRITE_BYTES = 32 << 20
@@ -53,7 +53,7 @@ class GuardedStore:
         self._store = store
         self._clock = clock
         self._breaker = Breaker()
-        self._beside: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._written_bytes = 0
         self.failures = 0
         """Lookups and writes that failed or were late."""
@@ -61,14 +61,14 @@ class GuardedStore:
         """Answers that were not written because too many were waiting."""
 
     @property
-    def asked(self) -> bool:
+    def enabled(self) -> bool:
         """Whether lookups are made now."""
         return self._breaker.closed
 
     def start(self) -> None:
         """Probe if due, on the running loop."""
         if self._breaker.probe(self._clock()):
-            self._aside(self._probe())
+            self._in_background(self._probe())
 
     async def get(self, key: bytes) -> StoredValue | None:
         """Return the value; None if there is none or it is not available in time."""
@@ -83,38 +83,38 @@ class GuardedStore:
 
     def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
         """Write a value in the background."""
-        full = len(self._beside) >= MAX_WRITES
+        full = len(self._background) >= MAX_WRITES
         if full or self._written_bytes + len(value) > MAX_WRITE_BYTES:
             self.unwritten += 1
             return
-        self._aside(self._write(key, value, ttl_s))
+        self._in_background(self._write(key, value, ttl_s))
 
     async def close(self) -> None:
         """Finish pending writes, within a timeout, and close all connections."""
-        if self._beside:
-            _, late = await asyncio.wait(self._beside, timeout=PATIENCE_S)
+        if self._background:
+            _, late = await asyncio.wait(self._background, timeout=BACKGROUND_TIMEOUT_S)
             for task in late:
                 task.cancel()
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(BACKGROUND_TIMEOUT_S):
                 await self._store.close()
         except Exception as error:  # noqa: BLE001 - it is the end
             log.warning("closing the second level of the response cache failed: %r", error)
 
     async def _probe(self) -> None:
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(BACKGROUND_TIMEOUT_S):
                 await self._store.ping()
         except Exception as error:  # noqa: BLE001 - probing again is all that can be done
             log.warning("the second level of the response cache does not respond: %r", error)
-            self._breaker.probed(self._clock(), well=False)
+            self._breaker.probed(self._clock(), ok=False)
         else:
-            self._breaker.probed(self._clock(), well=True)
+            self._breaker.probed(self._clock(), ok=True)
 
     async def _write(self, key: bytes, value: bytes, ttl_s: float) -> None:
         self._written_bytes += len(value)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(BACKGROUND_TIMEOUT_S):
                 await self._store.put(key, value, ttl_s)
         except Exception as error:  # noqa: BLE001 - an answer that is not kept is computed again
             self._failed(error)
@@ -126,7 +126,7 @@ class GuardedStore:
         if self._breaker.failed(self._clock()):
             log.warning("the second level of the response cache is not used for now: %r", error)
 
-    def _aside(self, work: Coroutine[Any, Any, None]) -> None:
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

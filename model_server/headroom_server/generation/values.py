@@ -59,7 +59,7 @@ class GenerationRequest:
     """0 (most urgent) to 9."""
     tenant: str = ""
     batch_class: bool = False
-    """Fills only what interactive requests leave."""
+    """Takes only what interactive requests leave."""
     arrived_s: float = 0.0
     first_token_deadline_s: float | None = None
     """Point in time by which the first token is due; None: none."""

@@ -31,7 +31,7 @@ from headroom_server.openai_api.prompts.bounds import most_body_bytes
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.protocols import descriptions
 from headroom_server.scheduling.request_options import USUAL, parse_request_options
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 
 EXTENSIONS = ("model_configuration",)
 
@@ -42,7 +42,7 @@ class TextCalls:
     ordered = False
 
     def __init__(
-        self, service: GenerationService, reads: MessageReads, streams: StreamReads, _: Shares
+        self, service: GenerationService, reads: MessageReads, streams: StreamReads, _: SharedBound
     ) -> None:
         self.unread_s = service.unread_timeout_s
         self._service = service

@@ -14,14 +14,14 @@ from urllib.parse import unquote
 
 from headroom_server.errors import InvalidRequestError, QueueFullError, SlowRequestError
 from headroom_server.open_inference_grpc.read_turns import ReadTurns
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 
 
 class MessageReads:
     """Admits calls, and reads their messages in turns."""
 
     def __init__(
-        self, calls: Shares, receiving: Shares, max_message_bytes: int, within_s: float
+        self, calls: SharedBound, receiving: SharedBound, max_message_bytes: int, within_s: float
     ) -> None:
         """`receiving` is shared with HTTP; a message must be complete within `within_s`."""
         self._calls = calls

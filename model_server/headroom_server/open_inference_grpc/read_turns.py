@@ -6,13 +6,13 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 
 
 class ReadTurns:
     """Turns in the order of arrival, as far as the bytes and each client's share allow."""
 
-    def __init__(self, receiving: Shares, max_message_bytes: int) -> None:
+    def __init__(self, receiving: SharedBound, max_message_bytes: int) -> None:
         self._receiving = receiving
         self._size = min(max_message_bytes, receiving.most // 2)
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()

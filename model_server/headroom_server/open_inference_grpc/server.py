@@ -16,7 +16,7 @@ from headroom_server.open_inference_grpc.stream_reads import StreamReads
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.web.http_refusals import MAX_HEAD_BYTES
-from headroom_server.web.receiving import Shares, receiving_bytes
+from headroom_server.web.shared_bound import SharedBound, receiving_bytes
 
 if TYPE_CHECKING:
     from headroom_server.openai_api.service import GenerationService
@@ -55,7 +55,7 @@ class Reads(NamedTuple):
 
     first: MessageReads
     streams: StreamReads
-    sending: Shares
+    sending: SharedBound
 
 
 class GrpcServices(NamedTuple):
@@ -87,20 +87,20 @@ class GrpcServer:
         services: GrpcServices,
         bounds: Bounds,
         interceptors: Sequence[aio.ServerInterceptor] = (),
-        receiving: Shares | None = None,
+        receiving: SharedBound | None = None,
     ) -> None:
         """`receiving` counts the bytes that arrive, together with those of HTTP."""
         size = bounds.max_message_bytes
-        receiving = receiving or Shares(receiving_bytes(size))
+        receiving = receiving or SharedBound(receiving_bytes(size))
         reads = Reads(
             MessageReads(
-                Shares(min(bounds.max_connections, MAX_CALLS)),
+                SharedBound(min(bounds.max_connections, MAX_CALLS)),
                 receiving,
                 size,
                 bounds.receive_within_s,
             ),
             StreamReads(receiving.most, size),
-            Shares(receiving.most),
+            SharedBound(receiving.most),
         )
         options = (
             ("grpc.max_receive_message_length", bounds.max_message_bytes),
@@ -119,7 +119,9 @@ class GrpcServer:
         self._server = aio.server(options=options, interceptors=interceptors)
         self._leaving: asyncio.Task[None] | None = None
         self._streams = reads.streams
-        probes = MessageReads(Shares(PROBES), Shares(PROBED_MESSAGES * size), size, PROBE_WITHIN_S)
+        probes = MessageReads(
+            SharedBound(PROBES), SharedBound(PROBED_MESSAGES * size), size, PROBE_WITHIN_S
+        )
         health = HealthCalls(services.probed, probes, reads.streams)
         handlers = (services.make_handler(reads), health.handler())
         self._server.add_generic_rpc_handlers(handlers)

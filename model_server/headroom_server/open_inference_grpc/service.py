@@ -37,7 +37,7 @@ from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ServedModel
 from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
 from headroom_server.web.parsing_turns import ParsingTurns
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 
 
 class ReceivedCall(NamedTuple):
@@ -60,7 +60,7 @@ class Service:
         models: Models,
         reads: MessageReads,
         streams: StreamReads,
-        sending: Shares,
+        sending: SharedBound,
         control: Control | None = None,
     ) -> None:
         self._models = models

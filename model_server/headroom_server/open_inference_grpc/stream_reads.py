@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
 from headroom_server.open_inference_grpc.read_turns import ReadTurns
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 
 LEAST_IDLE_S = 1.0
 """A stream that has had no request for so long is ended if others wait."""
@@ -38,8 +38,8 @@ class StreamReads:
     """Reads messages in turns of two lines, each with so many bytes."""
 
     def __init__(self, most_bytes: int, max_message_bytes: int) -> None:
-        self._idle = ReadTurns(Shares(most_bytes), max_message_bytes)
-        self._busy = ReadTurns(Shares(most_bytes), max_message_bytes)
+        self._idle = ReadTurns(SharedBound(most_bytes), max_message_bytes)
+        self._busy = ReadTurns(SharedBound(most_bytes), max_message_bytes)
         self._reading: dict[OpenStream, ReadTurns] = {}
         self.leaving = False
 

@@ -20,13 +20,13 @@ from headroom_server.open_inference_grpc.streamed_service import Serve, Streamed
 from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS
 from headroom_server.tracing.current import TRACE
 from headroom_server.web.parsing_turns import ParsingTurns
-from headroom_server.web.receiving import Receipt, Shares
+from headroom_server.web.shared_bound import Reservation, SharedBound
 
 MAX_REQUESTS = 32
 """Requests of one stream that are not answered yet; the next one is not read before."""
 
 
-def stream_handler(calls: Calls, service: StreamedService, sending: Shares) -> Any:
+def stream_handler(calls: Calls, service: StreamedService, sending: SharedBound) -> Any:
     """Return the handler of ModelStreamInfer; `sending` bounds answers that are not read."""
     turns = ParsingTurns()
 
@@ -47,7 +47,7 @@ class Stream:
         calls: Calls,
         service: StreamedService,
         turns: ParsingTurns,
-        sending: Shares,
+        sending: SharedBound,
         client: str,
         context: Any,
     ) -> None:
@@ -158,7 +158,7 @@ class Stream:
             await self._send(model, identifier, answer)
 
     async def _send(self, model: str, identifier: str, answer: bytes) -> None:
-        waits = Receipt(self._sending, self.client)
+        waits = Reservation(self._sending, self.client)
         try:
             waits.grow(len(answer))
         except QueueFullError:

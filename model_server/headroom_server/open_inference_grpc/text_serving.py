@@ -16,7 +16,7 @@ from headroom_server.open_inference_grpc.text_requests import (
 )
 from headroom_server.openai_api.answers.encoding import Form, Head
 from headroom_server.openai_api.bodies.parameters import Call
-from headroom_server.openai_api.request_reader import Accepted
+from headroom_server.openai_api.request_reader import ReceivedRequest
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.scheduling.request_options import RequestOptions
 
@@ -71,9 +71,9 @@ class TextAnswers:
         encoded = await self._service.prompts.encode(
             call, text.size, connection, text.options.tenant, fresh=text.fresh
         )
-        accepted = Accepted(call, text.options, encoded, text.arrived_s)
+        received = ReceivedRequest(call, text.options, encoded, text.arrived_s)
         form = partial(_form, style)
-        await self._service.answer(accepted, form, connection, _no_asgi, fresh=text.fresh)
+        await self._service.answer(received, form, connection, _no_asgi, fresh=text.fresh)
 
 
 def _form(style: AnswerStyle, call: Call, head: Head, text: ModelText) -> Form:

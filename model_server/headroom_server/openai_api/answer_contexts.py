@@ -15,7 +15,7 @@ from headroom_server.openai_api.endpoints import MakeForm
 from headroom_server.openai_api.prompts.encoder import EncodedCall
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator
-from headroom_server.tracing.current import Asked
+from headroom_server.tracing.current import RequestedText
 
 
 class AnswerContexts:
@@ -44,7 +44,9 @@ class AnswerContexts:
         chat = isinstance(call, ChatCall)
         if run.trace is not None:
             choices, operation = call.choices, "chat" if chat else "text_completion"
-            run.trace.asked = Asked(operation, choices.n, choices.max_tokens, choices.stream)
+            run.trace.requested = RequestedText(
+                operation, choices.n, choices.max_tokens, choices.stream
+            )
         identifier = f"{self._ids}{next(self._answers):08x}"
         prefix = "chatcmpl-" if chat else "cmpl-"
         form = make_form(call, Head(prefix + identifier, int(time.time()), generator.model), text)

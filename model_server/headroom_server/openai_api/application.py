@@ -14,7 +14,7 @@ from headroom_server.openai_api.routes import add_routes
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.runtime.generator import Generator
 from headroom_server.web.close_policy import ClosePolicy
-from headroom_server.web.receiving import Shares, receiving_bytes
+from headroom_server.web.shared_bound import SharedBound, receiving_bytes
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -46,7 +46,7 @@ class GenerationApplication(FastAPI):
             swagger_ui_oauth2_redirect_url=None,
             telemetry={"tracing": False, "metrics": False, "logs": False},
         )
-        self.receiving = Shares(
+        self.receiving = SharedBound(
             receiving_bytes(max_body_bytes) if max_receiving_bytes is None else max_receiving_bytes
         )
         self.service = GenerationService(
@@ -54,7 +54,7 @@ class GenerationApplication(FastAPI):
             text,
             max_body_bytes=max_body_bytes,
             receiving=self.receiving,
-            unread=Shares(max_unread_bytes),
+            unread=SharedBound(max_unread_bytes),
             unread_timeout_s=unread_timeout_s,
             identity=identity,
         )

@@ -18,7 +18,7 @@ from headroom_server.errors import DisconnectedError, InvalidRequestError
 from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.endpoints import Endpoint, endpoint_of
 from headroom_server.openai_api.prompts.encoder import SHORT_BODY_BYTES, takes_long
-from headroom_server.openai_api.request_reader import Accepted
+from headroom_server.openai_api.request_reader import ReceivedRequest
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.released_errors import release
 from headroom_server.scheduling.request_options import RequestOptions
@@ -111,8 +111,8 @@ class DirectGeneration:
         size, tenant = exchange.head.body_bytes, options.tenant
         try:
             encoded = await service.prompts.encode(call, size, connection, tenant, fresh=True)
-            accepted = Accepted(call, options, encoded, arrived_s)
-            await service.answer(accepted, exchange.target[1], connection, send, fresh=True)
+            received = ReceivedRequest(call, options, encoded, arrived_s)
+            await service.answer(received, exchange.target[1], connection, send, fresh=True)
         except Exception as error:  # noqa: BLE001 - the last resort, which logs it
             self._fail(exchange, connection, respond, error)
 

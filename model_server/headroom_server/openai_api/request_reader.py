@@ -24,14 +24,14 @@ from headroom_server.scheduling.request_options import (
     parse_request_options,
 )
 from headroom_server.web.parsing_turns import ParsingTurns
-from headroom_server.web.receiving import Receipt, Shares
 from headroom_server.web.request_body import explain, read_body
+from headroom_server.web.shared_bound import Reservation, SharedBound
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
 
-class Accepted(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A valid request, before admission."""
 
     call: Call
@@ -47,7 +47,7 @@ class RequestReader:
         self,
         generator: Generator,
         prompts: PromptEncoder,
-        receiving: Shares,
+        receiving: SharedBound,
         max_body_bytes: int,
     ) -> None:
         self._generator = generator
@@ -58,7 +58,7 @@ class RequestReader:
 
     async def read(
         self, parse: Parse, scope: Scope, receive: Receive, connection: Connection, arrived_s: float
-    ) -> Accepted:
+    ) -> ReceivedRequest:
         """Return a request that arrives over ASGI.
 
         Raises:
@@ -66,27 +66,27 @@ class RequestReader:
             InvalidRequestError: invalid input; it is counted.
             RequestError: the request may not be read now.
         """
-        receipt = Receipt(self._receiving, connection.client)
+        reservation = Reservation(self._receiving, connection.client)
         try:
-            parts = await self._encoded(parse, scope, receive, receipt, connection)
+            parts = await self._encoded(parse, scope, receive, reservation, connection)
         except InvalidRequestError as error:
             self._generator.ledger.reject(error.reason)
             error.blamed = True
             raise
         finally:
-            receipt.close()
-        return Accepted(*parts, arrived_s)
+            reservation.close()
+        return ReceivedRequest(*parts, arrived_s)
 
     async def _encoded(
         self,
         parse: Parse,
         scope: Scope,
         receive: Receive,
-        receipt: Receipt,
+        reservation: Reservation,
         connection: Connection,
     ) -> tuple[Call, RequestOptions, EncodedCall]:
         headers = dict(scope["headers"])
-        body = await self.body(headers, receive, receipt, connection)
+        body = await self.body(headers, receive, reservation, connection)
         call, options = self.parsed(parse, body, headers)
         fresh = forbids_caching(scope["headers"])
         encoding = self._prompts.encode(call, len(body), connection, options.tenant, fresh=fresh)
@@ -97,7 +97,7 @@ class RequestReader:
         self,
         headers: dict[bytes, bytes],
         receive: Receive,
-        receipt: Receipt,
+        reservation: Reservation,
         connection: Connection,
     ) -> bytes:
         """Return a body that is not larger than a prompt for the model's context, in its turn.
@@ -110,7 +110,7 @@ class RequestReader:
         limits = self._generator.limits
         most = most_body_bytes(limits, self._max_body_bytes)
         try:
-            body = await read_body(headers, receive, most, receipt)
+            body = await read_body(headers, receive, most, reservation)
         except TooLargeError as error:  # its words are those by which clients recognize it
             tokens = limits.context_tokens
             raise TooLargeError(

@@ -18,13 +18,13 @@ from headroom_server.openai_api.answers.cached import forbids_caching, question_
 from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.endpoints import MakeForm, Parse
 from headroom_server.openai_api.prompts.encoder import EncodedCall, PromptEncoder
-from headroom_server.openai_api.request_reader import Accepted, RequestReader
+from headroom_server.openai_api.request_reader import ReceivedRequest, RequestReader
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator
 from headroom_server.scheduling.request_options import USUAL, RequestOptions
 from headroom_server.telemetry.accounting import Outcome
 from headroom_server.tracing.current import TRACE
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -39,8 +39,8 @@ class GenerationService:
         text: ModelText,
         *,
         max_body_bytes: int,
-        receiving: Shares,
-        unread: Shares,
+        receiving: SharedBound,
+        unread: SharedBound,
         unread_timeout_s: float,
         identity: str = "",
     ) -> None:
@@ -76,15 +76,15 @@ class GenerationService:
             generator.begin(arrived_s, USUAL)  # refused and counted
         connection = connection_of(scope)
         try:
-            accepted = await self.reader.read(parse, scope, receive, connection, arrived_s)
+            received = await self.reader.read(parse, scope, receive, connection, arrived_s)
         except DisconnectedError:
             return
         fresh = forbids_caching(scope["headers"])
-        await self.answer(accepted, make_form, connection, send, fresh=fresh)
+        await self.answer(received, make_form, connection, send, fresh=fresh)
 
     async def answer(
         self,
-        accepted: Accepted,
+        received: ReceivedRequest,
         make_form: MakeForm,
         connection: Connection,
         send: Send,
@@ -96,7 +96,7 @@ class GenerationService:
         Raises:
             RequestError: before the response has begun.
         """
-        call, options, encoded, arrived_s = accepted
+        call, options, encoded, arrived_s = received
         run = self.generator.begin(arrived_s, options)
         fresh = fresh or self.generator.cache is None
         try:

@@ -24,8 +24,8 @@ from headroom_server.openai_api.prompts.encoder import SHORT_BODY_BYTES
 from headroom_server.openai_api.prompts.rendering import only_prompt, renders_long
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.scheduling.request_options import parse_request_options
-from headroom_server.web.receiving import Receipt
 from headroom_server.web.request_body import explain
+from headroom_server.web.shared_bound import Reservation
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
@@ -78,9 +78,9 @@ class Tokenization:
     async def _answer(self, parse: Parse, scope: Scope, receive: Receive) -> bytes:
         service, headers = self._service, dict(scope["headers"])
         connection = connection_of(scope)
-        receipt = Receipt(service.receiving, connection.client)
+        reservation = Reservation(service.receiving, connection.client)
         try:
-            body = await service.reader.body(headers, receive, receipt, connection)
+            body = await service.reader.body(headers, receive, reservation, connection)
             classes = service.generator.options.classes
             tenant = parse_request_options(headers, classes).tenant
             try:
@@ -94,7 +94,7 @@ class Tokenization:
             error.blamed = True  # no invalid request for generated text
             raise
         finally:
-            receipt.close()
+            reservation.close()
 
 
 def tokenized(

@@ -69,7 +69,7 @@ def _generating() -> GenerationSnapshot:
     )
 
 
-_LEVELS = LevelCounts(0, 0, 0, 0, store_asked=True)
+_LEVELS = LevelCounts(0, 0, 0, 0, store_enabled=True)
 
 
 def _everything() -> Snapshot:

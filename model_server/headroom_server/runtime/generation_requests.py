@@ -36,7 +36,7 @@ class GeneratorOptions:
     stall_timeout_s: float = 60.0
     warmup_timeout_s: float = 600.0
     classes: SloClasses = field(default_factory=dict)
-    bounds_fillers: bool = False
+    bounds_batch_classes: bool = False
     """Whether the engine bounds what the batch class adds to the time per token of others."""
 
 
@@ -57,7 +57,7 @@ class GenerationRequests(ModelLife, ABC):
         self.cache = cache
         self.ledger = Ledger()
         self.generation = GenerationLedger()
-        classes, bounds = options.classes, options.bounds_fillers
+        classes, bounds = options.classes, options.bounds_batch_classes
         batch_classes = {name for name, one in classes.items() if one.batch and bounds}
         self.classes = ClassLedgers(classes, batch_classes)
         self._keys = itertools.count(1)

@@ -47,7 +47,7 @@ class RequestOptions(NamedTuple):
     first_token_deadline_s: float | None = None
     """For generated text; from its arrival."""
     batch: bool = False
-    """For generated text: whether it only fills what other requests leave."""
+    """For generated text: whether it takes only what other requests leave."""
     slo_class: str = ""
     """The class that it names; empty: none."""
 

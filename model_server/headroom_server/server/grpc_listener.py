@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headroom_server.settings import Settings
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 
 if TYPE_CHECKING:
     from headroom_server.open_inference_grpc.server import GrpcServer, GrpcServices
@@ -25,7 +25,7 @@ async def listen_for_grpc(
     handler: Callable[[], GrpcServices],
     settings: Settings,
     telemetry: OpenTelemetry | None,
-    receiving: Shares,
+    receiving: SharedBound,
     max_message_bytes: int | None = None,
 ) -> GrpcServer | None:
     """Listen, if it is enabled; `handler` is called only then.

@@ -15,7 +15,7 @@ from headroom_server.settings import Settings
 from headroom_server.web.direct import FastPath
 from headroom_server.web.http_options import HttpOptions, plain_refusal
 from headroom_server.web.http_protocol import BoundedProtocol
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 from headroom_server.web.socket_reads import SocketReads
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Server(uvicorn.Server):
 
 def http_options(
     settings: Settings,
-    receiving: Shares,
+    receiving: SharedBound,
     direct: FastPath | None = None,
     refusal: Callable[[int, str], bytes] = plain_refusal,
 ) -> HttpOptions:
@@ -56,8 +56,8 @@ def http_options(
         settings.receive_timeout_s,
         direct,
         receiving=receiving,
-        connections=Shares(settings.max_connections),
-        sending=Shares(receiving.most),
+        connections=SharedBound(settings.max_connections),
+        sending=SharedBound(receiving.most),
         refusal=refusal,
     )
 

@@ -55,4 +55,4 @@ def second_level(counts: LevelCounts, model: str) -> Iterator[str]:
     name = "cache_redis_failures_total"
     yield from single(name, "counter", meaning, model, counts.store_failures)
     meaning = "1 if Redis is used, 0 while it is paused after failures."
-    yield from single("cache_redis_enabled", "gauge", meaning, model, int(counts.store_asked))
+    yield from single("cache_redis_enabled", "gauge", meaning, model, int(counts.store_enabled))

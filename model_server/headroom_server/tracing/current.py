@@ -25,7 +25,7 @@ class Batch(NamedTuple):
     ended_s: float
 
 
-class Asked(NamedTuple):
+class RequestedText(NamedTuple):
     """What a request for generated text asks for, as far as its span tells."""
 
     operation: str
@@ -39,8 +39,15 @@ class Generated:
     """What became of a request for generated text; its choices together."""
 
     __slots__ = (
-        "answer_tokens", "asked", "cached_tokens", "finish_reasons", "first_s", "last_s",
-        "prompt_tokens", "started_s", "writing_s",
+        "answer_tokens",
+        "cached_tokens",
+        "finish_reasons",
+        "first_s",
+        "last_s",
+        "prompt_tokens",
+        "requested",
+        "started_s",
+        "writing_s",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -54,7 +61,7 @@ class Generated:
         self.prompt_tokens = 0
         self.cached_tokens = 0
         self.answer_tokens = 0
-        self.asked: Asked | None = None
+        self.requested: RequestedText | None = None
         self.finish_reasons: list[str] = []
         """Finish reasons of its choices, in the order in which they ended."""
 

@@ -60,23 +60,23 @@ def of_request(trace: Trace, ended_s: float) -> list[Span]:
 def of_answer(trace: Trace) -> Attributes:
     """Return what a request's span tells of generated text, by OpenTelemetry's conventions."""
     found, model = trace.generated, trace.model
-    if found is None or found.asked is None or model is None:
+    if found is None or found.requested is None or model is None:
         return {}
-    asked = found.asked
+    requested = found.requested
     attributes: dict[str, str | int | float | Sequence[str]] = {
-        "gen_ai.operation.name": asked.operation,
+        "gen_ai.operation.name": requested.operation,
         "gen_ai.provider.name": PROVIDER,
         "gen_ai.request.model": model,
         "gen_ai.response.model": model,
-        "gen_ai.request.choice.count": asked.choices,
-        "gen_ai.request.stream": asked.stream,
+        "gen_ai.request.choice.count": requested.choices,
+        "gen_ai.request.stream": requested.stream,
         "gen_ai.usage.input_tokens": found.prompt_tokens,
         "gen_ai.usage.cache_read.input_tokens": found.cached_tokens,
         "gen_ai.usage.output_tokens": found.answer_tokens,
         "gen_ai.response.finish_reasons": tuple(found.finish_reasons),
     }
-    if asked.max_tokens is not None:
-        attributes["gen_ai.request.max_tokens"] = asked.max_tokens
+    if requested.max_tokens is not None:
+        attributes["gen_ai.request.max_tokens"] = requested.max_tokens
     if found.first_s is not None:
         attributes["gen_ai.response.time_to_first_chunk"] = found.first_s - trace.began_s
     return attributes

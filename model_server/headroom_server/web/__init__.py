@@ -1,7 +1,7 @@
 """HTTP: the application, the fast path for inference, and connections.
 
 - A connection: `socket_reads` and `read_turns` read it, `http_protocol` parses its requests within
-  the bounds of `http_refusals` and `http_options` (`receiving` shares them among clients) and
+  the bounds of `http_refusals` and `http_options` (`shared_bound` shares them among clients) and
   without `upgrade_offers`, `http_answers` writes, and closes for requests of ASGI too (`closing`);
   streams are written by `socket_stream`, behind `response_stream`.
 - Inference: `direct` serves what it can without ASGI (`known_heads`), `middleware` the rest; both

@@ -19,8 +19,8 @@ from headroom_server.web.failures import failure_of
 from headroom_server.web.inference import Inference
 from headroom_server.web.middleware import InferenceMiddleware
 from headroom_server.web.openapi import paths_of
-from headroom_server.web.receiving import Shares, receiving_bytes
 from headroom_server.web.routes import add_routes
+from headroom_server.web.shared_bound import SharedBound, receiving_bytes
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -53,7 +53,7 @@ class Application(FastAPI):
             telemetry={"tracing": False, "metrics": False, "logs": False},
         )
         self._models = models
-        self.receiving = Shares(
+        self.receiving = SharedBound(
             receiving_bytes(max_body_bytes) if max_receiving_bytes is None else max_receiving_bytes
         )
         self._inference = Inference(models, max_body_bytes, self.receiving)

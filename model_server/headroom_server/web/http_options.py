@@ -10,7 +10,7 @@ import orjson
 from headroom_server.web.direct import FastPath
 from headroom_server.web.known_heads import KnownHeads
 from headroom_server.web.read_turns import ReadTurns
-from headroom_server.web.receiving import Shares, receiving_bytes
+from headroom_server.web.shared_bound import SharedBound, receiving_bytes
 
 
 def plain_refusal(status: int, message: str) -> bytes:
@@ -29,11 +29,11 @@ class HttpOptions:
     direct: FastPath | None = None
     """Serves requests without ASGI where it can; None: every request goes through ASGI."""
     known_heads: KnownHeads = field(default_factory=KnownHeads)
-    receiving: Shares = field(default_factory=lambda: Shares(receiving_bytes(0)))
+    receiving: SharedBound = field(default_factory=lambda: SharedBound(receiving_bytes(0)))
     """Bytes that are arriving."""
-    connections: Shares = field(default_factory=lambda: Shares(2048))
+    connections: SharedBound = field(default_factory=lambda: SharedBound(2048))
     """Open connections."""
-    sending: Shares = field(default_factory=lambda: Shares(receiving_bytes(0)))
+    sending: SharedBound = field(default_factory=lambda: SharedBound(receiving_bytes(0)))
     """Bytes of answers that their clients have not read yet."""
     reads: ReadTurns = field(default_factory=ReadTurns)
     """Reads of all sockets."""

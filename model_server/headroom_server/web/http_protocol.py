@@ -70,7 +70,7 @@ class BoundedProtocol(RefusingProtocol):
                 self._check_head(self._head_bytes)
             if self._head_open or self._exchange is not None:
                 try:
-                    self._receipt.grow(len(data))
+                    self._reservation.grow(len(data))
                 except QueueFullError as error:
                     self._reject(429, error.message)
 

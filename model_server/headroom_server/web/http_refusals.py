@@ -12,7 +12,7 @@ import asyncio
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from headroom_server.web.http_answers import AnsweringProtocol
-from headroom_server.web.receiving import Receipt
+from headroom_server.web.shared_bound import Reservation
 
 MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers. The first read (up to 128 KiB) is parsed before it is counted."""
@@ -34,7 +34,7 @@ class RefusingProtocol(AnsweringProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         client, connections = self._connection.client, self._options.connections
-        self._receipt = Receipt(self._options.receiving, client)
+        self._reservation = Reservation(self._options.receiving, client)
         self._idle_since_s = self.loop.time()
         self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
         admitted = connections.fits(client, 1)
@@ -45,7 +45,7 @@ class RefusingProtocol(AnsweringProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._idle_timer.cancel()
         self._stop_receive_timer()
-        self._receipt.close()
+        self._reservation.close()
         self._options.connections.give_back(self._connection.client, 1)
         super().connection_lost(exc)
 
@@ -70,7 +70,7 @@ class RefusingProtocol(AnsweringProtocol):
         if self._receive_timer is not None:
             self._receive_timer.cancel()
             self._receive_timer = None
-            self._receipt.close()
+            self._reservation.close()
 
     def _on_receive_timeout(self) -> None:
         self._receive_timer = None

@@ -19,9 +19,9 @@ from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ModelCodecs, ServedModel
 from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
 from headroom_server.web.parsing_turns import ParsingTurns
-from headroom_server.web.receiving import Receipt, Shares
 from headroom_server.web.request_body import explain, read_body
 from headroom_server.web.response_heads import HEAD_LENGTH, Answer
+from headroom_server.web.shared_bound import Reservation, SharedBound
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
@@ -96,7 +96,7 @@ class Target(NamedTuple):
 class Inference:
     """Finds the model of a path, and answers over ASGI."""
 
-    def __init__(self, models: Models, max_body_bytes: int, receiving: Shares) -> None:
+    def __init__(self, models: Models, max_body_bytes: int, receiving: SharedBound) -> None:
         self._models = models
         self.max_body_bytes = max_body_bytes
         self.receiving = receiving
@@ -126,10 +126,10 @@ class Inference:
         runner = target.served.runner
         arrived_s, headers = runner.clock(), dict(scope["headers"])
         connection = connection_of(scope)
-        receipt = Receipt(self.receiving, connection.client)
+        reservation = Reservation(self.receiving, connection.client)
         try:
             limit = target.ready().bounds.limit(self.max_body_bytes)
-            body = await read_body(headers, receive, limit, receipt)
+            body = await read_body(headers, receive, limit, reservation)
             await self._turns.wait(len(body), connection.client)
             parsed = target.read(headers, body)
             del body  # its numbers wait without it
@@ -137,7 +137,7 @@ class Inference:
             target.served.blame(error)
             raise
         finally:
-            receipt.close()
+            reservation.close()
         outputs = await runner.infer(
             parsed.work, arrived_s=arrived_s, options=parsed.options, connection=connection
         )

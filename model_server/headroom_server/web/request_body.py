@@ -5,27 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headroom_server.errors import DisconnectedError, EncodingError, NotJsonError, TooLargeError
-from headroom_server.web.receiving import Receipt
+from headroom_server.web.shared_bound import Reservation
 
 if TYPE_CHECKING:
     from starlette.types import Receive
 
 
 async def read_body(
-    headers: dict[bytes, bytes], receive: Receive, limit: int, receipt: Receipt | None = None
+    headers: dict[bytes, bytes],
+    receive: Receive,
+    limit: int,
+    reservation: Reservation | None = None,
 ) -> bytes:
     """Read the whole body.
 
     Raises:
-        QueueFullError: more than the receipt grants; checked by the declared length at first.
+        QueueFullError: more than the reservation grants; checked by the declared length at first.
         TooLargeError: as soon as it exceeds `limit` bytes.
         DisconnectedError: the client disconnected before it was complete.
     """
     declared = int(headers.get(b"content-length", b"0"))
     if declared > limit:
         raise TooLargeError(f"the body must have at most {limit} bytes; got {declared}")
-    if receipt is not None:
-        receipt.check(declared)
+    if reservation is not None:
+        reservation.check(declared)
     message = await receive()
     body: bytes = message.get("body", b"")
     if message.get("more_body", False):
@@ -33,8 +36,8 @@ async def read_body(
         whole = bytearray()
         while True:
             chunk = message.get("body", b"")
-            if receipt is not None:
-                receipt.grow(len(chunk))
+            if reservation is not None:
+                reservation.grow(len(chunk))
             whole += chunk
             if not message.get("more_body", False) or len(whole) > limit:
                 break

@@ -172,7 +172,7 @@ def test_value_of_another_key_or_shape_is_ignored() -> None:
 def test_breaker_starts_open() -> None:
     breaker = Breaker()
     assert (breaker.closed, breaker.probe(0.0), breaker.probe(9.0)) == (False, True, False)
-    breaker.probed(9.5, well=True)
+    breaker.probed(9.5, ok=True)
     assert (breaker.closed, breaker.probe(10.0)) == (True, False)
 
 
@@ -200,7 +200,7 @@ def test_breaker_pause_grows_if_only_probes_succeed() -> None:
         while not breaker.probe(now_s):
             now_s += 0.5
         pauses.append(now_s - opened_s)
-        breaker.probed(now_s, well=True)
+        breaker.probed(now_s, ok=True)
     assert pauses == [1, 2, 4, 8, 16, LONGEST_PAUSE_S, LONGEST_PAUSE_S]
     breaker.answered()
     for _ in range(3):
@@ -211,5 +211,5 @@ def test_breaker_pause_grows_if_only_probes_succeed() -> None:
 def closed() -> Breaker:
     breaker = Breaker()
     assert breaker.probe(0.0)
-    breaker.probed(0.0, well=True)
+    breaker.probed(0.0, ok=True)
     return breaker

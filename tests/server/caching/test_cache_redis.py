@@ -128,12 +128,12 @@ async def test_redis_value_is_shared_until_it_expires(url: str) -> None:
 async def test_guarded_redis_connects_before_the_first_lookup(url: str) -> None:
     guarded = GuardedStore(RedisStore(url), time.monotonic)
     guarded.start()
-    await until(lambda: guarded.asked)
+    await until(lambda: guarded.enabled)
     guarded.put(KEY, b"value", 60.0)
     await guarded.close()
     guarded = GuardedStore(RedisStore(url), time.monotonic)
     guarded.start()
-    await until(lambda: guarded.asked)
+    await until(lambda: guarded.enabled)
     found = await guarded.get(KEY)
     assert found is not None
     assert (found.value, guarded.failures) == (b"value", 0)
@@ -169,7 +169,7 @@ async def test_misbehaving_redis_is_bounded_and_paused(
     async with fake_redis(fake) as url:
         guarded = GuardedStore(RedisStore(url), time.monotonic)
         guarded.start()
-        await until(lambda: guarded.asked)
+        await until(lambda: guarded.enabled)
         fake.answer_of = trouble
         took_s = []
         for _ in range(3):
@@ -178,7 +178,7 @@ async def test_misbehaving_redis_is_bounded_and_paused(
             took_s.append(time.perf_counter() - began_s)
         assert min(took_s) < LOOKUP_S + 0.1  # a crowded machine only adds
         assert max(took_s) < 5.0
-        assert (guarded.asked, guarded.failures) == (False, 3)
+        assert (guarded.enabled, guarded.failures) == (False, 3)
         await guarded.close()
 
 
@@ -193,7 +193,7 @@ async def test_lookup_after_a_timeout_gets_its_own_answer() -> None:
     async with fake_redis(fake) as url:
         guarded = GuardedStore(RedisStore(url), time.monotonic)
         guarded.start()
-        await until(lambda: guarded.asked)
+        await until(lambda: guarded.enabled)
         fake.values = {
             b"headroom:" + key: (key, time.monotonic() + 60.0) for key in (b"one", b"two")
         }
@@ -210,7 +210,7 @@ async def test_redis_without_a_listener_is_never_used() -> None:
     guarded = GuardedStore(RedisStore("redis://127.0.0.1:1/0"), time.monotonic)
     guarded.start()
     await asyncio.sleep(0.05)
-    assert not guarded.asked
+    assert not guarded.enabled
     await guarded.close()
 
 
@@ -219,7 +219,7 @@ async def test_pending_redis_writes_are_bounded() -> None:
     async with fake_redis(fake) as url:
         guarded = GuardedStore(RedisStore(url), time.monotonic)
         guarded.start()
-        await until(lambda: guarded.asked)
+        await until(lambda: guarded.enabled)
         for index in range(100):
             guarded.put(b"%d" % index, b"value", 60.0)
         assert 30 <= guarded.unwritten <= 40  # at most 64 at a time
@@ -237,7 +237,7 @@ async def test_replicas_share_answers_through_redis(start: Start, url: str) -> N
         options = LevelOptions(1 << 20, 60.0, time.monotonic, level)
         worlds.append(await start(cache=Cache("m/1", options)))
         levels.append(level)
-        await until(lambda level=level: level.asked)  # type: ignore[misc]
+        await until(lambda level=level: level.enabled)  # type: ignore[misc]
     one, other = worlds
     for _ in range(2):
         assert (await one.predict([1.0, 2.0])).json() == {"predictions": [3.0]}
@@ -260,7 +260,7 @@ async def test_generated_answer_is_shared_by_replicas_until_it_expires(url: str)
     )
     for cache, store in zip((one, other), stores, strict=True):
         cache.start()
-        await until(lambda store=store: store.asked)  # type: ignore[misc]
+        await until(lambda store=store: store.enabled)  # type: ignore[misc]
     answer = (CachedChoice((SampledToken(5), SampledToken(6)), FinishReason.STOP),)
     missed = await one.look(Question(KEY))
     assert missed.hit is None
@@ -285,7 +285,7 @@ async def test_generated_answers_do_without_redis() -> None:
         store = GuardedStore(RedisStore(url), time.monotonic)
         cache = GenerationCache(LevelOptions(1 << 20, 60.0, time.monotonic, store))
         cache.start()
-        await until(lambda: store.asked)
+        await until(lambda: store.enabled)
         fake.answer_of = cuts
         answer = (CachedChoice((SampledToken(5),), FinishReason.STOP),)
         for number in range(4):
@@ -295,7 +295,7 @@ async def test_generated_answers_do_without_redis() -> None:
         looked = await cache.look(Question(bytes([0]) * 32))
         assert looked.hit is not None
         assert looked.hit.source is GeneratedSource.MEMORY
-        await until(lambda: not store.asked)
+        await until(lambda: not store.enabled)
         assert cache.counts().levels.store_failures
         await store.close()
 
@@ -316,7 +316,7 @@ async def test_sealed_features_are_shared_by_replicas(url: str) -> None:
         store = sealed()
         features = FeatureCache(LevelOptions(1 << 20, 60.0, time.monotonic, store))
         features.start()
-        await until(lambda store=store: store.asked)  # type: ignore[misc]
+        await until(lambda store=store: store.enabled)  # type: ignore[misc]
         assert list(await features.feature(asked, step)) == [1, 2, 3]
         await store.close()
     assert features.counts().by_source[FeatureKind.TOKENS, Source.STORE] == 1

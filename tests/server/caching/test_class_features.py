@@ -183,7 +183,7 @@ async def serve() -> AsyncIterator[Serve]:
         runner.start()
         await until(lambda: runner.ready)
         if guarded is not None:
-            await until(lambda: guarded.asked)
+            await until(lambda: guarded.enabled)
         model.asked.clear()
         return world
 

@@ -76,7 +76,7 @@ class Bench:
         guarded = self.guarded
         assert guarded is not None
         self.cache.start()
-        await until(lambda: guarded.asked)
+        await until(lambda: guarded.enabled)
         return self
 
     def ask(self, asked: FeatureInput = ASKED) -> asyncio.Task[Numbers]:
@@ -268,7 +268,7 @@ async def test_without_redis_the_process_level_serves() -> None:
     for number in range(4):
         await bench.at_once(ASKED._replace(text=str(number)), [number])
     assert bench.guarded is not None
-    assert not bench.guarded.asked
+    assert not bench.guarded.enabled
     for number in range(4):
         assert list(await bench.at_once(ASKED._replace(text=str(number)), [9])) == [number]
     assert bench.sources() == {"computed": 4, "memory": 4}

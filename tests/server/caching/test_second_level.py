@@ -24,7 +24,7 @@ async def with_store(store: MemoryStore) -> Bench:
     bench = Bench(store)
     assert bench.guarded is not None
     guarded = bench.guarded
-    await until(lambda: guarded.asked)
+    await until(lambda: guarded.enabled)
     return bench
 
 
@@ -85,7 +85,7 @@ async def test_failing_second_level_is_paused_and_fails_no_request(error: Except
         bench.device.answer(index)
         assert (await request)[1] is Source.COMPUTED
     counts = bench.cache.counts()
-    assert (counts.levels.store_asked, counts.levels.store_failures) == (False, store.asked)
+    assert (counts.levels.store_enabled, counts.levels.store_failures) == (False, store.asked)
     assert 3 <= store.asked <= 4  # lookups and writes both count; then no request asks
     store.error = None
     bench.now_s = 1.0  # the pause is over: the next request has it probed, and waits for nothing
@@ -93,7 +93,7 @@ async def test_failing_second_level_is_paused_and_fails_no_request(error: Except
     await bench.device.begun(7)
     bench.device.answer(6)
     await request
-    await until(lambda: bench.cache.counts().levels.store_asked)
+    await until(lambda: bench.cache.counts().levels.store_enabled)
 
 
 async def test_hanging_second_level_delays_requests_by_its_timeout() -> None:

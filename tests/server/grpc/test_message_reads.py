@@ -10,7 +10,7 @@ import pytest
 
 from headroom_server.errors import InvalidRequestError, QueueFullError, SlowRequestError
 from headroom_server.open_inference_grpc.message_reads import MessageReads, client_of
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 
 
 class FakeCall:
@@ -30,9 +30,9 @@ class FakeCall:
         return self._message
 
 
-def reads(within_s: float = 5.0) -> tuple[MessageReads, Shares]:
-    receiving = Shares(40)
-    return MessageReads(Shares(4), receiving, 10, within_s), receiving
+def reads(within_s: float = 5.0) -> tuple[MessageReads, SharedBound]:
+    receiving = SharedBound(40)
+    return MessageReads(SharedBound(4), receiving, 10, within_s), receiving
 
 
 @asynccontextmanager

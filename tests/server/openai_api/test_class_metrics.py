@@ -98,7 +98,7 @@ async def test_page_of_too_many_classes_is_refused() -> None:
 
 async def test_load_of_the_others_is_read_without_classes_that_fill() -> None:
     executor = ScriptedExecutor()
-    options = GeneratorOptions(classes=CLASSES, bounds_fillers=True)
+    options = GeneratorOptions(classes=CLASSES, bounds_batch_classes=True)
     async with front(executor, options=options) as world:
 
         async def ask(name: str, prompt: str) -> int:

@@ -30,8 +30,8 @@ from headroom_server.openai_api.answers.held_parts import HeldParts
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
 from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES
 from headroom_server.openai_api.bodies.parsing import parse_completion
-from headroom_server.web.receiving import Receipt, Shares
 from headroom_server.web.response_stream import nothing
+from headroom_server.web.shared_bound import Reservation, SharedBound
 
 TOKEN = SampledToken(97, -0.5, tuple(Alternative(98 + at, -1.0) for at in range(20)))
 NAMED = Part("a", (TOKEN,))
@@ -133,7 +133,7 @@ class Reader:
     async def wait(self) -> None: ...
 
 
-def streamed(reader: Reader, unread: Shares, *, logprobs: int) -> StreamedAnswer:
+def streamed(reader: Reader, unread: SharedBound, *, logprobs: int) -> StreamedAnswer:
     body = {"model": "m", "prompt": "a", "stream": True, "max_tokens": 9999, "logprobs": logprobs}
 
     def unexpected(error: RequestError | None = None) -> None:
@@ -149,8 +149,8 @@ def streamed(reader: Reader, unread: Shares, *, logprobs: int) -> StreamedAnswer
             stop=lambda _: None,
         ),
         lambda: reader,
-        Receipt(unread, "client"),
-        Receipt(unread, "client"),
+        Reservation(unread, "client"),
+        Reservation(unread, "client"),
         unread_timeout_s=30.0,
         on_error=unexpected,
         on_over=lambda _: None,
@@ -171,7 +171,7 @@ def named(choices: list[dict[str, Any]]) -> int:
 
 async def test_probabilities_that_were_held_back_are_sent_in_parts_between_other_work() -> None:
     """5000 tokens with 20 alternatives each take 250 ms as JSON."""
-    reader, unread = Reader(), Shares(64 << 20)
+    reader, unread = Reader(), SharedBound(64 << 20)
     answer = streamed(reader, unread, logprobs=20)
     for _ in range(5000):
         answer.receive(0, Delivery(1, (TOKEN,)))
@@ -194,7 +194,7 @@ async def test_probabilities_that_were_held_back_are_sent_in_parts_between_other
 
 
 async def test_stream_that_fails_while_held_back_gives_its_text_and_few_probabilities() -> None:
-    reader, unread = Reader(), Shares(64 << 20)
+    reader, unread = Reader(), SharedBound(64 << 20)
     answer = streamed(reader, unread, logprobs=20)
     for _ in range(1000):
         answer.receive(0, Delivery(1, (TOKEN,)))

@@ -28,7 +28,7 @@ class Drafts(NamedTuple):
 def plan_decodes(state: SchedulerState, *, pause: bool = False) -> list[Chunk]:
     """Return a chunk for each decoding sequence; preempts where memory is short.
 
-    With `pause`, sequences that only fill keep their memory and wait.
+    With `pause`, those of the batch class keep their memory and wait.
     """
     if state.options.max_drafts and state.decoding:
         _propose(state)

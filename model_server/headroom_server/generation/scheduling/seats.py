@@ -31,9 +31,8 @@ def free_seats(state: SchedulerState) -> int:
 def seat_victim(state: SchedulerState, head: LiveSequence) -> LiveSequence | None:
     """Return the answer that loses its seat to `head`, if the tenant of `head` has none.
 
-    It is one of the tenant that has most seats.
-
-    Otherwise a tenant whose long answers have all seats keeps others out until they end.
+    It is one of the tenant that has most seats: otherwise a tenant whose long answers have all
+    seats keeps others out until they end.
     """
     tenant, seats = head.request.tenant, Counter[str]()
     for one in (*state.prefilling, *state.decoding.values()):

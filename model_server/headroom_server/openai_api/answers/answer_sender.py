@@ -19,9 +19,9 @@ from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES
 from headroom_server.runtime.generation_run import GenerationRun
 from headroom_server.runtime.generator import Generator
 from headroom_server.web.close_policy import ClosePolicy
-from headroom_server.web.receiving import Receipt, Shares
 from headroom_server.web.response_heads import head_of
 from headroom_server.web.response_stream import AsgiStream, ResponseStream
+from headroom_server.web.shared_bound import Reservation, SharedBound
 
 if TYPE_CHECKING:
     from starlette.types import Send
@@ -37,7 +37,7 @@ STREAM_HEAD = head_of(200, EVENT_STREAM)
 class AnswerSender:
     """Sends what the engine delivers for the requests of a call."""
 
-    def __init__(self, generator: Generator, unread: Shares, unread_timeout_s: float) -> None:
+    def __init__(self, generator: Generator, unread: SharedBound, unread_timeout_s: float) -> None:
         """`unread` bounds the bytes of answers that clients have not read."""
         self._generator = generator
         self._unread = unread
@@ -61,8 +61,8 @@ class AnswerSender:
         submission = Submission(self._generator, run, context, lookup)
         answer = CollectedAnswer(
             context,
-            Receipt(self._unread, connection.client),
-            Receipt(self._unread, connection.client),
+            Reservation(self._unread, connection.client),
+            Reservation(self._unread, connection.client),
             submission.refuse,
         )
 
@@ -150,8 +150,8 @@ class AnswerSender:
         answer = StreamedAnswer(
             context,
             open_stream,
-            Receipt(self._unread, connection.client),
-            Receipt(self._unread, connection.client),
+            Reservation(self._unread, connection.client),
+            Reservation(self._unread, connection.client),
             unread_timeout_s=self._unread_timeout_s,
             on_error=on_error,
             on_over=on_over,

@@ -24,7 +24,7 @@ from headroom_server.openai_api.answers.unread import (
     probabilities_of,
     too_large,
 )
-from headroom_server.web.receiving import Receipt
+from headroom_server.web.shared_bound import Reservation
 
 
 class CollectedAnswer:
@@ -36,8 +36,8 @@ class CollectedAnswer:
     def __init__(
         self,
         context: AnswerContext,
-        unread: Receipt,
-        withheld: Receipt,
+        unread: Reservation,
+        withheld: Reservation,
         on_full: Callable[[QueueFullError], None],
     ) -> None:
         self._context = context

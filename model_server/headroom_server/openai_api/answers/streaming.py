@@ -21,8 +21,8 @@ from headroom_server.openai_api.answers.encoding import Part
 from headroom_server.openai_api.answers.held_parts import HeldParts
 from headroom_server.openai_api.answers.stream_events import StreamEvents
 from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES, WithheldText
-from headroom_server.web.receiving import Receipt
 from headroom_server.web.response_stream import ResponseStream, nothing
+from headroom_server.web.shared_bound import Reservation
 
 
 class StreamedAnswer:
@@ -37,8 +37,8 @@ class StreamedAnswer:
         self,
         context: AnswerContext,
         open_stream: Callable[[], ResponseStream],
-        unread: Receipt,
-        withheld: Receipt,
+        unread: Reservation,
+        withheld: Reservation,
         *,
         unread_timeout_s: float,
         on_error: Callable[[RequestError], None],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroom_server.errors import QueueFullError
 from headroom_server.openai_api.answers.encoding import Part
-from headroom_server.web.receiving import Receipt
+from headroom_server.web.shared_bound import Reservation
 
 CHARACTER_BYTES = 4
 PART_BYTES = 256
@@ -41,8 +41,8 @@ def probabilities_of(part: Part) -> int:
 class WithheldText:
     """Counts the text that waits for the end of a call, also of a client that reads."""
 
-    def __init__(self, receipt: Receipt, choices: int) -> None:
-        self._receipt = receipt
+    def __init__(self, reservation: Reservation, choices: int) -> None:
+        self._reservation = reservation
         self._characters = [0] * choices
         self._uncounted = 0
 
@@ -56,15 +56,15 @@ class WithheldText:
         self._characters[index] = characters
         if self._uncounted > COUNTED_BYTES:
             try:
-                self._receipt.grow(self._uncounted)
+                self._reservation.grow(self._uncounted)
             except QueueFullError:
                 raise too_large() from None
         elif self._uncounted < -COUNTED_BYTES:
-            self._receipt.shrink(-self._uncounted)
+            self._reservation.shrink(-self._uncounted)
         else:
             return
         self._uncounted = 0
 
     def close(self) -> None:
         """Count nothing any more."""
-        self._receipt.close()
+        self._reservation.close()

@@ -64,7 +64,7 @@ class Choices:
     """Whether the stop string is part of the answer."""
     constraint: Constraint | None = None
     flexible: bool = False
-    """Whether it only fills what others leave (service_tier "flex")."""
+    """Whether it takes only what others leave, as the batch class does (service_tier "flex")."""
     stream: bool = False
     include_usage: bool = False
     continuous_usage: bool = False

@@ -132,6 +132,8 @@ class PromptEncoder:
         if prompt is None:
             return None
         identity = f"{self._identity} {prompt.special}"
-        asked = FeatureInput(FeatureKind.TOKENS, identity, tenant, prompt.text)
+        feature_input = FeatureInput(FeatureKind.TOKENS, identity, tenant, prompt.text)
         encode = partial(self._text.tokenizer.encode, prompt.text, special=prompt.special)
-        return tuple(await features.feature(asked, lambda: self.run(encode, connection, tenant)))
+        return tuple(
+            await features.feature(feature_input, lambda: self.run(encode, connection, tenant))
+        )

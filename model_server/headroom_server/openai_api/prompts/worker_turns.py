@@ -16,7 +16,7 @@ from typing import TypeVar
 from headroom_server.connection import Connection
 from headroom_server.errors import DisconnectedError, QueueFullError
 from headroom_server.web.fair_turns import FairTurns
-from headroom_server.web.receiving import Shares
+from headroom_server.web.shared_bound import SharedBound
 
 MOST_WAITING = 1024
 """Requests, with their parsed bodies."""
@@ -31,7 +31,7 @@ class WorkerTurns:
         self._thread = ThreadPoolExecutor(1, thread)  # one: such work takes a core
         self._waits = waits
         self._turns = FairTurns()
-        self._clients = Shares(most_waiting)
+        self._clients = SharedBound(most_waiting)
         self._tenants: Counter[tuple[str, str]] = Counter()
         """What each tenant of a client holds of its client's share."""
 

@@ -132,7 +132,7 @@ class Accounts(RuleBasedStateMachine):
         assert counts.used_blocks + counts.cached_blocks + counts.free_blocks == SMALL.blocks
         pool = self.scheduler._state.memory.pool
         held = Counter(block for one in self.scheduler._state.live.values() for block in one.blocks)
-        held.update(block for one in self.scheduler._flight.left for block in one.blocks)
+        held.update(block for one in self.scheduler._executing.left for block in one.blocks)
         assert all(pool._references[block] == held[block] for block in range(SMALL.blocks))
 
     @invariant()

@@ -20,7 +20,7 @@ def receiving_bytes(max_body_bytes: int) -> int:
     return max(LEAST_BYTES, 4 * max_body_bytes)
 
 
-class Shares:
+class SharedBound:
     """A bound, and what each client address holds of it."""
 
     def __init__(self, most: int) -> None:
@@ -58,12 +58,12 @@ class Shares:
             self.freed()
 
 
-class Receipt:
+class Reservation:
     """What one request holds."""
 
     __slots__ = ("_client", "_receiving", "_size")
 
-    def __init__(self, receiving: Shares, client: str) -> None:
+    def __init__(self, receiving: SharedBound, client: str) -> None:
         self._receiving = receiving
         self._client = client
         self._size = 0

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom_server.errors import QueueFullError
-from headroom_server.web.receiving import Receipt, Shares, receiving_bytes
+from headroom_server.web.shared_bound import Reservation, SharedBound, receiving_bytes
 
 MIB = 1 << 20
 
 
-def taken(shares: Shares, client: str) -> int:
+def taken(shares: SharedBound, client: str) -> int:
     """Let a client take what it can; return how much."""
     count = 0
     while shares.fits(client, 1):
@@ -22,7 +22,7 @@ def taken(shares: Shares, client: str) -> int:
 
 
 def test_clients_share_the_bound_and_a_new_one_finds_room() -> None:
-    shares = Shares(1024)
+    shares = SharedBound(1024)
     assert [taken(shares, client) for client in "abc"] == [512, 256, 128]
     for _ in range(512):
         shares.give_back("a", 1)
@@ -32,25 +32,25 @@ def test_clients_share_the_bound_and_a_new_one_finds_room() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 300)), max_size=60))
 def test_sum_stays_within_the_bound(asked: list[tuple[str, int]]) -> None:
-    shares = Shares(1000)
-    receipts = []
+    shares = SharedBound(1000)
+    reservations = []
     for client, size in asked:
-        receipts.append(Receipt(shares, client))
+        reservations.append(Reservation(shares, client))
         if shares.fits(client, size):
-            receipts[-1].grow(size)
+            reservations[-1].grow(size)
         else:
             with pytest.raises(QueueFullError, match="at most 1000 bytes together"):
-                receipts[-1].grow(size)
+                reservations[-1].grow(size)
         assert 0 <= shares.held <= 1000
-    for receipt in receipts:
-        receipt.close()
+    for reservation in reservations:
+        reservation.close()
     assert shares.held == 0
     assert shares.fits("e", 1000)
 
 
 def test_receipt_that_shrank_gives_back_only_what_it_still_holds() -> None:
-    shares = Shares(1000)
-    other, one = Receipt(shares, "a"), Receipt(shares, "a")
+    shares = SharedBound(1000)
+    other, one = Reservation(shares, "a"), Reservation(shares, "a")
     other.grow(50)
     one.grow(100)
     one.shrink(30)
