@@ -36,7 +36,7 @@ class InvalidRequestError(RequestError):
 
     status = 400
     reason = "invalid_input"
-    blamed = False
+    counted = False
     """Whether it is already counted for the model that the request names."""
 
 
@@ -90,7 +90,7 @@ class ConstraintError(InvalidRequestError):
     """
 
     reason = "constraint"
-    blamed = True
+    counted = True
     """It has an outcome: it was accepted."""
 
 

@@ -93,9 +93,9 @@ class Calls:
         if not isinstance(error, RequestError):
             log.error("a call failed", exc_info=error)
             return RequestError("internal error; see the server's log")
-        if isinstance(error, InvalidRequestError) and not error.blamed:
+        if isinstance(error, InvalidRequestError) and not error.counted:
             self._reject(error.reason)
-            error.blamed = True
+            error.counted = True
         return error.with_traceback(None)
 
     async def outlasting(self, context: Any, serving: Coroutine[Any, Any, T]) -> T:

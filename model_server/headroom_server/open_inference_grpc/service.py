@@ -164,7 +164,7 @@ class Service:
                 deadline_s=earliest(context.time_remaining(), inference.timeout_s),
             )
         except InvalidRequestError as error:
-            served.blame(error)
+            served.count_invalid(error)
             raise
         return ReceivedCall(served, inference, options, arrived_s)
 

@@ -127,7 +127,7 @@ class DirectGeneration:
             return
         if isinstance(error, DisconnectedError):
             return
-        if isinstance(error, InvalidRequestError) and not error.blamed:
+        if isinstance(error, InvalidRequestError) and not error.counted:
             self._service.generator.ledger.reject(error.reason)
         answer = self._error_answer(error, exchange.head.path)
         release(error)

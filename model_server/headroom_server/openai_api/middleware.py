@@ -53,7 +53,7 @@ class GenerationMiddleware:
             await self._fail(error, scope, receive, send)
 
     async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
-        if isinstance(error, InvalidRequestError) and not error.blamed:
+        if isinstance(error, InvalidRequestError) and not error.counted:
             self._service.generator.ledger.reject(error.reason)
         answer = error_response(error, scope["path"])
         release(error)

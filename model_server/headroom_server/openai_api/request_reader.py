@@ -71,7 +71,7 @@ class RequestReader:
             parts = await self._encoded(parse, scope, receive, reservation, connection)
         except InvalidRequestError as error:
             self._generator.ledger.reject(error.reason)
-            error.blamed = True
+            error.counted = True
             raise
         finally:
             reservation.close()

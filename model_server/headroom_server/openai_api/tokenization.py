@@ -91,7 +91,7 @@ class Tokenization:
             long = long or len(body) > SHORT_BODY_BYTES
             return await service.prompts.run(work, connection, tenant) if long else work()
         except InvalidRequestError as error:
-            error.blamed = True  # no invalid request for generated text
+            error.counted = True  # no invalid request for generated text
             raise
         finally:
             reservation.close()

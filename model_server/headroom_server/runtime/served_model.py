@@ -32,10 +32,10 @@ class ServedModel:
         self.version = version
         self._codecs: ModelCodecs | None = None
 
-    def blame(self, error: InvalidRequestError) -> None:
+    def count_invalid(self, error: InvalidRequestError) -> None:
         """Count an invalid request with this model."""
         self.runner.ledger.reject(error.reason)
-        error.blamed = True
+        error.counted = True
 
     @property
     def signature(self) -> Signature:

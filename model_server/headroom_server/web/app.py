@@ -80,7 +80,7 @@ class Application(FastAPI):
         return general | {"paths": paths_of(general["paths"], self._models.all())}
 
     def _answer(self, error: Exception) -> Response:
-        if isinstance(error, InvalidRequestError) and not error.blamed:
+        if isinstance(error, InvalidRequestError) and not error.counted:
             self._models.ledger.reject(error.reason)
         return error_answer(error)
 

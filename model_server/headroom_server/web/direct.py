@@ -140,7 +140,7 @@ class Direct:
             )
         except Exception as error:  # noqa: BLE001 - the last resort, which logs it
             if isinstance(error, InvalidRequestError):
-                served.blame(error)
+                served.count_invalid(error)
             # not now: the parser is running, and following requests are answered after this one
             loop = asyncio.get_running_loop()
             loop.call_soon(self._fail, exchange, connection, respond, error)

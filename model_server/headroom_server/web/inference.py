@@ -134,7 +134,7 @@ class Inference:
             parsed = target.read(headers, body)
             del body  # its numbers wait without it
         except InvalidRequestError as error:
-            target.served.blame(error)
+            target.served.count_invalid(error)
             raise
         finally:
             reservation.close()
