@@ -1,4 +1,4 @@
-"""PURE. What keeps values outside this process from being read by guess, or replaced.
+"""PURE. Seals values that are kept outside this process: they can be neither guessed nor replaced.
 
 A name is a keyed digest, so that a reader of the store cannot try inputs. A sealed value is:
 

@@ -1,4 +1,4 @@
-"""PURE. What generation needs from the world: an executor of iterations, or a whole engine."""
+"""PURE. The ports of generation: an executor of iterations, or a whole engine."""
 
 from __future__ import annotations
 

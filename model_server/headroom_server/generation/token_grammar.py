@@ -1,4 +1,4 @@
-"""PURE. Which tokens may come next in an answer: the constraint of one choice."""
+"""PURE. The port of grammars, which constrain the tokens of one choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings apply to generated text, and the SLO classes that they name."""
+"""Checks which settings apply to generated text, and reads the SLO classes that they name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all calls share: their bounds, their options, and errors as status codes."""
+"""The bounds and options of all calls, and their errors as status codes."""
 
 from __future__ import annotations
 

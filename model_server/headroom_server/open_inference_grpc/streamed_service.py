@@ -1,4 +1,4 @@
-"""What serves the requests of a stream."""
+"""The port of a service whose requests come in streams."""
 
 from __future__ import annotations
 

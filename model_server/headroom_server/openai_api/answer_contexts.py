@@ -1,4 +1,4 @@
-"""What the answer of a call is made from: its choices' requests, its identifier, its encoding."""
+"""Builds the context of a call's answer: its choices' requests, its identifier, its encoding."""
 
 from __future__ import annotations
 

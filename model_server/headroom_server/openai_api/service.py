@@ -57,11 +57,6 @@ class GenerationService:
         self._sender = AnswerSender(generator, unread, unread_timeout_s)
         self._contexts = AnswerContexts(generator, text)
 
-    @property
-    def unread_bytes(self) -> int:
-        """Bytes of answers that their clients have not read, or cannot read yet."""
-        return self.unread.held
-
     async def serve(
         self, parse: Parse, make_form: MakeForm, scope: Scope, receive: Receive, send: Send
     ) -> None:

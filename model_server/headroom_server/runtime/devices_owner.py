@@ -1,4 +1,4 @@
-"""Who receives the events of a model's devices."""
+"""The port of what receives the events of a model's devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Whether a valid request may wait, and if not, when to retry.
+"""PURE. Decides whether a valid request may wait, and if not, when to retry.
 
 | server   | queue and prediction                      | response                                |
 |----------|-------------------------------------------|-----------------------------------------|

@@ -1,4 +1,4 @@
-"""PURE. How large a batch may be without missing deadlines.
+"""PURE. Limits the size of a batch by the deadlines of its requests.
 
 A larger batch ends later. If the whole would be too late for some request, there are two ways:
 

@@ -1,4 +1,4 @@
-"""PURE. When a device will be free: its assigned batches, and the gap between batches."""
+"""PURE. Predicts when a device is free: its assigned batches, and the gap between batches."""
 
 from __future__ import annotations
 

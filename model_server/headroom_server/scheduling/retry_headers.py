@@ -1,4 +1,4 @@
-"""PURE. Whether a request says that it is a further try of one that was sent before.
+"""PURE. Recognizes retries by the headers of clients and proxies.
 
 | header | sent by | a further try |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""What is served, as its life is seen by the process."""
+"""The port of what the process serves: its life, from warm to drained."""
 
 from __future__ import annotations
 

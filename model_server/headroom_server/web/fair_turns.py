@@ -1,4 +1,4 @@
-"""One at a time: what waits is served in turns by client, and a client's tenants in turns.
+"""A lock whose waiters take turns by client, and within a client by tenant.
 
 In order of arrival, a client with a thousand requests would make every other one wait for all of
 them. A client is its address, which it cannot choose; behind a gateway all have its address, and

@@ -1,4 +1,4 @@
-"""What /v2/health/ready tells of the models that batch."""
+"""The report of /v2/health/ready on the models that batch."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ async def test_collected_answers_are_bounded_in_sum() -> None:
         whole = await world.complete(max_tokens=2000)
         again = await world.complete(max_tokens=10, logprobs=5)
         echoed = [await world.complete("a" * 1500, max_tokens=2, n=n, echo=True) for n in (1, 16)]
-        assert world.app.service.unread_bytes == 0
+        assert world.app.service.unread.held == 0
     assert refused.status_code == 429
     assert refused.headers["retry-after"] == "1"
     assert whole.status_code == again.status_code == 200
@@ -254,9 +254,9 @@ async def test_text_that_waits_for_the_end_of_a_call_is_bounded(
     fields = {"tools": TOOLS, "tool_choice": choice, "stream": stream}
     async with front(executor, text=text, max_unread_bytes=1 << 15) as world:
         refused = await world.chat(**fields, max_tokens=9500)
-        assert world.app.service.unread_bytes == 0
+        assert world.app.service.unread.held == 0
         short = await world.chat(**fields, max_tokens=100)
-        assert world.app.service.unread_bytes == 0
+        assert world.app.service.unread.held == 0
     assert refused.status_code == (200 if stream else QueueFullError.status)
     assert b"answers that are incomplete are too large" in refused.content
     assert short.status_code == 200

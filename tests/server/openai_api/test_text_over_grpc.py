@@ -181,7 +181,7 @@ async def test_client_that_leaves_ends_all_of_its_requests() -> None:
         stream.cancel()
         await until(lambda: world.outcomes() == {"cancelled": 4})
         await until(lambda: world.generator.engine.statistics().used_blocks == 0)
-        assert world.app.service.unread_bytes == 0
+        assert world.app.service.unread.held == 0
 
 
 async def test_deadline_of_the_call_expires_its_requests() -> None:
@@ -235,7 +235,7 @@ async def test_client_that_does_not_read_is_ended_and_harms_no_other() -> None:
         await until(lambda: world.generator.generation.slow_readers > 0)
         assert (await until_its_end(stream))[1] is Code.RESOURCE_EXHAUSTED
         await until(lambda: not world.generator.in_flight)
-        assert world.app.service.unread_bytes == 0
+        assert world.app.service.unread.held == 0
         assert text_of(await client.exchange(prompt(max_tokens=5))) == "xxxxx"
 
 

@@ -1,4 +1,4 @@
-"""PURE. What a foreign engine holds, and whether it can compute another request now."""
+"""PURE. Counts what a foreign engine holds, and whether it can compute another request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate and what is counted of the engine's iterations, under one lock."""
+"""The gate behind a lock, with the counts of the engine's iterations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. What a foreign engine must offer, and what it reports of each iteration."""
+"""PURE. The port of a foreign engine: its methods, and its reports of iterations and answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server's loop and the thread of a foreign engine share."""
+"""The state that the server's loop and the thread of a foreign engine share."""
 
 from __future__ import annotations
 

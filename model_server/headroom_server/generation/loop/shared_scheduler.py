@@ -1,4 +1,4 @@
-"""What the event loop and the device thread of our engine share; one lock guards it."""
+"""The state that the event loop and the device thread of our engine share; one lock guards it."""
 
 from __future__ import annotations
 

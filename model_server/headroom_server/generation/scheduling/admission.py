@@ -1,4 +1,4 @@
-"""PURE. Whether a request is valid, and whether it may wait.
+"""PURE. Decides whether a request is valid, and whether it may wait.
 
 | request                                           | response                                |
 |---------------------------------------------------|-----------------------------------------|

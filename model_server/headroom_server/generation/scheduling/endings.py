@@ -1,4 +1,4 @@
-"""PURE. How requests end: what they leave, and what is learned from them."""
+"""PURE. Ends requests: releases what they hold, and learns from them."""
 
 from __future__ import annotations
 

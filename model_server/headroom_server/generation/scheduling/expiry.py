@@ -1,4 +1,4 @@
-"""PURE. Which deadlines come next."""
+"""PURE. The deadlines of accepted requests, earliest first."""
 
 from __future__ import annotations
 

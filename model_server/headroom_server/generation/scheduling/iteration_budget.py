@@ -1,4 +1,4 @@
-"""PURE. What an iteration has left for prompts, in tokens and in time, and what they have taken."""
+"""PURE. The budget of an iteration for prompts, in tokens and in time."""
 
 from __future__ import annotations
 

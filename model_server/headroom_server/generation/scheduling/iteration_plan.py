@@ -1,4 +1,4 @@
-"""PURE. What the next iteration computes: decodes, then prompts, and its features for the cost."""
+"""PURE. Plans the next iteration: decodes, then prompts, with its features for the cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Which blocks a sequence has: shared prefixes, growth, release."""
+"""PURE. Gives sequences their blocks: shared prefixes, growth, release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Whether the expected peak of the memory for keys and values leaves room for a start."""
+"""PURE. Predicts the peak of memory for keys and values: whether a sequence may start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. What an executed iteration means: tokens delivered, sequences continued or ended."""
+"""PURE. Applies the result of an iteration: delivers tokens, continues or ends sequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. How long answers become, learned from those that ended.
+"""PURE. Predicts the length of answers from those that ended.
 
 A histogram with bounds growing by a half, in which each answer counts `FORGET` times the next.
 `expected(generated)` is the mean length of the answers longer than that: an answer that is already

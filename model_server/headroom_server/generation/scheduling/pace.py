@@ -1,4 +1,4 @@
-"""PURE. How much of an iteration prompts may take, so that running answers keep their pace.
+"""PURE. Limits the share of an iteration for prompts, so that running answers keep their pace.
 
 Every iteration delays the answers that are being decoded. Without prompts it takes `base_s`.
 

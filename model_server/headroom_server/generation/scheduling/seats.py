@@ -1,4 +1,4 @@
-"""PURE. How many sequences may run, and which is preempted for a tenant that has no seat."""
+"""PURE. Limits how many sequences run, and chooses who is preempted for a tenant without a seat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Which waiting requests are served before a new one: the order of `waiting_line`, ahead."""
+"""PURE. Predicts which waiting requests are served before a new one, as by `waiting_line`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How messages become a prompt: the port of chat templates, and one for models without a file."""
+"""The port of chat templates, which make prompts of messages, and one for models without any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m headroom_server.generation.text.constraint_process`: compiles constraints, to see.
+"""`python -m headroom_server.generation.text.constraint_process`: tries constraints.
 
 A process of its own, whose children each compile one constraint within bounds on time, memory and
 stack. The library that compiles is native: a chain of 3000 `$ref` overflows its stack, which ends

@@ -1,4 +1,4 @@
-"""How a model reads and writes, from its Hugging Face folder."""
+"""Loads a model's tokenizer, chat template and grammars from its Hugging Face folder."""
 
 from __future__ import annotations
 

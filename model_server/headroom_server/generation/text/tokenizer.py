@@ -1,4 +1,4 @@
-"""What generation needs from a tokenizer, and one of plain bytes for emulated models."""
+"""The port of tokenizers, and one of plain bytes for emulated models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a request may be answered from the cache, and how a cached answer is given."""
+"""Decides which requests may be answered from the cache, and replays cached answers."""
 
 from __future__ import annotations
 

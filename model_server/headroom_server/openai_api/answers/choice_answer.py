@@ -1,4 +1,4 @@
-"""PURE. One choice's answer: tokens become text that may be sent, until it is complete."""
+"""PURE. Turns one choice's tokens into text that may be sent, until the answer is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of one choice's deliveries: parts of its answer, calls of tools, or an exception."""
+"""Turns one choice's deliveries into parts of its answer, calls of tools, or an exception."""
 
 from __future__ import annotations
 

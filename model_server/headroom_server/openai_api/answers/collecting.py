@@ -1,4 +1,4 @@
-"""What becomes of a request's deliveries: one body, or an exception."""
+"""Collects a request's deliveries into one body, or an exception."""
 
 from __future__ import annotations
 

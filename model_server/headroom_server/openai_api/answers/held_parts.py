@@ -1,4 +1,4 @@
-"""PURE. What a client that does not read has not been sent, of all choices of an answer."""
+"""PURE. Holds the parts of an answer that its client does not read yet."""
 
 from __future__ import annotations
 

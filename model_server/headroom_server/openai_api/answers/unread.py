@@ -1,4 +1,4 @@
-"""PURE. What an answer takes of memory that waits for its last token, or for its reader."""
+"""PURE. Counts the memory of answers that wait for their last token, or for their reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. What a request asks of its choices: lengths, stops, sampling, constraint."""
+"""PURE. Reads what a request asks of its choices: lengths, stops, sampling, constraint."""
 
 from __future__ import annotations
 
