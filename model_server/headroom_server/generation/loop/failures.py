@@ -62,7 +62,7 @@ class Failures:
         self._in_a_row += len(iteration.chunks) == 1
 
     def forget(self) -> None:
-        """Begin anew after an iteration that succeeded."""
+        """Forget the failures: an iteration succeeded."""
         self._in_a_row = 0
 
     @property
