@@ -12,7 +12,7 @@ from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.failures import failure
 from headroom_server.open_inference_grpc.stream_writer import framed
 from headroom_server.open_inference_grpc.text_requests import LENGTH_BYTES, AnswerStyle
-from headroom_server.openai_api.answers.encoding import Head, Part, Usage
+from headroom_server.openai_api.answers.encoding import AnswerIdentity, Part, Usage
 from headroom_server.protocols.descriptions import TEXT_OUTPUT
 
 VERSION = "1"
@@ -24,8 +24,8 @@ class MessageForm:
 
     ending = b""
 
-    def __init__(self, head: Head, style: AnswerStyle) -> None:
-        self._head = head
+    def __init__(self, identity: AnswerIdentity, style: AnswerStyle) -> None:
+        self._identity = identity
         self._style = style
         self._last: pb.ModelInferResponse | None = None
 
@@ -53,14 +53,14 @@ class MessageForm:
         if self._style.empty_final:
             before = self._sent(last)
             last = pb.ModelInferResponse(
-                model_name=self._head.model, model_version=VERSION, id=self._style.id
+                model_name=self._identity.model, model_version=VERSION, id=self._style.id
             )
         _count(last, usage)
         return before + self._sent(last, final=True)
 
     def failure(self, error: RequestError) -> bytes:
         """Return the message that ends an answer which cannot be completed."""
-        return framed(failure(self._head.model, self._style.id, error))
+        return framed(failure(self._identity.model, self._style.id, error))
 
     def whole(self, parts: Sequence[Part], usage: Usage) -> bytes:
         """Return the answer as one response."""
@@ -71,7 +71,7 @@ class MessageForm:
 
     def _response(self, text: str) -> pb.ModelInferResponse:
         response = pb.ModelInferResponse(
-            model_name=self._head.model, model_version=VERSION, id=self._style.id
+            model_name=self._identity.model, model_version=VERSION, id=self._style.id
         )
         output = response.outputs.add(name=TEXT_OUTPUT, datatype="BYTES", shape=(1,))
         data = text.encode()

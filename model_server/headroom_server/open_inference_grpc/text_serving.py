@@ -14,7 +14,7 @@ from headroom_server.open_inference_grpc.text_requests import (
     AnswerStyle,
     TextRequest,
 )
-from headroom_server.openai_api.answers.encoding import Form, Head
+from headroom_server.openai_api.answers.encoding import AnswerIdentity, Form
 from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.request_reader import ReceivedRequest
 from headroom_server.openai_api.service import GenerationService
@@ -76,8 +76,8 @@ class TextAnswers:
         await self._service.answer(received, form, connection, _no_asgi, fresh=text.fresh)
 
 
-def _form(style: AnswerStyle, call: Call, head: Head, text: ModelText) -> Form:
-    return MessageForm(head, style)
+def _form(style: AnswerStyle, call: Call, identity: AnswerIdentity, text: ModelText) -> Form:
+    return MessageForm(identity, style)
 
 
 async def _no_asgi(_: Any) -> None:

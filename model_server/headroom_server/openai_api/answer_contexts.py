@@ -8,7 +8,7 @@ import time
 
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.openai_api.answers.choice_parts import AnswerContext
-from headroom_server.openai_api.answers.encoding import Head
+from headroom_server.openai_api.answers.encoding import AnswerIdentity
 from headroom_server.openai_api.bodies.parameters import Call, ChatCall
 from headroom_server.openai_api.choice_requests import build_requests, echoes
 from headroom_server.openai_api.endpoints import MakeForm
@@ -49,5 +49,7 @@ class AnswerContexts:
             )
         identifier = f"{self._ids}{next(self._answers):08x}"
         prefix = "chatcmpl-" if chat else "cmpl-"
-        form = make_form(call, Head(prefix + identifier, int(time.time()), generator.model), text)
+        form = make_form(
+            call, AnswerIdentity(prefix + identifier, int(time.time()), generator.model), text
+        )
         return AnswerContext(call, text, form, requests, echoes(call, encoded, text), run.stop)

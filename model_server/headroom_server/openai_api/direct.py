@@ -41,7 +41,7 @@ def _endpoint(url: bytes) -> Endpoint | None:
 
 
 class DirectGeneration:
-    """Serves exchanges."""
+    """The fast path of one generating model: serves exchanges."""
 
     def __init__(
         self,

@@ -8,29 +8,29 @@ from functools import partial
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.openai_api.answers.chat_form import ChatForm
 from headroom_server.openai_api.answers.completion_form import CompletionForm
-from headroom_server.openai_api.answers.encoding import Form, Head
+from headroom_server.openai_api.answers.encoding import AnswerIdentity, Form
 from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.bodies.parsing import parse_chat, parse_completion
 from headroom_server.openai_api.generate_extension import GenerateForm, parse_generate
 
 Parse = Callable[[bytes], Call]
-MakeForm = Callable[[Call, Head, ModelText], Form]
+MakeForm = Callable[[Call, AnswerIdentity, ModelText], Form]
 Endpoint = tuple[Parse, MakeForm]
 
 
-def chat_form(call: Call, head: Head, text: ModelText) -> Form:
+def chat_form(call: Call, identity: AnswerIdentity, text: ModelText) -> Form:
     """Return the form of chat completions."""
-    return ChatForm(head, text.tokenizer, usage=call.choices.include_usage)
+    return ChatForm(identity, text.tokenizer, usage=call.choices.include_usage)
 
 
-def completion_form(call: Call, head: Head, text: ModelText) -> Form:
+def completion_form(call: Call, identity: AnswerIdentity, text: ModelText) -> Form:
     """Return the form of completions."""
-    return CompletionForm(head, text.tokenizer, usage=call.choices.include_usage)
+    return CompletionForm(identity, text.tokenizer, usage=call.choices.include_usage)
 
 
-def generate_form(call: Call, head: Head, text: ModelText) -> Form:
+def generate_form(call: Call, identity: AnswerIdentity, text: ModelText) -> Form:
     """Return the form of the Open Inference Protocol's extension."""
-    return GenerateForm(head)
+    return GenerateForm(identity)
 
 
 ENDPOINTS: dict[str, Endpoint] = {

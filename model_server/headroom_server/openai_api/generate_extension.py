@@ -17,7 +17,12 @@ import orjson
 from pydantic import ConfigDict, Field, JsonValue
 
 from headroom_server.errors import RequestError
-from headroom_server.openai_api.answers.encoding import Head, Part, ServerSentEvents, Usage
+from headroom_server.openai_api.answers.encoding import (
+    AnswerIdentity,
+    Part,
+    ServerSentEvents,
+    Usage,
+)
 from headroom_server.openai_api.bodies.field_errors import validated
 from headroom_server.openai_api.bodies.parameters import CompletionCall
 from headroom_server.openai_api.bodies.parsing import parse_completion
@@ -67,8 +72,8 @@ class GenerateForm(ServerSentEvents):
 
     ending = b""
 
-    def __init__(self, head: Head) -> None:
-        self._head = head
+    def __init__(self, identity: AnswerIdentity) -> None:
+        self._identity = identity
 
     def failure(self, error: RequestError) -> bytes:
         """Return the event that ends a stream which cannot be completed."""
@@ -103,7 +108,7 @@ class GenerateForm(ServerSentEvents):
 
     def _fields(self, part: Part) -> dict[str, Any]:
         fields = {
-            "model_name": self._head.model,
+            "model_name": self._identity.model,
             "model_version": "1",
             "text_output": part.text,
         }

@@ -93,8 +93,8 @@ class FastPath(Protocol):
         """Serve a complete request; it is answered later, by `respond` or as a stream."""
 
 
-class Direct:
-    """Serves exchanges."""
+class DirectInference:
+    """The fast path of models that batch: serves exchanges."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from headroom_server.generation.text.tool_calls import ToolStyle
 from headroom_server.generation.values import Alternative, SampledToken
 from headroom_server.openai_api.answers.collecting import CollectedAnswer
 from headroom_server.openai_api.answers.completion_form import CompletionForm
-from headroom_server.openai_api.answers.encoding import Head, Part, Usage
+from headroom_server.openai_api.answers.encoding import AnswerIdentity, Part, Usage
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
 from headroom_server.runtime.generation_requests import GeneratorOptions
 from headroom_server.runtime.generation_run import GenerationRun
@@ -139,7 +139,7 @@ def test_likeliest_tokens_of_a_completion_have_the_chosen_one(
     chosen: tuple[int, float], alternatives: list[tuple[int, float]], expected: dict[str, float]
 ) -> None:
     token = SampledToken(*chosen, tuple(Alternative(*one) for one in alternatives))
-    form = CompletionForm(Head("id", 0, "m"), ByteTokenizer(), usage=False)
+    form = CompletionForm(AnswerIdentity("id", 0, "m"), ByteTokenizer(), usage=False)
     body = orjson.loads(form.whole([Part("x", (token,))], Usage(1, 1, 0)))
     assert body["choices"][0]["logprobs"]["top_logprobs"] == [expected]
 

@@ -25,7 +25,7 @@ from headroom_server.generation.values import (
 )
 from headroom_server.openai_api.answers.choice_parts import AnswerContext
 from headroom_server.openai_api.answers.completion_form import CompletionForm
-from headroom_server.openai_api.answers.encoding import Head, Part
+from headroom_server.openai_api.answers.encoding import AnswerIdentity, Part
 from headroom_server.openai_api.answers.held_parts import HeldParts
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
 from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES
@@ -143,7 +143,7 @@ def streamed(reader: Reader, unread: SharedBound, *, logprobs: int) -> StreamedA
         AnswerContext(
             call=parse_completion(orjson.dumps(body)),
             text=ModelText(tokenizer=ByteTokenizer(), chat=PlainChat()),
-            form=CompletionForm(Head("id", 0, "m"), ByteTokenizer(), usage=False),
+            form=CompletionForm(AnswerIdentity("id", 0, "m"), ByteTokenizer(), usage=False),
             requests=[GenerationRequest(key=1, prompt=(97,), max_tokens=9999)],
             echoes=[""],
             stop=lambda _: None,

@@ -7,7 +7,7 @@ from typing import Any
 
 from headroom_server.generation.text.tokenizer import Tokenizer
 from headroom_server.generation.values import SampledToken
-from headroom_server.openai_api.answers.encoding import Head, JsonForm, Part, finite
+from headroom_server.openai_api.answers.encoding import AnswerIdentity, JsonForm, Part, finite
 
 
 class CompletionForm(JsonForm):
@@ -15,8 +15,8 @@ class CompletionForm(JsonForm):
 
     kind = chunk_kind = "text_completion"
 
-    def __init__(self, head: Head, tokenizer: Tokenizer, *, usage: bool) -> None:
-        super().__init__(head, tokenizer, usage=usage)
+    def __init__(self, identity: AnswerIdentity, tokenizer: Tokenizer, *, usage: bool) -> None:
+        super().__init__(identity, tokenizer, usage=usage)
         self._reported: dict[int, _ReportedText] = {}
 
     def opening(self, index: int) -> bytes:

@@ -19,7 +19,7 @@ LEAST_LOGPROB = -9999.0
 """In place of minus infinity, which JSON does not have."""
 
 
-class Head(NamedTuple):
+class AnswerIdentity(NamedTuple):
     """What all parts of an answer repeat."""
 
     id: str
@@ -106,8 +106,8 @@ class JsonForm(ServerSentEvents, ABC):
     chunk_kind: str
     """`object` of an event."""
 
-    def __init__(self, head: Head, tokenizer: Tokenizer, *, usage: bool) -> None:
-        self._head = head
+    def __init__(self, identity: AnswerIdentity, tokenizer: Tokenizer, *, usage: bool) -> None:
+        self._identity = identity
         self._tokenizer = tokenizer
         self._no_usage = {"usage": None} if usage else {}
         self._around: dict[int, tuple[bytes, bytes]] = {}
@@ -150,10 +150,10 @@ class JsonForm(ServerSentEvents, ABC):
 
     def _fields(self, kind: str) -> dict[str, Any]:
         return {
-            "id": self._head.id,
+            "id": self._identity.id,
             "object": kind,
-            "created": self._head.created,
-            "model": self._head.model,
+            "created": self._identity.created,
+            "model": self._identity.model,
         }
 
 
