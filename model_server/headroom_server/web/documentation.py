@@ -47,6 +47,6 @@ def _operations(document: Mapping[str, Any]) -> Iterator[str]:
                 f"<p>{escape(about)}</p><ul>"
             )
             for status, response in sorted(operation.get("responses", {}).items()):
-                said = escape(str(response.get("description", "")))
-                yield f"<li><code>{escape(str(status))}</code> {said}"
+                meaning = escape(str(response.get("description", "")))
+                yield f"<li><code>{escape(str(status))}</code> {meaning}"
             yield "</ul>"

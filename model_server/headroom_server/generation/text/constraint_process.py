@@ -70,9 +70,9 @@ def _tried(tokenizer: LLTokenizer, kind: str, text: str) -> tuple[int, str]:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        said = pipe.read()
+        reply = pipe.read()
     os.waitpid(child, 0)
-    spent, failure = orjson.loads(said) if said else (0, TOO_COMPLEX)
+    spent, failure = orjson.loads(reply) if reply else (0, TOO_COMPLEX)
     return int(spent), failure
 
 

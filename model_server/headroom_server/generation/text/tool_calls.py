@@ -59,13 +59,13 @@ class TaggedCalls:
     def __init__(self) -> None:
         self._held = ""
         self._inside = False
-        self._said = StringIO()
+        self._call_text = StringIO()
         """Text of a call, before what is held."""
 
     @property
     def held(self) -> int:
         """Characters that wait."""
-        return len(self._held) + self._said.tell()
+        return len(self._held) + self._call_text.tell()
 
     def push(self, text: str) -> Parsed:
         """Return what this text completes."""
@@ -88,7 +88,7 @@ class TaggedCalls:
             self._held, self._inside = after, not self._inside
         if self._inside:
             certain = len(self._held) - _begun(self._held, CLOSE)
-            self._said.write(self._held[:certain])
+            self._call_text.write(self._held[:certain])
             self._held = self._held[certain:]
         else:
             content.append(self._released())
@@ -106,8 +106,8 @@ class TaggedCalls:
 
     def _taken(self, end: str) -> str:
         """Take the text of a call, whose end this is."""
-        said, self._said = self._said.getvalue() + end, StringIO()
-        return said
+        text, self._call_text = self._call_text.getvalue() + end, StringIO()
+        return text
 
     def _released(self) -> str:
         """Take what cannot be the beginning of a tag, or of the space before one."""

@@ -139,8 +139,8 @@ class ChoiceParts:
             self._demanded.write(text)
             text = ""
             if finish is not None:
-                said, self._demanded = self._demanded.getvalue(), StringIO()
-                text, calls = _demanded_calls(said, tools.forced)
+                written, self._demanded = self._demanded.getvalue(), StringIO()
+                text, calls = _demanded_calls(written, tools.forced)
         if tools.single:
             calls = calls[: 1 - min(1, self._calls)]
         numbered = tuple((self._calls + at, _call_id(), call) for at, call in enumerate(calls))
