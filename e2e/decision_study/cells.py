@@ -13,7 +13,8 @@ from functools import lru_cache
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.arrivals import PoissonArrivals, RateTrace, replay, shapes, steepest_rise
 from headroom.simulator.capacity import capacity_rps
-from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec
+from headroom.simulator.cold_start import ColdStart
+from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.scenario import Arrivals, Scenario, Workload
 from headroom.simulator.traces import shipped_trace
 

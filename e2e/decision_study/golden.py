@@ -28,8 +28,8 @@ from decision_study.versions import CELLS as CELLS_VERSION
 from decision_study.versions import version_of
 from headroom.scaling.values.policy import Policy
 from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.clients import Clients
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.plant import Clients
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario
 from headroom.simulator.scenario_file import load_scenario

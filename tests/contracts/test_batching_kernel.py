@@ -8,8 +8,9 @@ from itertools import accumulate
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from headroom.simulator.clients import Clients
 from headroom.simulator.compiled.plant_layout import BOUNDS_S, Tally
-from headroom.simulator.plant import Clients, Server
+from headroom.simulator.plant import Server
 from headroom_server.scheduling.batching import Batcher
 from headroom_server.scheduling.entries import QueueEntry
 from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram

@@ -16,7 +16,7 @@ from decision_study.family.draws import Draws
 from decision_study.family.members import DEVELOP, JUDGE, MEMBERS, per_second, scenario_of
 from headroom.simulator.arrivals import Profile
 from headroom.simulator.arrivals.trace_file import RequestTrace
-from headroom.simulator.plant import Clients
+from headroom.simulator.clients import Clients
 
 SHAPES = (
     rates.jumps,

@@ -16,8 +16,9 @@ from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.simulator.arrivals import PoissonArrivals, shapes
 from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.cold_start import ColdStart
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec
+from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario, Workload
 

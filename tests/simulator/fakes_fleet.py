@@ -8,19 +8,13 @@ import numpy as np
 
 from headroom.scaling.values.observation import PodState
 from headroom.scaling.values.policy import Policy, Routing
+from headroom.simulator.clients import Clients
+from headroom.simulator.cold_start import ColdStart, Phase
 from headroom.simulator.compiled.plant_layout import Tally
 from headroom.simulator.event_queue import EventQueue
 from headroom.simulator.fleet import Fleet
 from headroom.simulator.gpu_pool import Pool, Replica
-from headroom.simulator.plant import (
-    Clients,
-    Cluster,
-    ColdStart,
-    Network,
-    Phase,
-    Server,
-    ServiceSpec,
-)
+from headroom.simulator.plant import Cluster, Network, Server, ServiceSpec
 
 SERVER = Server(fixed_s=1.0, per_item_s=0.0)
 """One request a second, one at a time."""

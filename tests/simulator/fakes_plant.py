@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headroom.scaling.values.policy import Policy, Routing
+from headroom.simulator.clients import Clients
 from headroom.simulator.compiled import (
     client_kernel,
     client_unfinished,
@@ -28,7 +29,7 @@ from headroom.simulator.compiled.client_state import (
 )
 from headroom.simulator.compiled.plant_layout import NONE, Column, Number, Quantity, Tally
 from headroom.simulator.compiled.plant_state import PlantState, allocate, with_more_nodes, with_rows
-from headroom.simulator.plant import Clients, Network, Server, ServiceSpec, Spread
+from headroom.simulator.plant import Network, Server, ServiceSpec, Spread
 from headroom.simulator.scores import fine_quantile
 
 Times = NDArray[np.float64]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from headroom.scaling.values.policy import Routing
+from headroom.simulator.clients import Clients
 from headroom.simulator.compiled.plant_layout import Column
-from headroom.simulator.plant import Clients, Server
+from headroom.simulator.plant import Server
 from simulator.fakes_plant import Plant, service
 
 SECOND = Server(fixed_s=1.0, per_item_s=0.0)

@@ -11,9 +11,10 @@ import numpy as np
 
 from headroom.scaling.values.policy import Routing
 from headroom.simulator.autoscaler import ScaleRequest, View
+from headroom.simulator.clients import Clients
 from headroom.simulator.compiled.plant_layout import Column
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.plant import Clients, Cluster, Server, ServiceSpec
+from headroom.simulator.plant import Cluster, Server, ServiceSpec
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Fault, FaultKind, Scenario, Times, Workload
 from simulator.fakes_fleet import spec

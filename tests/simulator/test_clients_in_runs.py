@@ -10,9 +10,10 @@ import pytest
 from headroom.scaling.values.policy import Routing
 from headroom.simulator.autoscaler import GroundTruth
 from headroom.simulator.capacity import capacity_rps
+from headroom.simulator.clients import Clients
 from headroom.simulator.closed_loop import closed_loop
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.plant import Clients, Server
+from headroom.simulator.plant import Server
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario
 from simulator.fakes_fleet import spec

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headroom.scaling.values.policy import Routing
+from headroom.simulator.cold_start import ColdStart, Phase
 from headroom.simulator.compiled.plant_layout import Tally
-from headroom.simulator.plant import Cluster, ColdStart, Phase, Server
+from headroom.simulator.plant import Cluster, Server
 from simulator.fakes_fleet import FleetWorld, spec
 
 

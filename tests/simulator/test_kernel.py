@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom.scaling.values.policy import Routing
+from headroom.simulator.clients import Clients
 from headroom.simulator.compiled import replica_rows
 from headroom.simulator.compiled.plant_layout import (
     BOUNDS_S,
@@ -18,7 +19,7 @@ from headroom.simulator.compiled.plant_layout import (
     Quantity,
     Tally,
 )
-from headroom.simulator.plant import Clients, Server
+from headroom.simulator.plant import Server
 from simulator.fakes_plant import ALONE, SERVERS, Plant, Times, poisson, service
 
 SECOND = Server(fixed_s=1.0, per_item_s=0.0)

@@ -6,8 +6,9 @@ import pytest
 
 from headroom.scaling.values.policy import Routing
 from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.cold_start import ColdStart, Phase
 from headroom.simulator.outcome import Score
-from headroom.simulator.plant import ColdStart, Phase, Server
+from headroom.simulator.plant import Server
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Fault, FaultKind, Scenario, Workload
 from simulator.fakes_fleet import spec

@@ -5,8 +5,10 @@ from __future__ import annotations
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.arrivals import PoissonArrivals, Profile
 from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.clients import Clients
+from headroom.simulator.cold_start import ColdStart
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.plant import Clients, ColdStart, Network, Server, ServiceSpec
+from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario, Workload
 

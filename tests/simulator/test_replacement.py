@@ -5,8 +5,9 @@ from __future__ import annotations
 from headroom.scaling.values.policy import Policy
 from headroom.simulator.arrivals import PoissonArrivals, shapes
 from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.cold_start import ColdStart
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.plant import ColdStart, Server, ServiceSpec
+from headroom.simulator.plant import Server, ServiceSpec
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Fault, FaultKind, Scenario, Workload
 

@@ -17,7 +17,9 @@ from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy, RateLimit, Routing
 from headroom.simulator.arrivals import PoissonArrivals
 from headroom.simulator.campaign import shipped
-from headroom.simulator.plant import Clients, Cluster, ColdStart, Network, Phase, Server, Spread
+from headroom.simulator.clients import Clients
+from headroom.simulator.cold_start import ColdStart, Phase
+from headroom.simulator.plant import Cluster, Network, Server, Spread
 from headroom.simulator.scenario import Fault, FaultKind, Scenario
 from headroom.simulator.scenario_file import ScenarioError, load_scenario, parse_scenario
 from headroom.telemetry.recording import header_line, service_line, tick_line
@@ -322,14 +324,14 @@ BAD = {
     "a text as rate": ("rps = 100", 'rps = "100"', 'line 7: service[0].arrivals.rps: must be a number; got "100"'),
     "B = 0": ("max_batch = 8", "max_batch = 0", "line 11: service[0].server.max_batch: max_batch must be >= 1; got 0"),
     "a batch of a half": ("max_batch = 8", "max_batch = 0.5", "line 11: service[0].server.max_batch: must be a whole number; got 0.5"),
-    "requests for nothing": ('fixed = "6ms"\nper_item = "0.5ms"', "", "line 8: service[0].server: a request must take time; got 0.0"),
-    "too wild": ("max_batch = 8", "cv = 11", "line 11: service[0].server.cv: cv must be >= 0 and <= 10; got 11.0"),
+    "requests for nothing": ('fixed = "6ms"\nper_item = "0.5ms"', "", "line 8: service[0].server: a request must take time; got 0"),
+    "too wild": ("max_batch = 8", "cv = 11", "line 11: service[0].server.cv: cv must be >= 0 and <= 10; got 11"),
     "an SLO below one request": ('target = "100ms"', 'target = "6ms"', "line 13: service[0].slo.target: vision: the target must be at least the time of one request (0.0065 s); got 0.006 s"),
     "another percentile": ('target = "100ms"', 'target = "100ms"\npercentile = 50', "line 14: service[0].slo.percentile: must be 90, 95 or 99; got 50"),
     "a ceiling of 1": ('target = "100ms"', 'target = "100ms"\nutilization_ceiling = 1', "line 14: service[0].slo.utilization_ceiling: must be less than or equal to 0.95; got 1"),
     "no SLO": ('[service.slo]\ntarget = "100ms"\n', "", "line 2: service[0].slo: is required unless arrivals are a recording"),
     "no server": ('[service.server]\nfixed = "6ms"\nper_item = "0.5ms"\nmax_batch = 8\n', "", "line 2: service[0].server: is required unless"),
-    "an impossible claim": ("max_batch = 8", "advertised = { max_batch = 4 }", "line 11: service[0].server.advertised: a request must take time; got 0.0"),
+    "an impossible claim": ("max_batch = 8", "advertised = { max_batch = 4 }", "line 11: service[0].server.advertised: a request must take time; got 0"),
     "no kind of arrivals": ('generator = "constant"\n', "", "line 4: service[0].arrivals: names exactly one of trace, recording and generator"),
     "two kinds of arrivals": ('generator = "constant"', 'generator = "constant"\ntrace = "x"', "line 4: service[0].arrivals: names exactly one of"),
     "an unknown generator": ('"constant"', '"noise"', "the last one of constant, step, ramp, stages, spikes, diurnal, on-off, users; got {"),
@@ -341,7 +343,7 @@ BAD = {
     "scale and mean": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure_llm_2023_conv"\nscale = 1\nmean_rps = 2', "line 4: service[0].arrivals: must have scale or mean_rps, not both; got both"),
     "an unknown routing": ("[service.slo]", '[service.network]\nrouting = "best"\n[service.slo]', "line 13: service[0].network.routing: must be 'random', 'sticky', 'round-robin', 'least-in-flight', 'power-of-two' or 'central'; got \"best\""),
     "no connection": ("[service.slo]", "[service.network]\nconnections = 0\n[service.slo]", "line 13: service[0].network.connections: connections must be >= 1; got 0"),
-    "no patience": ("[service.slo]", '[service.clients]\ntimeout = "0s"\n[service.slo]', "line 13: service[0].clients.timeout: timeout_s must be > 0; got 0.0"),
+    "no patience": ("[service.slo]", '[service.clients]\ntimeout = "0s"\n[service.slo]', "line 13: service[0].clients.timeout: timeout_s must be > 0; got 0"),
     "fewer than least": ("[service.slo]", "[service.scaling]\nmin_replicas = 5\nmax_replicas = 4\n[service.slo]", "line 13: service[0].scaling.min_replicas: min_replicas must be <= max_replicas; got 5 and 4"),
     "a rate of nothing": ("[service.slo]", '[service.scaling]\nscale_up = { rate = { period = "1m" } }\n[service.slo]', "line 13: service[0].scaling.scale_up.rate: must have replicas, percent or both; got neither"),
     "two cold starts": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nphases = [{name = "a", median = "1s"}]\n[service.slo]', "line 12: service[0].cold_start: must have either total or phases; got both"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.arrivals import PoissonArrivals, Profile
 from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.cold_start import ColdStart
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec
+from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Fault, FaultKind, Scenario, Workload
 

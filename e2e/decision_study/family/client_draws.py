@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from decision_study.family.draws import Draws
 from headroom.simulator.autoscalers.peer import window_rates
-from headroom.simulator.plant import Clients, ServiceSpec, Users
+from headroom.simulator.clients import Clients, Users
+from headroom.simulator.plant import ServiceSpec
 
 LIMITED, USERS, RETRYING = "limited", "users", "retrying"
 KINDS = (LIMITED, USERS, RETRYING)

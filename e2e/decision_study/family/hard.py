@@ -20,7 +20,9 @@ from decision_study.family.members import limit_rps, peak_need, per_second
 from decision_study.family.plants import WAITING_BATCHES
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.arrivals import PoissonArrivals, Profile, RateTrace, RequestTrace
-from headroom.simulator.plant import Clients, ColdStart, Network, Server, ServiceSpec
+from headroom.simulator.clients import Clients
+from headroom.simulator.cold_start import ColdStart
+from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.scenario import Arrivals, Fault, FaultKind, Scenario, Workload
 from headroom.simulator.traces import shipped_trace
 

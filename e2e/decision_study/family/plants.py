@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from decision_study.family.draws import Draws
 from decision_study.family.loads import STREAM
 from headroom.scaling.values.policy import Policy, Routing
-from headroom.simulator.plant import Clients, ColdStart, Network, Server, ServiceSpec, Spread
+from headroom.simulator.clients import Clients
+from headroom.simulator.cold_start import ColdStart
+from headroom.simulator.plant import Network, Server, ServiceSpec, Spread
 
 FASTEST_S, SLOWEST_S = 0.004, 1.2
 """Range of the time of a single request on an idle replica."""

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from headroom.scaling.values.observation import Pod, PodState
 from headroom.scaling.values.policy import Policy
 from headroom.simulator.autoscaler import Autoscaler, GroundTruth, ScaleRequest, View
+from headroom.simulator.cold_start import ColdStart
 from headroom.simulator.compiled.plant_layout import BOUNDS_S, COLUMNS, Column
 from headroom.simulator.metrics import Metrics
-from headroom.simulator.plant import ColdStart, Server, ServiceSpec
+from headroom.simulator.plant import Server, ServiceSpec
 
 SLOW = bisect_left(BOUNDS_S, 0.2)
 P95_S = BOUNDS_S[SLOW - 1] + 0.95 * (BOUNDS_S[SLOW] - BOUNDS_S[SLOW - 1])

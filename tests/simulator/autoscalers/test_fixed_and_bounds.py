@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from headroom.simulator.autoscalers.bounds import Clairvoyant, IdealReactive, Oracle, late_start_s
 from headroom.simulator.autoscalers.fixed import StaticMean, StaticPeak
 from headroom.simulator.autoscalers.peer import Peer, limit_rps, needed, window_rates
-from headroom.simulator.plant import ColdStart
+from headroom.simulator.cold_start import ColdStart
 from simulator.autoscalers.fakes_view import World, truth
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.simulator.arrivals.rates import Vector
-from headroom.simulator.arrivals.streams import CHUNK, generator, require
+from headroom.simulator.arrivals.streams import CHUNK, generator
+from headroom.simulator.validation import require
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroom.simulator.arrivals.rates import Profile, Vector
-from headroom.simulator.arrivals.streams import generator, require
+from headroom.simulator.arrivals.streams import generator
+from headroom.simulator.validation import require
 
 PHASES = 2048
 """Phases of an on/off source drawn at once."""

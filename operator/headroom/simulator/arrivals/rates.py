@@ -16,7 +16,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.simulator.arrivals.streams import CHUNK, require
+from headroom.simulator.arrivals.streams import CHUNK
+from headroom.simulator.validation import require
 
 Vector = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroom.simulator.arrivals.rates import Profile
-from headroom.simulator.arrivals.streams import require
+from headroom.simulator.validation import require
 
 MAX_PIECES = 1_000_000
 KNOTS_PER_PERIOD = 288

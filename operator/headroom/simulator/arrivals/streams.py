@@ -6,6 +6,8 @@ import hashlib
 
 import numpy as np
 
+from headroom.simulator.validation import require
+
 CHUNK = 100_000
 """Approximate arrivals per chunk: what a stream holds in memory at a time."""
 
@@ -23,10 +25,3 @@ def generator(seed: int, name: str) -> np.random.Generator:
     digest = hashlib.sha256(name.encode()).digest()[:16]
     key = tuple(int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4))
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
-
-
-def require(holds: bool, rule: str, got: object) -> None:
-    """Raise ValueError with the rule and the value of a parameter that breaks it."""
-    if not holds:
-        shown = f"{got:.12g}" if isinstance(got, float) else str(got)
-        raise ValueError(f"{rule}; got {shown}")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.simulator.arrivals.streams import require
 from headroom.simulator.arrivals.trace_file import RateTrace
+from headroom.simulator.validation import require
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

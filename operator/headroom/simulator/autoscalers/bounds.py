@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer, limit_rps, needed, window_rates
-from headroom.simulator.plant import ColdStart
+from headroom.simulator.cold_start import ColdStart
 
 NORMAL_P99 = 2.3263
 

@@ -12,7 +12,8 @@ from headroom.api.values import Within
 from headroom.scaling.values.policy import Policy
 from headroom.simulator.arrivals.recording import RecordedService
 from headroom.simulator.closed_loop import closed_loop
-from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec
+from headroom.simulator.cold_start import ColdStart
+from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.scenario import Fault, Scenario, Workload
 from headroom.simulator.scenario_file.arrivals_kind import Library
 from headroom.simulator.scenario_file.arrivals_tables import ArrivalsTable, RecordingTable

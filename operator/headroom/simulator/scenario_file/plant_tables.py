@@ -9,7 +9,9 @@ from pydantic import Field, model_validator
 from headroom.api.durations import Duration
 from headroom.api.values import Within
 from headroom.scaling.values.policy import Routing
-from headroom.simulator.plant import Clients, Cluster, ColdStart, Network, Phase, Server, Spread
+from headroom.simulator.clients import Clients
+from headroom.simulator.cold_start import ColdStart, Phase
+from headroom.simulator.plant import Cluster, Network, Server, Spread
 from headroom.simulator.scenario import Fault, FaultKind
 from headroom.simulator.scenario_file.table import MANY, Count, Table, Time, rule_broken
 
