@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from headroom.charts import axes
 from headroom.charts.markup import Markup, joined, tag
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.report import number_format, timeline_figure
+from headroom.simulator.report import number_format, timeline_figure, timeline_readings
 from headroom.simulator.report.summary import Summary
+from headroom.simulator.report.timeline_layout import Frame, frame
 
 _MOVES = 300
 _MESSAGE = 240
@@ -30,7 +31,7 @@ _LEGEND = (
 
 def section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) -> Markup:
     """Render the runs of one service on common scales; `rows` has a summary for each."""
-    within = timeline_figure.frame(drawn)
+    within = frame(drawn)
     by_name = {row.autoscaler: row for row in rows}
     legend = joined(
         tag("span", tag("i", class_=kind or None, style=_swatch(colour, kind)), name)
@@ -56,9 +57,7 @@ def _swatch(colour: str, kind: str) -> str:
     return f"border-color:var({colour})" if kind == "rod" else f"background-color:var({colour})"
 
 
-def _timeline(
-    identity: str, outcome: Outcome, row: Summary, within: timeline_figure.Frame
-) -> Markup:
+def _timeline(identity: str, outcome: Outcome, row: Summary, within: Frame) -> Markup:
     score = outcome.score
     quiet = (
         f"seed {outcome.seed}: {number_format.percent(score.attainment)} within the target, "
@@ -68,7 +67,7 @@ def _timeline(
     )
     if score.peak_unsent:
         quiet += f" at replicas, {axes.compact(score.peak_unsent)} at clients"
-    readings = timeline_figure.readings(outcome.timeline)
+    readings = timeline_readings.readings(outcome.timeline)
     return tag(
         "article",
         tag("h4", row.autoscaler),
