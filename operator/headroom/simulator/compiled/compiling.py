@@ -19,6 +19,7 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
 _GENERATION = (
     "histogram_bounds",
+    "iteration_cost",
     "iterations",
     "kernel",
     "layout",

@@ -7,8 +7,8 @@ not only its first chunk (`scheduler_reserve_full_isl`, the default). If a runni
 memory, the one admitted last is preempted and computed again later; nothing is admitted in such an
 iteration.
 
-While all sequences decode and none can be admitted, k iterations take
-k (a + d D) + c (k KV + D k (k-1) / 2): one run, up to the next end, arrival or lack of memory.
+While all sequences decode and none can be admitted, iterations are one run, up to the next end,
+arrival or lack of memory.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import math
 from headroom.simulator.compiled.compiling import compiled
 from headroom.simulator.compiled.rng import normal
 from headroom.simulator.generation import memory, sequences
+from headroom.simulator.generation.iteration_cost import add_to_sums, run_s
 from headroom.simulator.generation.layout import (
     DECODES,
     IDLE,
@@ -36,85 +37,13 @@ LEAST_FACTOR = 0.2
 
 
 @compiled
-def _plain_s(p: TokenState, sequences_: int, prompts: int) -> float:
-    """Return an iteration's time without contexts and products, before noise."""
-    cost = p.cost
-    seconds = cost[Cost.FIXED] + cost[Cost.SEQUENCE] * sequences_ + cost[Cost.PROMPT] * prompts
-    if cost[Cost.EXPERTS] > 0.0:
-        untouched = (1.0 - cost[Cost.SHARE]) ** (sequences_ + prompts)
-        seconds += cost[Cost.EXPERTS] * (1.0 - untouched)
-    return seconds
-
-
-@compiled
-def run_s(p: TokenState, row: int, steps: int) -> float:
-    """Return the time of the next iterations of the present run."""
-    r, x = p.rows[row], p.reals[row]
-    decoding = r[Row.DECODING]
-    seconds = _plain_s(p, decoding, r[Row.PROMPTS])
-    contexts = steps * r[Row.CONTEXTS] + decoding * (steps * (steps - 1)) / 2
-    seconds = steps * seconds + p.cost[Cost.CONTEXT] * contexts
-    return x[Real.FACTOR] * (seconds + p.cost[Cost.PRODUCT] * x[Real.PRODUCTS])
-
-
-@compiled
-def steps_within(p: TokenState, row: int, seconds: float) -> int:
-    """Return how many iterations of a run of decodes end within so many seconds."""
-    r = p.rows[row]
-    decoding, slope = r[Row.DECODING], p.cost[Cost.CONTEXT]
-    square = slope * decoding / 2.0
-    linear = _plain_s(p, decoding, 0) + slope * r[Row.CONTEXTS] - square
-    wanted = seconds / p.reals[row, Real.FACTOR]
-    steps = int(2.0 * wanted / (linear + math.sqrt(linear * linear + 4.0 * square * wanted)))
-    while steps > 0 and run_s(p, row, steps) > seconds:
-        steps -= 1
-    while run_s(p, row, steps + 1) <= seconds:
-        steps += 1
-    return steps
-
-
-@compiled
-def _sum(p: TokenState, row: int, steps: int) -> None:
-    """Add iterations to the exact sums, in the order 1, P, D, KV, X."""
-    r, s = p.rows[row], p.counters[row, Column.SUMS : Column.SUMS + 20]
-    k, d, kv = float(steps), float(r[Row.DECODING]), float(r[Row.CONTEXTS])
-    prompts, products = float(r[Row.PROMPTS]), p.reals[row, Real.PRODUCTS]
-    pairs = k * (k - 1.0) / 2.0
-    first = k * kv + d * pairs
-    second = k * kv * kv + 2.0 * kv * d * pairs + d * d * pairs * (2.0 * k - 1.0) / 3.0
-    s[0] += k
-    s[1] += prompts
-    s[2] += k * d
-    s[3] += first
-    s[4] += products
-    s[5] += prompts * prompts
-    s[6] += prompts * d
-    s[7] += prompts * kv
-    s[8] += prompts * products
-    s[9] += k * d * d
-    s[10] += d * first
-    s[11] += d * products
-    s[12] += second
-    s[13] += kv * products
-    s[14] += products * products
-    factor = p.reals[row, Real.FACTOR]
-    each = _plain_s(p, r[Row.DECODING], r[Row.PROMPTS]) + p.cost[Cost.PRODUCT] * products
-    time = factor * (k * each + p.cost[Cost.CONTEXT] * first)
-    s[15] += time
-    s[16] += prompts * time
-    s[17] += d * time
-    s[18] += factor * (each * first + p.cost[Cost.CONTEXT] * second)
-    s[19] += products * time
-
-
-@compiled
 def commit(p: TokenState, row: int, steps: int) -> None:
     """Record that the next iterations of the present run have ended."""
     if steps == 0:
         return
     r, counters = p.rows[row], p.counters[row]
     seconds, decoding = run_s(p, row, steps), r[Row.DECODING]
-    _sum(p, row, steps)
+    add_to_sums(p, row, steps)
     if r[Row.DOING] == DECODES:
         memory.take(p, row, sequences.growth(p, row, steps))
     r[Row.STEPS] += steps

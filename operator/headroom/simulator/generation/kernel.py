@@ -6,7 +6,7 @@ import math
 
 from headroom.simulator.compiled.compiling import compiled
 from headroom.simulator.compiled.rng import below
-from headroom.simulator.generation import iterations, memory, sequences
+from headroom.simulator.generation import iteration_cost, iterations, memory, sequences
 from headroom.simulator.generation.layout import (
     DECODES,
     IDLE,
@@ -95,10 +95,10 @@ def _arrive(p: TokenState, request: int, now_s: float) -> None:
         iterations.plan(p, row, now_s)
     elif r[Row.DOING] == DECODES and r[Row.WAITING] == 1:
         # The present iteration ends, and the next may admit it.
-        steps = iterations.steps_within(p, row, now_s - x[Real.BEGAN]) + 1
+        steps = iteration_cost.steps_within(p, row, now_s - x[Real.BEGAN]) + 1
         if steps < r[Row.LEFT]:
             r[Row.LEFT] = steps
-            x[Real.ENDS] = x[Real.BEGAN] + iterations.run_s(p, row, steps)
+            x[Real.ENDS] = x[Real.BEGAN] + iteration_cost.run_s(p, row, steps)
 
 
 @compiled
@@ -124,7 +124,7 @@ def settle(p: TokenState, now_s: float) -> None:
     for row in range(len(p.rows)):
         r = p.rows[row]
         if r[Row.DOING] == DECODES:
-            steps = iterations.steps_within(p, row, now_s - p.reals[row, Real.BEGAN])
+            steps = iteration_cost.steps_within(p, row, now_s - p.reals[row, Real.BEGAN])
             iterations.commit(p, row, min(steps, r[Row.LEFT] - 1))
 
 
