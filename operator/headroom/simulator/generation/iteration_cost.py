@@ -18,7 +18,9 @@ from headroom.simulator.generation.state import TokenState
 def plain_s(p: TokenState, sequences_: int, prompts: int) -> float:
     """Return an iteration's time without contexts and products, before noise."""
     cost = p.cost
-    seconds = cost[Cost.FIXED] + cost[Cost.SEQUENCE] * sequences_ + cost[Cost.PROMPT] * prompts
+    seconds: float = (
+        cost[Cost.FIXED] + cost[Cost.SEQUENCE] * sequences_ + cost[Cost.PROMPT] * prompts
+    )
     if cost[Cost.EXPERTS] > 0.0:
         untouched = (1.0 - cost[Cost.SHARE]) ** (sequences_ + prompts)
         seconds += cost[Cost.EXPERTS] * (1.0 - untouched)
@@ -30,10 +32,12 @@ def run_s(p: TokenState, row: int, steps: int) -> float:
     """Return the time of the next iterations of the present run."""
     r, x = p.rows[row], p.reals[row]
     decoding = r[Row.DECODING]
-    seconds = plain_s(p, decoding, r[Row.PROMPTS])
+    step_s = plain_s(p, decoding, r[Row.PROMPTS])
     contexts = steps * r[Row.CONTEXTS] + decoding * (steps * (steps - 1)) / 2
-    seconds = steps * seconds + p.cost[Cost.CONTEXT] * contexts
-    return x[Real.FACTOR] * (seconds + p.cost[Cost.PRODUCT] * x[Real.PRODUCTS])
+    without_products_s = steps * step_s + p.cost[Cost.CONTEXT] * contexts
+    seconds: float = without_products_s + p.cost[Cost.PRODUCT] * x[Real.PRODUCTS]
+    factor: float = x[Real.FACTOR]
+    return factor * seconds
 
 
 @compiled
