@@ -11,7 +11,7 @@ from decision_study.cells import CELLS
 from decision_study.faults_cells import EXTRAS, QUICK_EXTRAS
 from decision_study.plan import QUICK, QUICK_SEEDS, QUICK_SETTINGS, Extent, matching
 from decision_study.records import CLAIRVOYANT, IDEAL, OURS
-from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.autoscalers import catalogue, sweep_grids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ def parsed(argv: Sequence[str] | None) -> Options:
 
 def grids(extent: Extent) -> Mapping[str, Sequence[Mapping[str, float]]]:
     """Return the grids of the peers that take part."""
-    return {name: grid for name, grid in catalogue.GRIDS.items() if name in extent.autoscalers}
+    return {name: grid for name, grid in sweep_grids.GRIDS.items() if name in extent.autoscalers}
 
 
 def _parser() -> argparse.ArgumentParser:

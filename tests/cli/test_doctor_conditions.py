@@ -6,11 +6,8 @@ import pytest
 
 from fakes_doctor import conditioned, saying
 from headroom.api.conditions import ConditionType
-from headroom.cli.commands.doctor.condition_checks import (
-    NO_FINDING,
-    REMEDIES,
-    conditions_need_attention,
-)
+from headroom.cli.commands.doctor.condition_checks import NO_FINDING, conditions_need_attention
+from headroom.cli.commands.doctor.condition_remedies import REMEDIES
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.findings import Severity
 from reasons_by_use import HEALTHY_REASONS, OF_CONDITIONS

@@ -26,7 +26,7 @@ from decision_study.records import (
 from decision_study.versions import version_of
 from fakes_decision_study import RECORD, record
 from fakes_outcome import outcome, timeline
-from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.autoscalers import sweep_grids
 from headroom.simulator.outcome import Move, Outcome
 from headroom.simulator.scenario import FaultKind
 
@@ -90,7 +90,7 @@ def test_part_of_grid_has_defaults_and_spans_the_rest() -> None:
 def test_complete_study_is_every_cell_and_autoscaler() -> None:
     asked = options.parsed([])
     jobs = plan.first(asked.extent, options.grids(asked.extent))
-    settings = sum(len(grid) for grid in catalogue.GRIDS.values())
+    settings = sum(len(grid) for grid in sweep_grids.GRIDS.values())
     assert len(jobs) == len(CELLS) * (settings + 4 * 5) + len(EXTRAS) * 5
     assert asked.alone
 

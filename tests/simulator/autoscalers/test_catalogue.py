@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from headroom.simulator.autoscalers.catalogue import BOUNDS, GRIDS, PEERS, make, names
+from headroom.simulator.autoscalers.catalogue import BOUNDS, PEERS, make, names
+from headroom.simulator.autoscalers.sweep_grids import GRIDS
 from simulator.autoscalers.fakes_view import Flow, World, truth
 
 

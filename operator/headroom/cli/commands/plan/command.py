@@ -88,7 +88,8 @@ def rate(
 ) -> None:
     """Replicas for a constant rate of requests."""
     from headroom.cli.commands.plan.arguments import cost_of, seconds, service_with
-    from headroom.cli.commands.plan.replicas import curve_of, picture_kind, planned_rate, write_plot
+    from headroom.cli.commands.plan.latency_curve import curve_of, picture_kind, write_plot
+    from headroom.cli.commands.plan.replicas import planned_rate
 
     with exit_on_invalid_input():
         if out is not None:

@@ -54,7 +54,7 @@ def simulate_command(
 
 def _ports() -> Ports:
     from headroom.cli.commands.simulate.planned_runs import Ports
-    from headroom.simulator.autoscalers import catalogue
+    from headroom.simulator.autoscalers import catalogue, sweep_grids
     from headroom.simulator.autoscalers.headroom import COMPONENTS
     from headroom.simulator.campaign import perform, shipped
     from headroom.simulator.scenario_file import load_scenario
@@ -63,7 +63,7 @@ def _ports() -> Ports:
         scenarios=shipped(),
         check=load_scenario,
         autoscalers=catalogue.entries(),
-        grids=catalogue.GRIDS,
+        grids=sweep_grids.GRIDS,
         components=COMPONENTS,
         perform=perform,
     )
