@@ -11,7 +11,8 @@ import pytest
 from aiohttp import web
 
 from free_ports import free_port
-from headroom.adapters.load_measurement import LiveServer, ones_for
+from headroom.adapters.live_server import LiveServer, ones_for
+from headroom.adapters.load_measurement import idle_s, measured_step
 from headroom.errors import Unmeasurable
 
 pytestmark = pytest.mark.clock
@@ -94,8 +95,8 @@ async def right(request: web.Request) -> web.Response:
 async def test_answers_are_timed_and_unknown_values_are_none() -> None:
     async with server(right) as url, LiveServer(url, "m", timeout_s=5.0) as live:
         assert await live.learn() is None
-        assert 0 < await live.idle_s() < 1.0
-        step = await live.step(100.0, 0.5, seed=1)
+        assert 0 < await idle_s(live) < 1.0
+        step = await measured_step(live, 100.0, 0.5, seed=1)
     assert step.missed == 0
     assert 25 <= len(step.latencies_s) <= 80
     assert step.batches is None
@@ -114,7 +115,7 @@ async def test_requests_are_sent_on_schedule_regardless_of_earlier_answers() -> 
     async with server(held) as url, LiveServer(url, "m", timeout_s=30.0) as live:
         await live.learn()
         asyncio.get_running_loop().call_later(1.0, gate.set)
-        step = await live.step(100.0, 0.5, seed=1)
+        step = await measured_step(live, 100.0, 0.5, seed=1)
     assert waiting == len(step.latencies_s) > 20
     assert min(step.latencies_s) > 0.2
     assert max(step.latencies_s) > 0.8
@@ -134,7 +135,7 @@ async def test_refusals_and_timeouts_are_misses() -> None:
 
     async with server(moody) as url, LiveServer(url, "m", timeout_s=0.5) as live:
         await live.learn()
-        step = await live.step(60.0, 0.5, seed=1)
+        step = await measured_step(live, 60.0, 0.5, seed=1)
     assert count == len(step.latencies_s) + step.missed
     assert step.missed >= 2 * len(step.latencies_s) - 2
     assert len(step.latencies_s) > 3
@@ -147,7 +148,7 @@ async def test_server_that_refuses_a_single_request_is_not_loaded() -> None:
     async with server(never) as url, LiveServer(url, "m", timeout_s=1.0) as live:
         await live.learn()
         with pytest.raises(Unmeasurable, match=r"got 400 'shape'.*plan generation"):
-            await live.idle_s()
+            await idle_s(live)
 
 
 @pytest.mark.parametrize(
