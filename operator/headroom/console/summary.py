@@ -72,14 +72,6 @@ class ServiceSummary:
     conditions: Conditions
 
 
-def _promise(slo: Manifest, field: str, measured: str | None) -> str | None:
-    objective = _of(slo, field)
-    if not objective:
-        return None
-    percentile = _number(objective.get("percentile")) or 95
-    return f"{measured or 'unknown'} (p{percentile:g}, target {objective.get('target')})"
-
-
 def summarize(service: Manifest, accelerators_per_replica: int | None = None) -> ServiceSummary:
     """Summarize one object as the API server returns it.
 
@@ -90,15 +82,12 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
     status = Status.read(service.get("status"))
     slo, scaling, accelerator = _of(spec, "slo"), _of(spec, "scaling"), _of(spec, "accelerator")
     objective, signals, decision = _of(slo, "latency"), status.signals, status.decision
+    first_token = signals.time_to_first_token if signals else None
+    output_token = signals.time_per_output_token if signals else None
     state, why = state_of(status.conditions)
     per_replica = accelerators_per_replica
     if not spec.get("targetRef"):
         per_replica = accelerators.counted(accelerators.of_stored(spec))
-    pending = {
-        "warming": status.warming_replicas,
-        "unschedulable": status.unschedulable_replicas,
-        "broken": status.broken_replicas,
-    }
     return ServiceSummary(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
@@ -108,12 +97,8 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
         percentile=_number(objective.get("percentile")),
         target=_text(objective.get("target")),
         latency=signals.latency if signals else None,
-        first_token=_promise(
-            slo, "timeToFirstToken", signals.time_to_first_token if signals else None
-        ),
-        output_token=_promise(
-            slo, "timePerOutputToken", signals.time_per_output_token if signals else None
-        ),
+        first_token=_promise(slo, "timeToFirstToken", first_token),
+        output_token=_promise(slo, "timePerOutputToken", output_token),
         generation=status.generation.sentence if status.generation else "",
         classes={one.name: one.sentence for one in status.classes or ()},
         arrivals_rps=signals.arrivals_per_second if signals else None,
@@ -125,7 +110,7 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
         current=status.replicas,
         ready=status.ready_replicas,
         desired=decision.replicas if decision else None,
-        pending={state: number for state, number in pending.items() if number},
+        pending=_pending(status),
         min_replicas=_number(scaling.get("minReplicas")),
         max_replicas=_number(scaling.get("maxReplicas")),
         mode=_text(scaling.get("mode")),
@@ -137,6 +122,24 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
         slo=status.slo,
         conditions=status.conditions,
     )
+
+
+def _promise(slo: Manifest, field: str, measured: str | None) -> str | None:
+    objective = _of(slo, field)
+    if not objective:
+        return None
+    percentile = _number(objective.get("percentile")) or 95
+    return f"{measured or 'unknown'} (p{percentile:g}, target {objective.get('target')})"
+
+
+def _pending(status: Status) -> dict[str, int]:
+    """Return the replicas that are not ready by state, without states that have none."""
+    by_state = {
+        "warming": status.warming_replicas,
+        "unschedulable": status.unschedulable_replicas,
+        "broken": status.broken_replicas,
+    }
+    return {state: number for state, number in by_state.items() if number}
 
 
 def by_attention(rows: Iterable[ServiceSummary]) -> list[ServiceSummary]:

@@ -1,7 +1,7 @@
 """The console over HTTP: read-only pages with a strict content security policy.
 
-A page of a service decides nine times, 20 ms of the event loop that all services are evaluated on,
-so each address has a share of it, and waits beyond that.
+To render the page of a service takes nine decisions, 20 ms of the event loop that evaluates all
+services, so each client address has a share of it, and waits once that is used up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headroom.console.pages.frame import refusal
 from headroom.console.pages.what_if_form import FIELDS, Asked
 from headroom.console.read_model import ReadModel, ServiceEntry
 from headroom.console.summary import summary_json
-from headroom.controller.gather.parsing_turns import ParsingTurns
+from headroom.event_loop_shares import EventLoopShares
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -41,60 +41,70 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 def console(model: ReadModel, guard: Guard, now_s: Callable[[], float]) -> web.Application:
     """Build the application; it sends the API server nothing but reviews of tokens."""
-    folder = files(pages).joinpath("static")
-    turns = ParsingTurns()
-    texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in STATIC}
+    shown = _Pages(model, now_s)
+    app = web.Application(middlewares=[_guarded(guard), _described])
+    app.add_routes(
+        [
+            web.get("/", shown.services),
+            web.get("/services/{namespace}/{name}", shown.service),
+            web.get("/api/services", shown.services_json),
+            web.get("/api/services/{namespace}/{name}", shown.service_json),
+            web.get("/static/{name}", shown.static),
+        ]
+    )
+    return app
 
-    async def services(request: web.Request) -> web.Response:
+
+class _Pages:
+    """Answers each path; the work of a page waits until its address has a share left."""
+
+    def __init__(self, model: ReadModel, now_s: Callable[[], float]) -> None:
+        folder = files(pages).joinpath("static")
+        self._model, self._now_s = model, now_s
+        self._loop = EventLoopShares()
+        self._texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in STATIC}
+
+    async def services(self, request: web.Request) -> web.Response:
         query = Query.parse(request.query)
 
         def page() -> str:
-            seen = listing(model.entries(query.namespace), query)
-            return overview_page.rendered(seen, now_s=now_s())
+            found = listing(self._model.entries(query.namespace), query)
+            return overview_page.rendered(found, now_s=self._now_s())
 
-        return _html(await turns.parse(request.remote or "", 1, page))
+        return _html(await self._loop.run(request.remote or "", 1, page))
 
-    async def service(request: web.Request) -> web.Response:
-        found = _found(model, request)
+    async def service(self, request: web.Request) -> web.Response:
+        found = self._entry(request)
         if found is None:
             return _missing(request)
         asked = Asked(**{name: request.query.get(name, "")[:40] for name in FIELDS})
 
         def page() -> str:
-            return service_page.rendered(found, asked, now_s=now_s())
+            return service_page.rendered(found, asked, now_s=self._now_s())
 
-        return _html(await turns.parse(request.remote or "", 1, page))
+        return _html(await self._loop.run(request.remote or "", 1, page))
 
-    async def services_json(request: web.Request) -> web.Response:
+    async def services_json(self, request: web.Request) -> web.Response:
         namespace = request.query.get("namespace") or None
 
         def answer() -> web.Response:
-            rows = model.entries(namespace)
+            rows = self._model.entries(namespace)
             return _json({"services": [summary_json(one.summary) for one in rows]})
 
-        return await turns.parse(request.remote or "", 1, answer)
+        return await self._loop.run(request.remote or "", 1, answer)
 
-    async def service_json(request: web.Request) -> web.Response:
-        found = _found(model, request)
+    async def service_json(self, request: web.Request) -> web.Response:
+        found = self._entry(request)
         return _missing(request) if found is None else _json(summary_json(found.summary))
 
-    async def static(request: web.Request) -> web.Response:
+    async def static(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        if name not in texts:
+        if name not in self._texts:
             return _missing(request)
-        return web.Response(text=texts[name], content_type=STATIC[name], charset="utf-8")
+        return web.Response(text=self._texts[name], content_type=STATIC[name], charset="utf-8")
 
-    app = web.Application(middlewares=[_guarded(guard), _described])
-    app.add_routes(
-        [
-            web.get("/", services),
-            web.get("/services/{namespace}/{name}", service),
-            web.get("/api/services", services_json),
-            web.get("/api/services/{namespace}/{name}", service_json),
-            web.get("/static/{name}", static),
-        ]
-    )
-    return app
+    def _entry(self, request: web.Request) -> ServiceEntry | None:
+        return self._model.view(request.match_info["namespace"], request.match_info["name"])
 
 
 def _guarded(guard: Guard) -> Any:
@@ -124,10 +134,6 @@ async def _described(request: web.Request, handler: _Handler) -> web.StreamRespo
         return await handler(request)
     except web.HTTPException as error:
         return _html(refusal(error.status, error.reason), error.status)
-
-
-def _found(model: ReadModel, request: web.Request) -> ServiceEntry | None:
-    return model.view(request.match_info["namespace"], request.match_info["name"])
 
 
 def _missing(request: web.Request) -> web.Response:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from headroom.api import InferenceService
 from headroom.controller.gather.page_room import PageRoom
-from headroom.controller.gather.parsing_turns import ParsingTurns
 from headroom.controller.gather.pods import ObservedPod
 from headroom.controller.gather.prometheus_answers import PrometheusAnswers
 from headroom.controller.gather.scrape_failure import NOT_SCRAPED, ScrapeFailure, old_pages
 from headroom.controller.ports import Clock, Prometheus, Scraper
 from headroom.controller.warmup.gate import GatedPod
 from headroom.errors import ScrapeFailed
+from headroom.event_loop_shares import EventLoopShares
 from headroom.profiles.fillers import without_fillers
 from headroom.resources.server_port import server_port
 from headroom.scaling.values.observation import PodSample
@@ -25,8 +25,8 @@ from headroom.telemetry.prometheus_pages import ScrapedPage
 from headroom.telemetry.stated_limits import stated_limits
 
 BYTES_PER_SERIES = 40
-"""What a series of an answer counts for `ParsingTurns`: new ones take 15 us, as long as 40 bytes of
-a page."""
+"""Size of a series of an answer for `EventLoopShares`: a new one takes 15 us, as 40 bytes of a page
+do."""
 _SECOND_PAGE = "this server needs two scrapes before rates can be computed; waiting for the second"
 
 
@@ -47,7 +47,7 @@ class MetricsReader:
         """Take the sources of the settings by their names."""
         self._clock = clock
         self._answers = PrometheusAnswers(prometheus, clock)
-        self._turns = ParsingTurns()
+        self._loop = EventLoopShares()
         self._room = PageRoom(scraper)
 
     async def measure(
@@ -72,7 +72,7 @@ class MetricsReader:
         where = _page_of(service, pod.address, pod.port, samples)
         async with self._room.page(service.namespace, pod.uid, *where) as page:
             time_s = self._clock.now_s()
-            await self._turns.parse(
+            await self._loop.run(
                 service.namespace,
                 len(page),
                 lambda: samples.begin(page, pod=pod.uid, time_s=time_s),
@@ -94,7 +94,7 @@ class MetricsReader:
             stated = stated_limits(samples.profile, pod.arguments)
             async with self._room.page(service.namespace, pod.pod.uid, *where) as page:
                 time_s = self._clock.now_s()
-                sample = await self._turns.parse(
+                sample = await self._loop.run(
                     service.namespace,
                     len(page),
                     lambda: samples.take(page, pod=pod.pod.uid, time_s=time_s, stated=stated),
@@ -130,7 +130,7 @@ class MetricsReader:
         time_s = samples.local_s(pod.pod.uid, page.time_s, self._clock.now_s())
         try:
             stated = stated_limits(samples.profile, pod.arguments)
-            sample = await self._turns.parse(
+            sample = await self._loop.run(
                 namespace,
                 BYTES_PER_SERIES * len(page.page.values),
                 lambda: samples.take(page.page, pod=pod.pod.uid, time_s=time_s, stated=stated),

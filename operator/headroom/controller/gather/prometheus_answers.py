@@ -1,7 +1,7 @@
 """Ask a Prometheus for the pages of a service's pods, for a few services at a time.
 
 The pages of an answer stay in memory until all are parsed, which waits where a namespace has used
-up its time for parsing (`parsing_turns`).
+up its time for parsing (`event_loop_shares`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.gather.parsing_turns import ParsingTurns
+from headroom.event_loop_shares import EventLoopShares
 from headroom.telemetry.errors import TelemetryError
 from virtual_time import VirtualTimeLoop
 
@@ -20,13 +20,13 @@ class Loop:
 
     def __init__(self) -> None:
         self.spent_s = 0.0
-        self.turns = ParsingTurns(lambda: self.spent_s)
+        self.shares = EventLoopShares(lambda: self.spent_s)
 
     async def tick(self, owner: str, pages: int, page_s: float, size: int = LARGE) -> None:
         def parse() -> None:
             self.spent_s += page_s
 
-        await asyncio.gather(*(self.turns.parse(owner, size, parse) for _ in range(pages)))
+        await asyncio.gather(*(self.shares.run(owner, size, parse) for _ in range(pages)))
 
 
 def now_s() -> float:
@@ -107,7 +107,7 @@ def test_page_that_is_rejected_counts_as_well() -> None:
 
         began_s = now_s()
         with pytest.raises(TelemetryError):
-            await loop.turns.parse("a", LARGE, parse)
+            await loop.shares.run("a", LARGE, parse)
         assert now_s() - began_s == pytest.approx(0.3)
 
     run(story())

@@ -1,10 +1,11 @@
-"""Shares the event loop between the namespaces whose pages take long to parse.
+"""Shares the event loop between owners whose work takes long: pages to parse, pages to render.
 
-A page of 256 kB of new series takes 50 to 110 ms. Each namespace has a token bucket of CPU time,
-filled with its part of 30 % of the loop. A page that fits it is parsed at once; usual ones take 0.1
-ms and always do. The others are parsed one at a time, the namespaces in turns, with a pause of
-three times as long as each took. Together that is 55 % of the loop at most, and a tick of another
-namespace waits for a page or two.
+An owner is a namespace (of metrics pages) or a client's address (of the console). Each has a token
+bucket of CPU time, filled with its part of 30 % of the loop. Work that fits it runs at once: a
+usual metrics page takes 0.1 ms and always fits, one of 256 kB of new series takes 50 to 110 ms.
+Other work runs one at a time, the owners in turns, each followed by a pause of three times its
+length. Together that is 55 % of the loop at most, and a tick of another namespace waits for a page
+or two.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from typing import TypeVar
 from headroom.fair_slots import FairSlots
 
 SHARE = 0.3
-"""Share of the loop, for pages that are parsed at once."""
+"""Share of the loop, for work that runs at once."""
 BURST_S = 0.05
-"""CPU time that a namespace may use at once."""
+"""CPU time that an owner may use at once."""
 PAUSE = 3.0
 WORST_S_PER_BYTE = 4e-7
-"""Parsing time of new series, before any page of a namespace was parsed."""
+"""Time to parse new series, before any page of an owner was parsed."""
 SMOOTHING = 0.3
 FORGOTTEN_S = 60.0
 
@@ -32,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Bucket:
-    """CPU time of one namespace."""
+    """CPU time of one owner."""
 
     filled_s: float
     """When it was filled last."""
@@ -40,32 +41,32 @@ class _Bucket:
     s_per_byte: float = WORST_S_PER_BYTE
 
 
-class ParsingTurns:
-    """Parses pages, at once or in turns."""
+class EventLoopShares:
+    """Runs work at once while its owner has CPU time left, else in turns."""
 
     def __init__(self, seconds: Callable[[], float] = time.thread_time) -> None:
-        """`seconds` is CPU time: on a crowded machine a usual page may wait."""
+        """`seconds` reads CPU time: by the wall, usual work would wait on a crowded machine."""
         self._seconds = seconds
         self._buckets: dict[str, _Bucket] = {}
-        """Used last at the end."""
+        """By owner, the one that ran last at the end."""
         self._slow = FairSlots(1)
 
-    async def parse(self, owner: str, size: int, page: Callable[[], T]) -> T:
-        """Return what `page` returns, which parses so many bytes of this namespace."""
+    async def run(self, owner: str, size: int, work: Callable[[], T]) -> T:
+        """Run the work of an owner and return its result; `size` predicts how long it takes."""
         bucket = self._filled(owner)
         if size * bucket.s_per_byte <= bucket.left_s:
-            return self._timed(bucket, size, page)
+            return self._timed(bucket, size, work)
         async with self._slow.slot(owner):
             begun_s = self._seconds()
             try:
-                return self._timed(bucket, size, page)
+                return self._timed(bucket, size, work)
             finally:
                 await asyncio.sleep(PAUSE * (self._seconds() - begun_s))
 
-    def _timed(self, bucket: _Bucket, size: int, page: Callable[[], T]) -> T:
+    def _timed(self, bucket: _Bucket, size: int, work: Callable[[], T]) -> T:
         begun_s = self._seconds()
         try:
-            return page()
+            return work()
         finally:
             spent_s = self._seconds() - begun_s
             bucket.left_s = max(-BURST_S, bucket.left_s - spent_s)
