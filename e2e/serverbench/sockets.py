@@ -1,4 +1,4 @@
-"""The load generator's sockets, one request each, and its timer."""
+"""The load generator's connections, with one request each at a time, and its timer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import os
 import socket
 import struct
+from collections.abc import Sequence
 
 from serverbench.http_answers import Head
 
@@ -51,3 +52,46 @@ class Connection:
         self.reused = False
         self.watched = 0
         """Events that epoll tells of."""
+
+
+class ConnectionPool:
+    """Connections of clients; those without a request are kept by the client that opened them."""
+
+    def __init__(self, ports: Sequence[int], most: int) -> None:
+        self._ports, self._most = ports, most
+        self._idle: list[list[Connection]] = [[] for _ in ports]
+        self.by_fd: dict[int, Connection] = {}
+        self.opened = 0
+
+    def take(self, client: int) -> Connection | None:
+        """Return the idle connection used last, else a new one."""
+        return self._idle[client].pop() if self._idle[client] else self.open(client)
+
+    def open(self, client: int) -> Connection | None:
+        """Open a connection; None if there are as many as allowed."""
+        if len(self.by_fd) >= self._most:
+            return None
+        connection = Connection(self._ports[client], client)
+        self.opened += 1
+        self.by_fd[connection.socket.fileno()] = connection
+        return connection
+
+    def keep(self, connection: Connection) -> None:
+        """Keep an answered connection for a later request."""
+        connection.number, connection.reused = None, True
+        self._idle[connection.client].append(connection)
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection; nothing happens if it is closed already."""
+        if (fd := connection.socket.fileno()) < 0:
+            return
+        del self.by_fd[fd]
+        idle = self._idle[connection.client]
+        if connection.number is None and connection in idle:
+            idle.remove(connection)
+        connection.socket.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        for connection in list(self.by_fd.values()):
+            connection.socket.close()

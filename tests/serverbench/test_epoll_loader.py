@@ -116,31 +116,31 @@ def asked(port: int, path: str, expected: str = "ok", after_s: float | None = No
 )
 def test_each_outcome_has_its_status(peculiar: Peculiar, path: str, status: int) -> None:
     loader = asked(peculiar.port, path)
-    assert Counter(loader.statuses) == {status: len(loader.due_s)}
+    assert Counter(loader.log.statuses) == {status: len(loader.log.due_s)}
     answered = status > 0
-    assert all((took_s is not None) == answered for took_s in loader.took_s)
+    assert all((took_s is not None) == answered for took_s in loader.log.took_s)
 
 
 def test_wrong_answer_and_abandoned_request_have_different_statuses(peculiar: Peculiar) -> None:
-    assert set(asked(peculiar.port, "/", expected="no").statuses) == {Status.WRONG}
-    assert set(asked(peculiar.port, "/", after_s=SLOW_S / 5).statuses) == {Status.ABANDONED}
+    assert set(asked(peculiar.port, "/", expected="no").log.statuses) == {Status.WRONG}
+    assert set(asked(peculiar.port, "/", after_s=SLOW_S / 5).log.statuses) == {Status.ABANDONED}
 
 
 def test_latency_counts_from_the_intended_instant(peculiar: Peculiar) -> None:
     loader = asked(peculiar.port, "/")
-    took_s = [one for one in loader.took_s if one is not None]
+    took_s = [one for one in loader.log.took_s if one is not None]
     assert min(took_s) >= SLOW_S
     # The quickest tell: a crowded machine only adds.
     assert min(took_s) < SLOW_S + 0.05
-    assert min(loader.late_s) < 0.02
+    assert min(loader.log.late_s) < 0.02
     # about five are under way at a time: connections are kept
-    assert loader.connections < len(loader.due_s)
+    assert loader.connections < len(loader.log.due_s)
 
 
 def test_server_without_a_listener_loses_every_request() -> None:
     began_s = time.monotonic()
     loader = asked(1, "/")
-    assert set(loader.statuses) == {Status.LOST}
+    assert set(loader.log.statuses) == {Status.LOST}
     assert time.monotonic() - began_s < 2.0
 
 
@@ -157,10 +157,10 @@ def test_closed_loop_keeps_so_many_requests_in_flight(peculiar: Peculiar) -> Non
     loader.warm()
     loader.run()
     loader.close()
-    assert set(loader.statuses) == {200}
+    assert set(loader.log.statuses) == {200}
     assert loader.connections == 4
-    assert 4 <= len(loader.due_s) <= 4 * 0.5 / SLOW_S + 4
-    assert len(loader.took_s) == len(loader.kinds) == len(loader.due_s)
+    assert 4 <= len(loader.log.due_s) <= 4 * 0.5 / SLOW_S + 4
+    assert len(loader.log.took_s) == len(loader.log.kinds) == len(loader.log.due_s)
 
 
 def test_client_keeps_its_connections_to_its_port(peculiar: Peculiar) -> None:
@@ -175,6 +175,6 @@ def test_client_keeps_its_connections_to_its_port(peculiar: Peculiar) -> None:
     loader = Loader(plan)
     loader.run()
     loader.close()
-    counts = Counter(loader.statuses)
+    counts = Counter(loader.log.statuses)
     assert set(counts) == {429, Status.LOST}
-    assert min(counts.values()) > 0.25 * len(loader.due_s)
+    assert min(counts.values()) > 0.25 * len(loader.log.due_s)
