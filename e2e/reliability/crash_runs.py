@@ -12,8 +12,9 @@ from pydantic import TypeAdapter
 from reliability.admin import Refused
 from reliability.crash_scenarios import Scenario
 from reliability.crashes import Baseline, Point, Side, explore, unharmed
-from reliability.testbed import NotReached, SharedCluster
+from reliability.testbed import SharedCluster
 from reliability.verdicts import Verdict
+from reliability.world import NotReached
 from results import Results
 
 PART = "crashes"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reliability.admin import Object
 from reliability.exporter import REPLICA_RPS
-from reliability.testbed import DEPLOYMENTS, World
+from reliability.world import DEPLOYMENTS, World
 
 _Part = Callable[[World], Awaitable[None]]
 _End = Callable[[World], Awaitable[bool]]

@@ -23,8 +23,9 @@ from reliability.admin import Object, Refused
 from reliability.calls import Call
 from reliability.crash_scenarios import Scenario
 from reliability.operators import candidate
-from reliability.testbed import NotReached, SharedCluster, World, world
+from reliability.testbed import SharedCluster
 from reliability.verdicts import Ending, Memory, Verdict, judge
+from reliability.world import NotReached, World, world
 
 PATIENCE_S = 240.0
 """Many processes start at once; on a busy machine each may take a minute."""

@@ -21,7 +21,8 @@ from functools import partial
 from reliability.exporter import REPLICA_RPS
 from reliability.lease_terms import fallen, too_late, writes_of
 from reliability.operators import Candidate, candidate, holder, taken_over
-from reliability.testbed import NotReached, SharedCluster, World, world
+from reliability.testbed import SharedCluster
+from reliability.world import NotReached, World, world
 
 EVERY_S = 30.0
 AFTER_SIGTERM_S, AFTER_SIGKILL_S = 5.0, 20.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from reliability.calls import REVIEWS, Call
 from reliability.operator_process import OperatorProcess, kubeconfig_through
 from reliability.proxy import FaultProxy
-from reliability.testbed import World
+from reliability.world import World
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/headroom-operator"
 LEASES = "leases"

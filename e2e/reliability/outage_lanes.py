@@ -10,7 +10,8 @@ from dataclasses import asdict
 from reliability.admin import Refused
 from reliability.outages import FAULT_S, PART, TICK_S, Outage, suffer
 from reliability.strikes import Strike
-from reliability.testbed import NotReached, SharedCluster, World, world
+from reliability.testbed import SharedCluster
+from reliability.world import NotReached, World, world
 from results import Results
 
 

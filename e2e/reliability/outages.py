@@ -17,7 +17,7 @@ from functools import partial
 from reliability.calls import Verb
 from reliability.exporter import PROMETHEUS, REPLICA_RPS
 from reliability.strikes import Strike
-from reliability.testbed import NotReached, World
+from reliability.world import NotReached, World
 
 PART = "outages"
 FAULT_S = 60.0

@@ -7,7 +7,8 @@ import contextlib
 from typing import Self
 
 from reliability.admin import Object, Refused
-from reliability.testbed import DEPLOYMENTS, OPERATOR, SYSTEM, World
+from reliability.testbed import OPERATOR, SYSTEM
+from reliability.world import DEPLOYMENTS, World
 
 GROUP = "scenarios.example.com"
 KIND = "PodGroup"

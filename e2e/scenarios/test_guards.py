@@ -13,7 +13,8 @@ from headroom.adapters.kubernetes_connection import KubernetesConnection
 from headroom.errors import ClusterError, Conflict, Forbidden, NotFound, Unavailable
 from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
-from reliability.testbed import SharedCluster, shared_cluster, world
+from reliability.testbed import SharedCluster, shared_cluster
+from reliability.world import world
 
 MARK_PODS = Path(__file__).parents[2] / "deploy/components/mark-pods/rbac.yaml"
 

@@ -13,7 +13,8 @@ import pytest
 from cluster import ControlPlane
 from reliability.leaders import AFTER_SIGKILL_S, AFTER_SIGTERM_S
 from reliability.operators import Candidate, Holding, candidate, holder, taken_over
-from reliability.testbed import SharedCluster, World, shared_cluster, world
+from reliability.testbed import SharedCluster, shared_cluster
+from reliability.world import World, world
 
 pytestmark = pytest.mark.clock
 

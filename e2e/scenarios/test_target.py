@@ -14,7 +14,8 @@ import pytest_asyncio
 from cluster import ClusterError, ControlPlane
 from reliability.admin import APPLY, Object
 from reliability.exporter import REPLICA_RPS
-from reliability.testbed import SERVICES, World, shared_cluster, world
+from reliability.testbed import shared_cluster
+from reliability.world import SERVICES, World, world
 from scenarios.pod_groups import GROUP, KIND, POD_GROUPS, PodGroups
 
 pytestmark = [pytest.mark.clock, pytest.mark.asyncio(loop_scope="module")]

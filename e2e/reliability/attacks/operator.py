@@ -22,7 +22,8 @@ from reliability.fake_kubelet import PODS, SERVICE_LABEL, FakeKubelet
 from reliability.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
 from reliability.operator_process import OperatorProcess
 from reliability.scale_1000 import accounts
-from reliability.testbed import SERVICES, SYSTEM, SharedCluster
+from reliability.testbed import SYSTEM, SharedCluster
+from reliability.world import SERVICES
 
 CHART = Path(__file__).parents[3] / "charts" / "headroom" / "values.yaml"
 ATTACK_S, QUICK_S = 600.0, 30.0

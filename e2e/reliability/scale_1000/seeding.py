@@ -9,7 +9,8 @@ from typing import Any
 
 from reliability.admin import Admin, Object, Refused
 from reliability.scale_1000.addresses import service_name
-from reliability.testbed import ACCELERATOR, SERVICES
+from reliability.testbed import ACCELERATOR
+from reliability.world import SERVICES
 
 AT_ONCE = 24
 PODS_PER_NAMESPACE, SERVICES_PER_NAMESPACE = 1000, 100
