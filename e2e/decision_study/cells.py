@@ -1,27 +1,20 @@
 """The cells: combinations of workload, plant, size, cold start and routing.
 
-The list is fixed. Rate-only traces are cut to the three hours around their steepest rise; recorded
-requests are used as they are. A cell's mean rate keeps about `size` replicas in use.
+The list is fixed. A cell's mean rate keeps about `size` replicas in use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
+from decision_study.workloads import SERVICE, SMOOTH, WORKLOADS
 from headroom.scaling.values.policy import Policy, Routing
-from headroom.simulator.arrivals import PoissonArrivals, RateTrace, replay, shapes, steepest_rise
 from headroom.simulator.capacity import capacity_rps
 from headroom.simulator.cold_start import ColdStart
 from headroom.simulator.plant import Network, Server, ServiceSpec
-from headroom.simulator.scenario import Arrivals, Scenario, Workload
-from headroom.simulator.traces import shipped_trace
+from headroom.simulator.scenario import Scenario, Workload
 
-SMOOTH = frozenset({"llm-hour", "servegen", "servegen-bursts", "worldcup", "ramp"})
-"""Workloads without jumps between minutes: the class with the strictest promise."""
 MAX_REPLICAS = 100
-_NAME = "service"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +58,7 @@ class Cell:
         """Return the service: Headroom's defaults, and a cost that must be learned."""
         plant = PLANTS[self.plant]
         return ServiceSpec(
-            name=_NAME,
+            name=SERVICE,
             policy=Policy(
                 latency_target_s=plant.target_s, max_replicas=MAX_REPLICAS, routing=self.routing
             ),
@@ -85,92 +78,6 @@ def mean_rps(spec: ServiceSpec, size: int) -> float:
     """Return the rate that keeps about `size` replicas in use: 0.8 of capacity or 0.65 of full."""
     return size * min(0.65 * spec.server.full_rps, 0.8 * capacity_rps(spec, size))
 
-
-_HOUR_S = 3600.0
-
-
-def _recorded(name: str, start_s: float = 0.0, duration_s: float | None = None) -> _Workload:
-    def arrivals(rate_rps: float) -> Arrivals:
-        trace = _trace(name)
-        return replay(
-            trace, stream=_NAME, start_s=start_s, duration_s=duration_s, mean_rps=rate_rps
-        )
-
-    return arrivals
-
-
-def _steepest(name: str) -> _Workload:
-    def arrivals(rate_rps: float) -> Arrivals:
-        trace = _trace(name)
-        assert isinstance(trace, RateTrace)
-        window = steepest_rise(trace, window_s=3 * _HOUR_S)
-        return replay(
-            trace,
-            stream=_NAME,
-            start_s=window.start_s,
-            duration_s=window.duration_s,
-            mean_rps=rate_rps,
-        )
-
-    return arrivals
-
-
-@lru_cache(maxsize=16)
-def _trace(name: str):  # type: ignore[no-untyped-def]
-    return shipped_trace(name)
-
-
-def _ramp(rate_rps: float) -> Arrivals:
-    """Fourfold within an hour, and constant before and after."""
-    profile = shapes.ramp(
-        duration_s=2 * _HOUR_S,
-        from_rps=0.4 * rate_rps,
-        to_rps=1.6 * rate_rps,
-        start_s=0.5 * _HOUR_S,
-        end_s=1.5 * _HOUR_S,
-    )
-    return PoissonArrivals(profile=profile, stream=_NAME)
-
-
-def _step(rate_rps: float) -> Arrivals:
-    """Threefold from one second to the next, after an hour."""
-    profile = shapes.step(
-        duration_s=3 * _HOUR_S,
-        before_rps=0.4286 * rate_rps,
-        after_rps=3 * 0.4286 * rate_rps,
-        at_s=_HOUR_S,
-    )
-    return PoissonArrivals(profile=profile, stream=_NAME)
-
-
-def _spikes(rate_rps: float) -> Arrivals:
-    """Threefold for two minutes, every twenty."""
-    profile = shapes.spikes(
-        duration_s=2 * _HOUR_S,
-        base_rps=rate_rps / 1.2,
-        peak_rps=3 * rate_rps / 1.2,
-        every_s=1200.0,
-        lasting_s=120.0,
-        first_s=600.0,
-    )
-    return PoissonArrivals(profile=profile, stream=_NAME)
-
-
-_Workload = Callable[[float], Arrivals]
-
-WORKLOADS: dict[str, _Workload] = {
-    "llm-hour": _recorded("azure_llm_2023_conv"),
-    "servegen": _recorded("servegen_r1_modelled_4h"),
-    "servegen-bursts": _recorded("servegen_mlarge_modelled_thin20_4h"),
-    "worldcup": _steepest("worldcup98_to_jun26_60s"),
-    "ramp": _ramp,
-    "functions-all": _steepest("azfunc2019_all497_60s"),
-    "functions-http": _steepest("azfunc2019_http137_60s"),
-    "functions-queue": _steepest("azfunc2019_queue_0c0c478d_60s"),
-    "functions-spike": _steepest("azfunc2019_http_7017de4f_60s"),
-    "step": _step,
-    "spikes": _spikes,
-}
 
 _RANDOM, _LEAST = Routing.RANDOM, Routing.LEAST_IN_FLIGHT
 _LAYOUT: dict[str, tuple[tuple[str, int, float, Routing], ...]] = {
