@@ -9,7 +9,8 @@ import pytest
 
 from generating_plants import requests
 from headroom.planner.accelerators import TABLE
-from headroom.planner.generation import plan_generation, plan_split
+from headroom.planner.generation import plan_generation
+from headroom.planner.split_pools import plan_split
 from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 from planner.generation_plans import LONG_PROMPTS, PUBLISHED
 

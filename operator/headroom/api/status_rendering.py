@@ -65,18 +65,7 @@ def build(
             generation_status(decision.generation, generated, classes.binding) if decision else None
         ),
         classes=class_statuses(classes) or None,
-        cold_start=(
-            ColdStartStatus(
-                p90=duration_text(decision.cold_start_s),
-                estimated_misses_per_cold_start=(
-                    None
-                    if estimated_misses_per_cold_start is None
-                    else float(f"{estimated_misses_per_cold_start:.2g}")
-                ),
-            )
-            if decision and decision.cold_start_s is not None
-            else None
-        ),
+        cold_start=_cold_start(decision, estimated_misses_per_cold_start) if decision else None,
         slo=slo,
         checkpoint=memory if memory is not None and len(memory) <= MAX_CHECKPOINT else None,
         conditions=conditions,
@@ -143,6 +132,15 @@ def _model(cost: CostModel) -> ModelStatus:
         per_item_cost=duration_text(cost.per_item_s),
         max_batch=cost.max_batch,
         slots=cost.slots,
+    )
+
+
+def _cold_start(decision: Decision, estimated_misses: float | None) -> ColdStartStatus | None:
+    if decision.cold_start_s is None:
+        return None
+    misses = None if estimated_misses is None else float(f"{estimated_misses:.2g}")
+    return ColdStartStatus(
+        p90=duration_text(decision.cold_start_s), estimated_misses_per_cold_start=misses
     )
 
 

@@ -6,7 +6,8 @@ Pure: rates, costs and measurements are values, and so are plans.
   feasibility
 - a workload: demand, trace_plan, fan_out, latency_budget
 - a measurement: load_sweep, cost_from_load
-- services that generate: generating_service, generation, kv_cache, iteration_time
+- services that generate: generating_service, generation, split_pools, kv_cache,
+  iteration_time
 - settings of their servers: serving_settings, engine_settings, fleet_settings, setting_effects
 - hardware and errors: accelerators, errors
 """

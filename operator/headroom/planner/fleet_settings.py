@@ -7,14 +7,10 @@ from dataclasses import replace
 
 from headroom.planner.engine_settings import TAIL
 from headroom.planner.generating_service import GeneratingService
-from headroom.planner.generation import (
-    GenerationPlan,
-    iteration_tokens,
-    plan_generation,
-    plan_split,
-)
+from headroom.planner.generation import GenerationPlan, iteration_tokens, plan_generation
 from headroom.planner.iteration_time import iteration_times
 from headroom.planner.setting_effects import Setting, broken_promises, effect_of, is_better
+from headroom.planner.split_pools import plan_split
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import Binding
 

@@ -1,14 +1,13 @@
 """Plans a service that generates: from token lengths, a rate and a cost to replicas and money.
 
 The model is that of the decision (`scaling/generation`), so a plan and a running service agree
-where the cost is the same. Prefill and decode pools are two engines, one without sequences and one
-without prompts; their ratio is a result.
+where the cost is the same.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from headroom.planner.ceiling import rounded_up
@@ -17,9 +16,9 @@ from headroom.planner.generating_service import GeneratingService, check_service
 from headroom.scaling.bisection import smallest
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.generation.occupancy import occupancy_of
-from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE, GeneratingReplica
+from headroom.scaling.generation.replica import IDLE_RPS, MEMORY_PERCENTILE
 from headroom.scaling.generation.work import DEFAULT_ITERATION_TOKENS
-from headroom.scaling.values.tokens import Binding, TokenTargets
+from headroom.scaling.values.tokens import Binding
 
 SECONDS_PER_HOUR = 3600.0
 HOURS_PER_DAY = 24.0
@@ -67,26 +66,18 @@ def plan_generation(service: GeneratingService, arrival_rps: float) -> Generatio
     check_service(service)
     fleet = service.fleet()
     usable_rps = service.ceiling * fleet.capacity.full_rps
-    by_bounds = fleet.replicas_for(arrival_rps, fleet.target_s, 1.0)
-    tokens = service.shape.prompt_tokens + service.shape.output_tokens
-    if by_bounds is None or (service.limits.kv_tokens or math.inf) < tokens:
-        raise ImpossiblePlan(
-            "the memory must hold a request with its neighbours, also a long one; "
-            f"got {service.limits.kv_tokens:.0f} KV tokens for contexts of "
-            f"{fleet.capacity.replica.work.context_tokens:.0f} tokens on average. "
-            "Use more GPUs per replica or a quantized cache, or bound the lengths."
-        )
-    replicas = max(1, by_bounds, rounded_up(arrival_rps / usable_rps))
+    replicas = _replicas(service, fleet, arrival_rps)
     bounds = {**fleet.capacity.by_bound(replicas), Binding.UTILIZATION: usable_rps}
     binding = min(bounds, key=lambda one: bounds[one])
     per_replica_rps = arrival_rps / replicas
     replica = fleet.capacity.replica
     occupancy = occupancy_of(replica.work, per_replica_rps)
-    hours = service.gpus * replicas * HOURS_PER_DAY
-    tokens_per_day = arrival_rps * service.shape.output_tokens * HOURS_PER_DAY * SECONDS_PER_HOUR
-    price = None
-    if service.price_per_hour > 0.0:
-        price = hours * service.price_per_hour / tokens_per_day * MILLION
+
+    def expected_s(bound: Binding) -> float:
+        target = replica.promised.get(bound)
+        percentile = service.percentile if target is None else target.percentile
+        return replica.percentile_s(bound, percentile, per_replica_rps, replicas)
+
     return GenerationPlan(
         replicas=replicas,
         binding=binding,
@@ -103,27 +94,37 @@ def plan_generation(service: GeneratingService, arrival_rps: float) -> Generatio
         else occupancy.sequences(MEMORY_PERCENTILE, replica.pooled(replicas)),
         memory_share=fleet.memory_share(arrival_rps, replicas),
         engine_share=per_replica_rps / fleet.capacity.full_rps,
-        first_token_s=_expected(
-            service, Binding.TIME_TO_FIRST_TOKEN, replica, per_replica_rps, replicas
-        ),
-        output_token_s=_expected(
-            service, Binding.TIME_PER_OUTPUT_TOKEN, replica, per_replica_rps, replicas
-        ),
-        gpu_hours_per_day=hours,
-        price_per_million_tokens=price,
+        first_token_s=expected_s(Binding.TIME_TO_FIRST_TOKEN),
+        output_token_s=expected_s(Binding.TIME_PER_OUTPUT_TOKEN),
+        gpu_hours_per_day=service.gpus * replicas * HOURS_PER_DAY,
+        price_per_million_tokens=_price_per_million(service, arrival_rps, replicas),
     )
 
 
-def _expected(
-    service: GeneratingService,
-    binding: Binding,
-    replica: GeneratingReplica,
-    arrival_rps: float,
-    replicas: int,
-) -> float:
-    target = replica.promised.get(binding)
-    percentile = service.percentile if target is None else target.percentile
-    return replica.percentile_s(binding, percentile, arrival_rps, replicas)
+def _replicas(service: GeneratingService, fleet: GeneratingFleet, arrival_rps: float) -> int:
+    """Return the replicas that all bounds need; ImpossiblePlan where memory holds no request."""
+    by_bounds = fleet.replicas_for(arrival_rps, fleet.target_s, 1.0)
+    tokens = service.shape.prompt_tokens + service.shape.output_tokens
+    if by_bounds is None or (service.limits.kv_tokens or math.inf) < tokens:
+        raise ImpossiblePlan(
+            "the memory must hold a request with its neighbours, also a long one; "
+            f"got {service.limits.kv_tokens:.0f} KV tokens for contexts of "
+            f"{fleet.capacity.replica.work.context_tokens:.0f} tokens on average. "
+            "Use more GPUs per replica or a quantized cache, or bound the lengths."
+        )
+    usable_rps = service.ceiling * fleet.capacity.full_rps
+    return max(1, by_bounds, rounded_up(arrival_rps / usable_rps))
+
+
+def _price_per_million(
+    service: GeneratingService, arrival_rps: float, replicas: int
+) -> float | None:
+    """Return the price of a million generated tokens; None without a price of GPUs."""
+    if service.price_per_hour <= 0.0:
+        return None
+    price_per_hour = service.gpus * replicas * service.price_per_hour
+    tokens_per_hour = arrival_rps * service.shape.output_tokens * SECONDS_PER_HOUR
+    return price_per_hour / tokens_per_hour * MILLION
 
 
 def _missed(
@@ -151,63 +152,6 @@ def _missed(
         expected_s = replica.percentile_s(binding, target.percentile, per_replica_rps, replicas)
         found.append((binding, expected_s, high))
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitPlan:
-    """Prefill and decode in pools of their own."""
-
-    prefill: int
-    decode: int
-    prefill_rps: float
-    """Rate of each prefill replica."""
-    decode_rps: float
-
-    @property
-    def replicas(self) -> int:
-        """Replicas of both pools."""
-        return self.prefill + self.decode
-
-
-TRANSFER_TOKENS_PER_S = 200_000.0
-"""Keys and values between pools: 131 kB per token over 200 Gbit/s is 190 000 tokens per second."""
-
-
-def plan_split(service: GeneratingService, arrival_rps: float) -> SplitPlan | None:
-    """Return the replicas of both pools; None where a promise cannot be kept by them.
-
-    Prefill computes prompts alone, so no sequence makes an iteration longer; decode has no prompts,
-    so nothing interrupts it. Each keeps the promise that it decides; the transfer is a part of the
-    time to first token.
-    """
-    shape, targets = service.shape, service.targets
-    moved_s = shape.prompt_tokens / TRANSFER_TOKENS_PER_S
-    first, token = targets.first_token, targets.output_token
-    if first is not None:
-        if first.seconds <= moved_s:
-            return None
-        first = replace(first, seconds=first.seconds - moved_s)
-    alone = replace(
-        shape,
-        output_tokens=1.0,
-        output_tokens_squared=1.0,
-        prompt_output_product=shape.prompt_tokens,
-    )
-    no_prompts = replace(shape, computed_tokens=0.0)
-    pools = []
-    for part, promises in (
-        (alone, TokenTargets(first_token=first)),
-        (no_prompts, TokenTargets(output_token=token)),
-    ):
-        fleet = replace(service, shape=part, targets=promises).fleet()
-        number = fleet.replicas_for(arrival_rps, fleet.target_s, 1.0)
-        if number is None or fleet.capacity.infeasible:
-            return None
-        usable_rps = service.ceiling * fleet.capacity.full_rps
-        number = max(1, number, rounded_up(arrival_rps / usable_rps))
-        pools.append((number, min(usable_rps, fleet.capacity_rps(fleet.target_s, number))))
-    (prefill, prefill_rps), (decode, decode_rps) = pools
-    return SplitPlan(prefill=prefill, decode=decode, prefill_rps=prefill_rps, decode_rps=decode_rps)
 
 
 def iteration_tokens(service: GeneratingService) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from headroom.adapters.xds_server import XdsServer
     from headroom.ops.certificate_keeper import CertificateKeeper
 
+_GATEWAYS = f"app.kubernetes.io/name={Role.GATEWAY}"
 AUDIENCE = "headroom-operator"
 """Audience of the gateways' and activators' tokens: they are valid for the operator only."""
 
@@ -66,14 +67,11 @@ def gateways_of(
     from headroom.ops.certificate_keeper import CertificateKeeper  # noqa: PLC0415
 
     tls = ServerTls(clock.now_s)
-    server = XdsServer(
-        _reviews(api, choice, Role.GATEWAY), tls, Role.GATEWAY.dns_name(choice.namespace)
+    gateway, activator = (
+        role.dns_name(choice.namespace) for role in (Role.GATEWAY, Role.ACTIVATOR)
     )
-    desk = ActivatorApi(
-        _reviews(api, choice, Role.ACTIVATOR),
-        tls=tls,
-        peer=Role.ACTIVATOR.dns_name(choice.namespace),
-    )
+    server = XdsServer(_reviews(api, choice, Role.GATEWAY), tls, gateway)
+    desk = ActivatorApi(_reviews(api, choice, Role.ACTIVATOR), tls=tls, peer=activator)
     keeper = CertificateKeeper(
         api,
         tls,
@@ -83,10 +81,9 @@ def gateways_of(
         leads=leads,
         known=known,
     )
-    gateways = f"app.kubernetes.io/name={Role.GATEWAY}"
     router = Router(
         replicas=_replicas(api, namespaces),
-        gateways=PodWatch(api, selector=gateways, namespace=choice.namespace),
+        gateways=PodWatch(api, selector=_GATEWAYS, namespace=choice.namespace),
         watch_pods=lambda namespace, selector: PodWatch(
             api, selector=selector, namespace=namespace
         ),

@@ -20,7 +20,7 @@ import numpy as np
 from headroom.simulator.arrivals.poisson import PoissonArrivals
 from headroom.simulator.arrivals.rates import Profile, Vector
 from headroom.simulator.arrivals.streams import CHUNK, generator
-from headroom.simulator.arrivals.trace_file import RateTrace, RequestTrace, Trace
+from headroom.simulator.arrivals.trace import RateTrace, RequestTrace, Trace
 from headroom.simulator.validation import require
 
 LONGEST_SHIFT_S = 60.0

@@ -23,13 +23,11 @@ import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from headroom.simulator.arrivals.trace import RateTrace, RequestTrace, Trace, TraceError, Vector
 
 _WITH_TOKENS = "arrival_s,input_tokens,output_tokens"
 REQUEST_HEADERS = (_WITH_TOKENS, "arrival_s", f"{_WITH_TOKENS},block_ids")
@@ -39,42 +37,6 @@ IN_MEMORY = 500_000
 """Maximum requests of a trace held in memory; longer traces use a temporary file."""
 MAX_LINE = 10_000
 _GZIP_MAGIC = b"\x1f\x8b"
-
-
-class TraceError(ValueError):
-    """A malformed trace file: the message names the file, the line, the rule and the value."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestTrace:
-    """Every request's arrival, in seconds from the start of the recording."""
-
-    name: str
-    arrivals_s: Vector
-    """[requests], sorted, from 0; for a long trace a view of a file."""
-
-    @property
-    def duration_s(self) -> float:
-        """The recording's length: the first whole second after its last request."""
-        return math.floor(float(self.arrivals_s[-1])) + 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateTrace:
-    """Requests per bin; the instants within a bin were not recorded."""
-
-    name: str
-    bin_s: float
-    requests: Vector
-    """[bins]."""
-
-    @property
-    def duration_s(self) -> float:
-        """Seconds that the bins cover."""
-        return self.bin_s * len(self.requests)
-
-
-Trace = RequestTrace | RateTrace
 
 
 def read_trace(stream: IO[bytes], name: str, column: str | None = None) -> Trace:

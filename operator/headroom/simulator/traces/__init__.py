@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
-from headroom.simulator.arrivals.trace_file import Trace, TraceError, read_trace
+from headroom.simulator.arrivals.trace import Trace, TraceError
+from headroom.simulator.arrivals.trace_file import read_trace
 
 _SUFFIX = ".csv.gz"
 

@@ -26,8 +26,9 @@ from headroom.cli.commands.plan.replica_cost import (
 from headroom.planner.engine_settings import TAIL
 from headroom.planner.errors import positive, require
 from headroom.planner.generating_service import GeneratingService, check_service
-from headroom.planner.generation import GenerationPlan, plan_generation, plan_split
+from headroom.planner.generation import GenerationPlan, plan_generation
 from headroom.planner.serving_settings import Advice, recommend
+from headroom.planner.split_pools import plan_split
 from headroom.scaling.values.tokens import (
     EngineLimits,
     IterationCost,
