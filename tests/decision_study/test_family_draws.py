@@ -15,7 +15,7 @@ from decision_study.family import client_draws, hard, instants, loads, members, 
 from decision_study.family.draws import Draws
 from decision_study.family.members import DEVELOP, JUDGE, MEMBERS, per_second, scenario_of
 from headroom.simulator.arrivals import Profile
-from headroom.simulator.arrivals.trace import RequestTrace
+from headroom.simulator.arrivals.recorded_trace import RequestTrace
 from headroom.simulator.clients import Clients
 
 SHAPES = (

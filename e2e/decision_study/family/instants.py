@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from decision_study.family.draws import Draws
 from headroom.simulator.arrivals import ReplayedArrivals
-from headroom.simulator.arrivals.trace import RequestTrace
+from headroom.simulator.arrivals.recorded_trace import RequestTrace
 
 Times = NDArray[np.float64]
 _GENERATIONS = 60

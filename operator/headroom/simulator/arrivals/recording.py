@@ -17,7 +17,7 @@ from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy
 from headroom.simulator.arrivals.counted import CountedArrivals
 from headroom.simulator.arrivals.rates import Vector
-from headroom.simulator.arrivals.trace import TraceError
+from headroom.simulator.arrivals.recorded_trace import TraceError
 from headroom.simulator.validation import require
 from headroom.telemetry.recording import Header, ServiceLine, TickLine, read_line
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from headroom.simulator.arrivals.poisson import PoissonArrivals
 from headroom.simulator.arrivals.rates import Profile, Vector
+from headroom.simulator.arrivals.recorded_trace import RateTrace, RequestTrace, Trace
 from headroom.simulator.arrivals.streams import CHUNK, generator
-from headroom.simulator.arrivals.trace import RateTrace, RequestTrace, Trace
 from headroom.simulator.validation import require
 
 LONGEST_SHIFT_S = 60.0

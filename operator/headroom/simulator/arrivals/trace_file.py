@@ -27,7 +27,13 @@ from typing import IO
 
 import numpy as np
 
-from headroom.simulator.arrivals.trace import RateTrace, RequestTrace, Trace, TraceError, Vector
+from headroom.simulator.arrivals.recorded_trace import (
+    RateTrace,
+    RequestTrace,
+    Trace,
+    TraceError,
+    Vector,
+)
 
 _WITH_TOKENS = "arrival_s,input_tokens,output_tokens"
 REQUEST_HEADERS = (_WITH_TOKENS, "arrival_s", f"{_WITH_TOKENS},block_ids")

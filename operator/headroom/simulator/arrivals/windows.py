@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.simulator.arrivals.trace import RateTrace
+from headroom.simulator.arrivals.recorded_trace import RateTrace
 from headroom.simulator.validation import require
 
 

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
+from headroom.simulator.arrivals.recorded_trace import Trace
 from headroom.simulator.arrivals.recording import RecordedService
-from headroom.simulator.arrivals.trace import Trace
 from headroom.simulator.scenario import Arrivals
 from headroom.simulator.scenario_file.table import Table
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from headroom.simulator.arrivals.recorded_trace import Trace, TraceError
 from headroom.simulator.arrivals.recording import RecordedService, read_recording
-from headroom.simulator.arrivals.trace import Trace, TraceError
 from headroom.simulator.arrivals.trace_file import read_trace
 from headroom.simulator.traces import shipped_trace, trace_names
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from headroom.api.invalid_spec import shown
-from headroom.simulator.arrivals.trace import TraceError
+from headroom.simulator.arrivals.recorded_trace import TraceError
 from headroom.simulator.scenario_file.arrivals_tables import TAG
 from headroom.simulator.scenario_file.table import Table
 from headroom.simulator.scenario_file.toml_lines import Path, line_of

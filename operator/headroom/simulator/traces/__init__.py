@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
-from headroom.simulator.arrivals.trace import Trace, TraceError
+from headroom.simulator.arrivals.recorded_trace import Trace, TraceError
 from headroom.simulator.arrivals.trace_file import read_trace
 
 _SUFFIX = ".csv.gz"

@@ -18,7 +18,7 @@ from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan, positive
 from headroom.planner.feasibility import Feasibility, feasibility, min_replicas_for
 from headroom.planner.trace_plan import Rates, TracePlan, plan_trace
-from headroom.simulator.arrivals.trace import RequestTrace, Trace
+from headroom.simulator.arrivals.recorded_trace import RequestTrace, Trace
 from headroom.simulator.arrivals.trace_file import read_trace
 from headroom.simulator.traces import shipped_trace, trace_names
 
