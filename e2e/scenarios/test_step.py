@@ -11,8 +11,8 @@ from cluster import Cluster, Node, wait_until
 from scenarios.world import install_operator
 from third_party.clients import Clients, Step, sending
 from third_party.scalers import Headroom
-from third_party.step import NAME, deploy
-from third_party.workload import Workload
+from third_party.step import deploy
+from third_party.workload import NAME, Workload
 
 pytestmark = pytest.mark.clock
 

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from bench.node.watching import Watch, watching
-from cluster import ClusterError, Node, wait_until
+from cluster import Node, wait_until
 from load.messages import Summary
 from load.outcomes import Outcome
 from third_party.clients import Clients, Sending, Step, sending
-from third_party.scalers import Headroom, Scaler
-from third_party.workload import Workload
+from third_party.observations import looks_of, shares_of
+from third_party.scalers import Scaler
+from third_party.workload import NAME, Workload
 
-NAME = "ranker"
-LOOKS_S = (10.0, 20.0, 40.0, 70.0)
-"""Seconds after the step at which the status is read."""
-SHARES_S = (15.0, 3.0)
-"""Seconds before the end of the step between which each replica's requests are counted."""
 READY_PATIENCE_S = 90.0
 GONE_PATIENCE_S = 120.0
-_COUNTERS = re.compile(r"^sleeping_(requests|connections)_total (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +66,8 @@ def run(
         tempfile.TemporaryDirectory(prefix="headroom-step-") as folder,
         sending(node, f"http://{address}", NAME, step, clients, Path(folder), seed=seed) as running,
     ):
-        looks = _looks(node, namespace, scaler, running, step)
-        shares = _shares(node, namespace, running, step)
+        looks = looks_of(node, namespace, scaler, running, step)
+        shares = shares_of(node, namespace, running, step)
         summary = running.finish()
         return _measured(scaler, clients, step, running, watch, summary, looks, shares)
 
@@ -134,77 +126,6 @@ def replica_seconds(watch: Watch, begin_s: float, end_s: float) -> float:
 
 def _count(text: str) -> int:
     return int(text or 0)
-
-
-def _looks(
-    node: Node, namespace: str, scaler: Scaler, running: Sending, step: Step
-) -> tuple[str, ...]:
-    if not isinstance(scaler, Headroom):
-        return ()
-    path = f"/apis/headroom.dev/v1alpha1/namespaces/{namespace}/inferenceservices/{NAME}"
-    looks = []
-    for after_s in LOOKS_S:
-        if after_s < step.high_s:
-            _sleep_until(running.began_s + step.before_s + after_s)
-            looks.append(f"{after_s:g} s: {_said(node.raw.ask('GET', path)['status'])}")
-    return tuple(looks)
-
-
-def _said(status: dict[str, Any]) -> str:
-    decision = status.get("decision", {})
-    rules = "; ".join(
-        f"{one['rule']}={one['replicas']} ({one['detail']})"
-        for one in decision.get("recommendations", ())
-    )
-    conditions = ", ".join(
-        f"{one['type']}={one['status']}/{one['reason']}" for one in status.get("conditions", ())
-    )
-    return f"{status.get('readyReplicas')} ready; {rules}; {conditions}"
-
-
-def _shares(node: Node, namespace: str, running: Sending, step: Step) -> tuple[float, ...]:
-    end_s = running.began_s + step.before_s + step.high_s
-    counts, times_s = [], []
-    for before_s in SHARES_S:
-        _sleep_until(end_s - before_s)
-        times_s.append(time.time())
-        counts.append(_requests_of_pods(node, namespace))
-    first, last = counts
-    seconds = times_s[1] - times_s[0]
-    rates = ((count - first.get(pod, 0)) / seconds for pod, count in last.items())
-    return tuple(sorted(rates, reverse=True))
-
-
-def _requests_of_pods(node: Node, namespace: str) -> dict[str, int]:
-    """Return the requests that each ready pod has had, without pods evicted while they are read."""
-    counts = {}
-    for name in _ready_pods(node, namespace):
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}:8000/proxy/metrics"
-        try:
-            page = node.kubectl("get", "--raw", path)
-        except ClusterError:
-            if name in _ready_pods(node, namespace):
-                raise
-            continue
-        counts[name] = int(dict(_COUNTERS.findall(page))["requests"])
-    return counts
-
-
-def _ready_pods(node: Node, namespace: str) -> list[str]:
-    """Return the names of the ready pods that are not being deleted."""
-    return [
-        pod["metadata"]["name"]
-        for pod in node.raw.ask("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
-        if "deletionTimestamp" not in pod["metadata"]
-        and any(
-            (one["type"], one["status"]) == ("Ready", "True")
-            for one in pod.get("status", {}).get("conditions", ())
-        )
-    ]
-
-
-def _sleep_until(unix_s: float) -> None:
-    time.sleep(max(0.0, unix_s - time.time()))
 
 
 def _measured(

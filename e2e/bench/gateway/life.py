@@ -14,7 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.figures import Figure, at_least, at_most, shown
+from bench.figures import Figure
+from bench.gateway.life_figures import figures_of_absence, figures_of_kill, figures_of_life
 from bench.node import stage
 from bench.node.visits import Visits, visits
 from bench.processes import of_container
@@ -23,19 +24,15 @@ from cluster.images import shipped
 from cluster.layout import Cache
 from cluster.progress import Progress
 from load.messages import Summary
-from load.outcomes import Outcome
 from scenarios.world import LOCAL_OVERLAY, OPERATOR, ROOT, SYSTEM, Service
 
 OVERLAY = ROOT / "deploy" / "overlays" / "local-gateway"
 GATEWAY = "headroom-gateway"
-REQUESTS = 20_000
 RATE_RPS, LIFE_S = 112.0, 180
 GATEWAY_KILLED_S, OPERATOR_AWAY_S = 15, 300
 PATIENCE_S = 90.0
 COMPUTED_AT_ONCE = 4
 """By one replica: what a kill of it may cost."""
-LATE_S = 0.2
-"""By the generator itself: later than that, what was measured is the generator."""
 PLANT = {
     "HEADROOM_EMULATED_FIXED_COST_S": "0.005",
     "HEADROOM_EMULATED_PER_ITEM_COST_S": "0.002",
@@ -67,7 +64,11 @@ def measure(target: Node, progress: Progress) -> Sequence[Figure]:
             _scale(target, OPERATOR, 0)
             away = load.finish()
             _scale(target, OPERATOR, 1)
-    return [*_of_life(seen, life, kills), *_of_kill(killed), *_of_absence(away)]
+    return [
+        *figures_of_life(seen, life, kills, COMPUTED_AT_ONCE),
+        *figures_of_kill(killed, RATE_RPS),
+        *figures_of_absence(away, OPERATOR_AWAY_S),
+    ]
 
 
 def _manifest() -> dict[str, Any]:
@@ -178,59 +179,3 @@ def _kill(pod: Any) -> None:
 
 def _restarts(pod: Any) -> int:
     return int(pod["status"]["containerStatuses"][0]["restartCount"])
-
-
-def _of_life(seen: Visits, summary: Summary, kills: int) -> list[Figure]:
-    unanswered, answered = _missed(summary)
-    return [
-        at_most("readiness to first request, slowest", _most(seen.to_first_s), 1.0, " s", 2),
-        shown("  number of replicas, including restarts after a kill", str(len(seen.to_first_s))),
-        at_most("removed to last request, slowest", _most(seen.to_last_s), 1.0, " s", 2),
-        shown("  number of replicas", str(len(seen.to_last_s))),
-        at_least("requests meanwhile", summary.requests, REQUESTS, "", 0),
-        shown("  replicas killed by SIGKILL", str(kills)),
-        at_most("  answered with an error", answered, kills * COMPUTED_AT_ONCE, "", 0),
-        at_most("  without an answer", unanswered, 0, "", 0),
-        shown("  errors", _said(summary)),
-        at_most("  send delay of the generator, p99", summary.late_p99_s, LATE_S, " s", 2),
-    ]
-
-
-def _of_kill(summary: Summary) -> list[Figure]:
-    unanswered, answered = _missed(summary)
-    in_flight = RATE_RPS * (summary.tally.quantile_s(0.99) or 0.0)
-    return [
-        at_most(
-            f"a gateway of two killed: failed of {summary.requests}",
-            *(unanswered + answered, round(in_flight)),
-            *("", 0),
-        ),
-        shown("  errors", _said(summary)),
-    ]
-
-
-def _of_absence(summary: Summary) -> list[Figure]:
-    missed = sum(_missed(summary))
-    return [
-        at_most(
-            f"no operator for {OPERATOR_AWAY_S} s: failed of {summary.requests}", missed, 0, "", 0
-        )
-    ]
-
-
-def _missed(summary: Summary) -> tuple[int, int]:
-    """Count requests without an answer, and those with an error as the answer."""
-    outcomes = summary.tally.outcomes
-    silent = sum(
-        outcomes.get(one, 0) for one in (Outcome.LOST, Outcome.UNREACHABLE, Outcome.UNSENT)
-    )
-    return silent, summary.requests - silent - outcomes.get(Outcome.OK, 0)
-
-
-def _most(seconds: Sequence[float]) -> float:
-    return max(seconds, default=float("nan"))
-
-
-def _said(summary: Summary) -> str:
-    said = ", ".join(f"{number}x {what}" for what, number in summary.failures)
-    return f"{said or 'nothing failed'}; {summary.retried} sent again by the client"
