@@ -8,36 +8,19 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from queue import SimpleQueue
-from typing import NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 
 from bench.figures import all_hold, at_least, shown, table
-from mutation.equivalent import reason
-from mutation.ledger import Ledger, Measures
-from mutation.sandbox import Sandbox
-from mutation.targets import all_tests, nearest_tests, targets
-from results import digest
+from mutation.ledger import Ledger
+from mutation.planting import ROOT, Bug, Planting, no_effect
+from mutation.targets import targets
 
-ROOT = Path(__file__).parents[2]
 TOOL = "cosmic-ray==8.7.0"
 PROMISED = 90.0
-
-
-class Bug(NamedTuple):
-    """A module broken in one place."""
-
-    path: str
-    line: int
-    operator: str
-    text: str
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     bugs = _drawn(asked.seed, asked.number, broken)
     ledger = Ledger(ROOT / ".bench" / f"mutation-{asked.seed}.jsonl")
     survivors, reasons = 0, list[str]()
-    outcomes = _outcomes(bugs, files, asked.jobs, console, ledger)
+    outcomes = Planting(files, ledger, console).outcomes(bugs, asked.jobs)
     for planted, (bug, noticed) in enumerate(outcomes, start=1):
         if noticed:
             continue
@@ -60,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{bug.path}:{bug.line} {bug.operator}"
         )
         console.print(escape(_difference(bug)), soft_wrap=True)
-        if why := _why_not(bug):
+        if why := no_effect(bug):
             reasons.append(why)
             console.print(f"it has no effect: {why}")
     caught = 100 * (1 - survivors / len(bugs))
@@ -102,74 +85,6 @@ def _drawn(seed: int, number: int, modules: Sequence[PurePosixPath]) -> list[Bug
         env=os.environ | {"UV_SYSTEM_CERTS": "1"},
     )
     return [Bug(**one) for one in json.loads(done.stdout)]
-
-
-def _outcomes(
-    bugs: Sequence[Bug],
-    files: Sequence[PurePosixPath],
-    jobs: int,
-    console: Console,
-    ledger: Ledger,
-) -> Iterator[tuple[Bug, bool]]:
-    """Yield each bug and whether the tests notice it, as soon as known."""
-    tests = [path for path in files if path.parts[0] == "tests" and path.stem.startswith("test_")]
-    every = {all_tests(PurePosixPath(bug.path)) for bug in bugs}
-    digests = {
-        folders: digest(
-            ROOT / path for path in files if any(path.is_relative_to(one) for one in folders)
-        )
-        for folders in every
-    }
-
-    def known(bug: Bug) -> bool | None:
-        return ledger.outcome(bug.path, bug.text, digests[all_tests(PurePosixPath(bug.path))])
-
-    unknown = [bug for bug in bugs if known(bug) is None and not _why_not(bug)]
-    with ExitStack() as stack:
-        sandboxes = [stack.enter_context(Sandbox(ROOT)) for _ in range(jobs)]
-        first, kept = sandboxes[0], _measures(files)
-        if (before := kept.read()) is not None:
-            first.take(before)
-        for folders in {all_tests(PurePosixPath(bug.path)) for bug in unknown}:
-            if not first.has_measured(folders):
-                cpu_s = first.measure(folders)
-                console.print(f"{' and '.join(folders)} pass without a bug, {cpu_s:.0f} s of CPU")
-                kept.write(first.measures())
-        free: SimpleQueue[Sandbox] = SimpleQueue()
-        for sandbox in sandboxes:
-            if sandbox is not first:
-                sandbox.take(first.measures())
-            free.put(sandbox)
-        progress = stack.enter_context(Progress(console=console))
-        task = progress.add_task("planting", total=len(bugs))
-
-        def noticed(bug: Bug) -> bool:
-            before = known(bug)
-            if before is not None or _why_not(bug):
-                return bool(before)
-            sandbox = free.get()
-            try:
-                stages = nearest_tests(PurePosixPath(bug.path), tests)
-                seen = sandbox.notices(bug.path, bug.text, stages)
-            finally:
-                free.put(sandbox)
-            folders = all_tests(PurePosixPath(bug.path))
-            ledger.note(bug.path, bug.text, digests[folders], noticed=seen)
-            return seen
-
-        with ThreadPoolExecutor(jobs) as pool:
-            for bug, seen in zip(bugs, pool.map(noticed, bugs), strict=True):
-                progress.advance(task)
-                yield bug, seen
-
-
-def _measures(files: Sequence[PurePosixPath]) -> Measures:
-    state = digest(ROOT / path for path in files if path.parts[0] in ("operator", "tests"))
-    return Measures(ROOT / ".bench" / "mutation-sound.jsonl", state)
-
-
-def _why_not(bug: Bug) -> str:
-    return reason(bug.path, (ROOT / bug.path).read_text(encoding="utf-8"), bug.text)
 
 
 def _difference(bug: Bug) -> str:
