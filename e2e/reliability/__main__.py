@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -44,71 +44,84 @@ TITLES = {
 }
 
 
+class _Report:
+    """Prints tables as they come, and keeps the names of figures beyond their bounds."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.broken: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.console.print(f"[red]wrong:[/red] {escape(text)}", soft_wrap=True)
+
+    def show(self, part: str, figures: Sequence[Figure], title: str = "") -> None:
+        self.console.print(table(title or TITLES[part], figures))
+        self.console.print(f"[dim]load average {os.getloadavg()[0]:.1f}[/dim]\n")
+        self.broken.extend(figure.name for figure in figures if not all_hold([figure]))
+
+    def show_attack(self, component: str, figures: Sequence[Figure]) -> None:
+        self.show("attacks", figures, f"{attacks.TITLE}: {component}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Show the parts that are named, or all, and return the exit status."""
     given = _parser().parse_args(argv)
-    wanted, asked = given.part or list(TITLES), parts.Asked.of(given)
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    broken: list[str] = []
-
-    def say(text: str) -> None:
-        console.print(f"[red]wrong:[/red] {escape(text)}", soft_wrap=True)
-
-    def show(part: str, figures: Sequence[Figure], title: str = "") -> None:
-        console.print(table(title or TITLES[part], figures))
-        console.print(f"[dim]load average {os.getloadavg()[0]:.1f}[/dim]\n")
-        broken.extend(figure.name for figure in figures if not all_hold([figure]))
-
+    report = _Report(console)
     try:
-        if "telemetry" in wanted:
-            show("telemetry", parts.measure_telemetry(asked, say))
-        if "soak" in wanted:
-            show("soak", soak.show(given, console))
-        if "generation" in wanted:
-            show("generation", generation.show(given, say))
-        if "attacks" in wanted:
-
-            def show_component(name: str, figures: Sequence[Figure]) -> None:
-                show("attacks", figures, f"{attacks.TITLE}: {name}")
-
-            asyncio.run(attacks.measure(attacks.Asked.of(given), show_component, say))
-        if attacks.OPERATOR not in attacks.chosen(attacks.Asked.of(given)):
-            wanted = [part for part in wanted if part != "attacks"]
-        on_a_cluster: dict[str, Measure] = {
-            "attacks": partial(attacks.measure_operator, asked=attacks.Asked.of(given)),
-            **{name: partial(one, asked=asked) for name, one in parts.ON_A_CLUSTER.items()},
-            "scale-1000": lambda on, _: scale_1000.show(on, given, asked.results, console),
-        }
-        if chosen := {part: one for part, one in on_a_cluster.items() if part in wanted}:
-            provision.ensure_control_plane(Cache.of_this_user(), OnConsole(console))
-            with ControlPlane() as plane, tempfile.TemporaryDirectory() as scratch:
-                asyncio.run(_on(plane, Path(scratch), chosen, show, say, given.together))
+        _measure(given, report)
     except ClusterError as error:
         console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
         return FAILED
     except KeyboardInterrupt:
         console.print("Interrupted. All started processes were stopped.")
         return INTERRUPTED
-    if broken:
-        console.print(f"[red]Failed:[/red] {escape('; '.join(broken))}.", soft_wrap=True)
+    if report.broken:
+        console.print(f"[red]Failed:[/red] {escape('; '.join(report.broken))}.", soft_wrap=True)
         return FAILED
     console.print("[green]All figures are within their bounds.[/green]")
     return HELD
 
 
-async def _on(
+def _measure(given: argparse.Namespace, report: _Report) -> None:
+    """Measure first what needs no cluster."""
+    wanted, asked = given.part or list(TITLES), parts.Asked.of(given)
+    if "telemetry" in wanted:
+        report.show("telemetry", parts.measure_telemetry(asked, report.say))
+    if "soak" in wanted:
+        report.show("soak", soak.show(given, report.console))
+    if "generation" in wanted:
+        report.show("generation", generation.show(given, report.say))
+    if "attacks" in wanted:
+        asyncio.run(attacks.measure(attacks.Asked.of(given), report.show_attack, report.say))
+    if chosen := {part: one for part, one in _on_a_cluster(given, report) if part in wanted}:
+        provision.ensure_control_plane(Cache.of_this_user(), OnConsole(report.console))
+        with ControlPlane() as plane, tempfile.TemporaryDirectory() as scratch:
+            asyncio.run(_play_all(plane, Path(scratch), chosen, report, given.together))
+
+
+def _on_a_cluster(given: argparse.Namespace, report: _Report) -> Iterator[tuple[str, Measure]]:
+    """Yield the parts that need a cluster."""
+    asked = parts.Asked.of(given)
+    if attacks.OPERATOR in attacks.chosen(attacks.Asked.of(given)):
+        yield "attacks", partial(attacks.measure_operator, asked=attacks.Asked.of(given))
+    for name, one in parts.ON_A_CLUSTER.items():
+        yield name, partial(one, asked=asked)
+    yield "scale-1000", lambda on, _: scale_1000.show(on, given, asked.results, report.console)
+
+
+async def _play_all(
     plane: ControlPlane,
     scratch: Path,
     chosen: Mapping[str, Measure],
-    show: Callable[[str, Sequence[Figure]], None],
-    say: Say,
+    report: _Report,
     together: bool,
 ) -> None:
     async def play(part: str, measure: Measure) -> None:
-        show(part, await measure(on, say))
+        report.show(part, await measure(on, report.say))
 
     async with shared_cluster(plane, scratch) as on:
         if not together:
