@@ -42,9 +42,9 @@ async def authenticate(token: str, _: str) -> bool:
 
 @dataclass
 class Stage:
-    """The desk, one activator, and a client."""
+    """The operator's API for activators, one activator, and a client."""
 
-    desk: ActivatorApi
+    api: ActivatorApi
     activator: Activator
     client: ClientSession
     port: int
@@ -58,36 +58,36 @@ class Stage:
         return f"http://127.0.0.1:{self.port}/v2/infer"
 
     def tell(self, *replicas: Replica | Endpoint, **changes: object) -> None:
-        self.desk.publish([served(self.port, *replicas, **changes)])
+        self.api.publish([served(self.port, *replicas, **changes)])
 
     async def opened(self, **changes: object) -> None:
         """Tell of the service without a replica, and wait until its port is known to be open."""
         self.tell(**changes)
 
         async def known() -> bool:
-            return bool(self.desk.accepting(self.port))
+            return bool(self.api.accepting(self.port))
 
-        await until(known, "the desk knows that the port is open")
+        await until(known, "the operator knows that the port is open")
         assert await is_open(self.port)
 
     async def held(self, number: int) -> None:
         async def reached() -> bool:
-            return self.desk.held(KEY) == number
+            return self.api.held(KEY) == number
 
-        await until(reached, f"the desk knows of {number} held")
+        await until(reached, f"the operator knows of {number} held")
 
 
 @contextlib.asynccontextmanager
 async def stage(
     folder: Path, bounds: Bounds | None = None, drain_s: float = 5.0
 ) -> AsyncIterator[Stage]:
-    """Start a desk and an activator; end both."""
-    desk, desk_port = ActivatorApi(authenticate, hold_s=0.5), free_port()
+    """Start the operator's API and an activator; end both."""
+    api, api_port = ActivatorApi(authenticate, hold_s=0.5), free_port()
     token_file = folder / "token"
     token_file.write_text(TOKEN)
-    serving = asyncio.create_task(desk.serve(desk_port, "127.0.0.1"))
+    serving = asyncio.create_task(api.serve(api_port, "127.0.0.1"))
     settings = Settings(
-        operator=f"http://127.0.0.1:{desk_port}",
+        operator=f"http://127.0.0.1:{api_port}",
         token_file=token_file,
         address="127.0.0.1",
         port=free_port(),
@@ -99,8 +99,8 @@ async def stage(
     async with ClientSession() as session, ClientSession() as client:
         activator = Activator(settings, session)
         running = asyncio.create_task(activator.run(ended))
-        stage = Stage(desk, activator, client, free_port(), ended, running)
-        desk.listen(on_held=stage.woken.append, on_change=lambda: None)
+        stage = Stage(api, activator, client, free_port(), ended, running)
+        api.listen(on_held=stage.woken.append, on_change=lambda: None)
         try:
             yield stage
         finally:

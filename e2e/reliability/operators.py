@@ -28,7 +28,7 @@ class Holding:
         self._release()
 
     def arm(self, resource: str = STATUS) -> None:
-        """Hold the next one."""
+        """Hold the next write of this resource."""
         self._resource, self._held = resource, None
         self._release()
 
@@ -39,14 +39,14 @@ class Holding:
         """What the API server answered to the write that was held."""
 
     async def before(self, call: Call) -> None:
-        """Hold it if it is the one."""
+        """Hold the call if it is the one that was armed."""
         if self._resource and call.writes and call.resource == self._resource:
             self._resource, self._held = "", call
             self.caught.set()
             await self.released.wait()
 
     async def after(self, call: Call, code: int) -> None:
-        """Note what became of it."""
+        """Record the answer to the call that was held."""
         if call is self._held:
             self.code = code
             self.answered.set()
@@ -54,7 +54,7 @@ class Holding:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An operator process, and everything that it said to the API server."""
+    """An operator process, and everything that it sent to the API server."""
 
     name: str
     process: OperatorProcess
@@ -62,7 +62,7 @@ class Candidate:
     gate: Holding = field(default_factory=Holding)
 
     def wrote_after(self, at_s: float) -> list[str]:
-        """Name what the API server took of it, but its Lease."""
+        """Return its accepted writes after this time, without those of its Lease."""
         return [
             each.call.words
             for each in self.proxy.exchanges
@@ -109,7 +109,7 @@ async def holder(of: World) -> str:
 async def taken_over(
     of: World, by: Collection[Candidate], since_s: float
 ) -> tuple[Candidate, float]:
-    """Wait for the first status of a new leader; give who it is, and its seconds."""
+    """Wait for the first status of a new leader; return the leader, and how long it took."""
 
     async def has_written() -> bool:
         return any(one.first_status_after(since_s) is not None for one in by)

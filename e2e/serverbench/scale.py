@@ -1,4 +1,4 @@
-"""How long and how often is measured."""
+"""How long each measurement lasts, and how often it is repeated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Seconds are of load, without starts; rounds go once over all servers each."""
+    """Seconds of load, without the start of servers; each round measures every server once."""
 
     name: str
     rounds: int
@@ -20,9 +20,9 @@ class Scale:
     knee_s: float
     knee_step_rps: float
     knee_tries: int
-    """Tries of a rate before it is said not to hold."""
+    """Tries of a rate before it counts as too high."""
     calm_s: float
-    """At a light load before an overload and after it."""
+    """Seconds of light load before an overload and after it."""
     overload_s: float
     slow_after_s: float
     slow_judged_s: float

@@ -90,8 +90,8 @@ def torch_service(
 
 
 @dataclass(frozen=True)
-class Door:
-    """The Service of a model, as clients in the cluster reach it."""
+class ModelClient:
+    """Requests to a model through its Service, as from clients in the cluster."""
 
     endpoint: Endpoint
     model: str
@@ -125,10 +125,10 @@ class Door:
 
 
 @contextmanager
-def door(service: Service) -> Iterator[Door]:
+def model_client(service: Service) -> Iterator[ModelClient]:
     """Reach a ready service's model through its Service."""
     with service.cluster.forward(f"service/{service.name}", 80, service.namespace) as endpoint:
-        yield Door(endpoint, service.name)
+        yield ModelClient(endpoint, service.name)
 
 
 def inside(service: Service, program: str) -> Any:

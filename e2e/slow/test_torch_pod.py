@@ -14,7 +14,7 @@ from cluster import Cluster, Node
 from cluster.images import shipped
 from cluster.progress import OnConsole
 from scenarios.world import Service, install_operator
-from slow.served import door, inside, torch_service, volume_and_claim, write_model
+from slow.served import inside, model_client, torch_service, volume_and_claim, write_model
 
 READY_PATIENCE_S = 300.0
 CLASS_FOLDER = "/opt/classes"
@@ -74,7 +74,7 @@ def test_weights_from_a_claim_give_the_same_numbers_as_torch(
         expected = network(images)
 
     service = ready(cluster, namespace, torch_service("convnet"))
-    with door(service) as convnet:
+    with model_client(service) as convnet:
         health = convnet.get("/v2/health/ready")
         parts = torch.split(images, SPLIT)
         v2 = convnet.infer([{"image": part} for part in parts])["logits"]
@@ -128,7 +128,7 @@ def test_user_class_from_a_config_map_gives_the_same_numbers_as_torch(
             }
         },
     )
-    with door(ready(cluster, namespace, manifest)) as purchase:
+    with model_client(ready(cluster, namespace, manifest)) as purchase:
         parts = list(zip(torch.split(seen, SPLIT), torch.split(price, SPLIT), strict=True))
         v2 = purchase.infer([{"seen": ids, "price": prices} for ids, prices in parts])
         typed = purchase.predict(

@@ -11,29 +11,29 @@ from third_party.clients import Sending, Step
 from third_party.scalers import Headroom, Scaler
 from third_party.workload import NAME
 
-LOOKS_S = (10.0, 20.0, 40.0, 70.0)
+STATUS_READ_AFTER_S = (10.0, 20.0, 40.0, 70.0)
 """Seconds after the step at which the status is read."""
 SHARES_S = (15.0, 3.0)
 """Seconds before the end of the step between which each replica's requests are counted."""
 _COUNTERS = re.compile(r"^sleeping_(requests|connections)_total (\d+)", re.MULTILINE)
 
 
-def looks_of(
+def statuses_of(
     node: Node, namespace: str, scaler: Scaler, running: Sending, step: Step
 ) -> tuple[str, ...]:
     """Read the status at some times after the step; empty where another autoscaler scales."""
     if not isinstance(scaler, Headroom):
         return ()
     path = f"/apis/headroom.dev/v1alpha1/namespaces/{namespace}/inferenceservices/{NAME}"
-    looks = []
-    for after_s in LOOKS_S:
+    found = []
+    for after_s in STATUS_READ_AFTER_S:
         if after_s < step.high_s:
             _sleep_until(running.began_s + step.before_s + after_s)
-            looks.append(f"{after_s:g} s: {_said(node.raw.ask('GET', path)['status'])}")
-    return tuple(looks)
+            found.append(f"{after_s:g} s: {_in_words(node.raw.ask('GET', path)['status'])}")
+    return tuple(found)
 
 
-def _said(status: dict[str, Any]) -> str:
+def _in_words(status: dict[str, Any]) -> str:
     decision = status.get("decision", {})
     rules = "; ".join(
         f"{one['rule']}={one['replicas']} ({one['detail']})"

@@ -14,7 +14,7 @@ from cluster import Node, wait_until
 from load.messages import Summary
 from load.outcomes import Outcome
 from third_party.clients import Clients, Sending, Step, sending
-from third_party.observations import looks_of, shares_of
+from third_party.observations import shares_of, statuses_of
 from third_party.scalers import Scaler
 from third_party.workload import NAME, Workload
 
@@ -24,7 +24,7 @@ GONE_PATIENCE_S = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What a run came to."""
+    """The result of a run."""
 
     scaler: str
     clients: str
@@ -42,15 +42,15 @@ class Measured:
     """Seconds from the step to the first request for so many replicas."""
     shares: tuple[float, ...] = ()
     """Requests per second of each ready replica late in the step, the busiest first."""
-    looks: tuple[str, ...] = ()
-    """What the operator said meanwhile."""
+    statuses: tuple[str, ...] = ()
+    """The operator's decision and conditions at some times after the step."""
     failures: tuple[tuple[str, int], ...] = ()
 
 
 def measure(
     node: Node, namespace: str, scaler: Scaler, clients: Clients, step: Step, *, seed: int = 1
 ) -> Measured:
-    """Run the step once, in a namespace that it makes and removes."""
+    """Run the step once, in a namespace of its own."""
     with _namespace(node, namespace):
         return run(node, namespace, scaler, clients, step, seed=seed)
 
@@ -58,7 +58,7 @@ def measure(
 def run(
     node: Node, namespace: str, scaler: Scaler, clients: Clients, step: Step, *, seed: int = 1
 ) -> Measured:
-    """Run the step once, in a namespace that is there and empty."""
+    """Run the step once, in an empty namespace that exists."""
     service = deploy(node, namespace, scaler)
     address = node.get("service", service, "--namespace", namespace)["spec"]["clusterIP"]
     with (
@@ -66,10 +66,10 @@ def run(
         tempfile.TemporaryDirectory(prefix="headroom-step-") as folder,
         sending(node, f"http://{address}", NAME, step, clients, Path(folder), seed=seed) as running,
     ):
-        looks = looks_of(node, namespace, scaler, running, step)
+        statuses = statuses_of(node, namespace, scaler, running, step)
         shares = shares_of(node, namespace, running, step)
         summary = running.finish()
-        return _measured(scaler, clients, step, running, watch, summary, looks, shares)
+        return _measured(scaler, clients, step, running, watch, summary, statuses, shares)
 
 
 @contextlib.contextmanager
@@ -87,7 +87,7 @@ def _namespace(node: Node, name: str) -> Iterator[None]:
 
 
 def deploy(node: Node, namespace: str, scaler: Scaler, workload: Workload | None = None) -> str:
-    """Have the Deployment and what scales it stand, ready and measured; return the Service."""
+    """Create the Deployment and its autoscaler, wait until both are ready, and return the Service."""
     workload = workload or Workload(name=NAME, replicas=scaler.replicas)
     node.apply(
         *(
@@ -135,7 +135,7 @@ def _measured(
     running: Sending,
     watch: Watch,
     summary: Summary,
-    looks: tuple[str, ...],
+    statuses: tuple[str, ...],
     shares: tuple[float, ...],
 ) -> Measured:
     began_s, tally = running.began_s, summary.tally
@@ -151,6 +151,6 @@ def _measured(
         late_p99_s=summary.late_p99_s,
         requested_s=requested_s(watch, began_s + step.before_s),
         shares=shares,
-        looks=looks,
+        statuses=statuses,
         failures=summary.failures,
     )

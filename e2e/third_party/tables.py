@@ -22,7 +22,7 @@ def run(one: Measured) -> RenderableType:
         f"  {one.refused} refused, {one.lost} not answered",
         f"  requested after the step: {requested or 'none'}",
         f"  requests/s of each ready replica late in the step: {shares or 'unknown'}",
-        *(f"  {look}" for look in one.looks),
+        *(f"  {status}" for status in one.statuses),
         *(f"  {count} x {what}" for what, count in one.failures),
     ]
     return Group(*map(Text, lines))

@@ -69,7 +69,7 @@ async def test_held_request_requests_a_replica_and_is_answered_when_it_is_warm(
     asked = [ask(held, body) for body in bodies]
     await held.held(len(bodies))
     assert held.woken == [KEY]
-    assert held.desk.arrived(KEY) == len(bodies)
+    assert held.api.arrived(KEY) == len(bodies)
     started.append(await Replica(echo).start())
     warm_s = time.monotonic()
     held.tell(started[0])
@@ -268,7 +268,7 @@ async def test_shutdown_refuses_held_requests_with_retry_after(tmp_path: Path) -
         answered = await asyncio.gather(*asked)
         assert {one.status for one in answered} == {503}
         assert all(18 <= int(one.headers["Retry-After"]) <= 20 for one in answered)
-        assert held.desk.accepting(held.port) == ()
+        assert held.api.accepting(held.port) == ()
         await held.running
 
 
@@ -288,7 +288,7 @@ async def test_activator_api_requires_a_token_and_the_leader(held: Stage) -> Non
         async with held.client.post(f"{desk_url}/v1/held", data=body, headers=headers) as said:
             assert said.status == status, body
     assert held.woken == ["a/b"]
-    held.desk.withdraw()
+    held.api.withdraw()
     headers = {"Authorization": f"Bearer {TOKEN}"}
     body = b'{"address":"127.0.0.1"}'
     async with held.client.post(f"{desk_url}/v1/held", data=body, headers=headers) as said:

@@ -88,7 +88,7 @@ async def test_route_to_a_service_without_replica_holds_for_that_service(
     asked = asyncio.create_task(_status(client, url))
     await held.held(1)
     assert held.woken == [KEY]
-    assert held.desk.arrived(KEY) == 1
+    assert held.api.arrived(KEY) == 1
     held.tell(other)
     assert await asked == 200
     assert (len(own.seen), len(other.seen)) == (0, 1)

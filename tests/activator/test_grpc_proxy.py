@@ -108,7 +108,7 @@ async def test_grpc_call_is_held_and_answered_completely(
         assert error.code() is grpc.StatusCode.FAILED_PRECONDITION
         assert error.details() == "not like this"
         assert one_answer == b"x" * 100_000 + b"!"
-        assert held.desk.arrived(KEY) == 3
+        assert held.api.arrived(KEY) == 3
 
 
 async def test_grpc_call_that_cannot_be_held_gets_a_pushback(front: Gateway, held: Stage) -> None:

@@ -1,6 +1,6 @@
 """Scale from zero: requests held during a cold start behind Envoy, and a killed activator.
 
-The activator, Envoy and the replica are processes on loopback; this one tells them what an operator
+The activator, Envoy and the replica are processes on loopback; this one publishes what an operator
 would. A replica is ready when it is published.
 """
 
@@ -37,7 +37,7 @@ from load.operator_tls import ACTIVATOR, issued
 
 REQUESTS = 500
 COLD_START_S = 10.0
-TOLD_WITHIN_S = 1.0
+APPLIED_WITHIN_S = 1.0
 BODY = b"x" * 4096
 HOST = "127.0.0.1"
 TOKEN = "bench"
@@ -56,10 +56,10 @@ async def _measure() -> list[Figure]:
         asked = await stage.hold(REQUESTS)
         await asyncio.sleep(COLD_START_S)
         held_mb, ready_s = stage.activator.rss_mb, time.monotonic()
-        stage.tell(warm=True)
+        stage.publish(warm=True)
         answers = await asyncio.gather(*asked)
-        stage.tell(warm=False)
-        await stage.opened()
+        stage.publish(warm=False)
+        await stage.wait_until_held()
         asked = await stage.hold(REQUESTS)
         stage.processes[0].kill()
         left = await asyncio.gather(*asked)
@@ -78,44 +78,44 @@ async def _measure() -> list[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    desk: ActivatorApi
+    activator_api: ActivatorApi
     xds: XdsServer
     client: ClientSession
     processes: list[subprocess.Popen[bytes]]
     route: Route
-    door: int
+    activator_port: int
     replica: int
 
     @property
     def activator(self) -> Process:
         return Process(self.processes[0].pid)
 
-    def tell(self, *, warm: bool) -> None:
-        """Say that there is a replica, or none."""
+    def publish(self, *, warm: bool) -> None:
+        """Publish one warm replica, or none."""
         replicas = (Endpoint(HOST, self.replica),) if warm else ()
         served = Served(
             key=KEY,
-            port=self.door,
+            port=self.activator_port,
             timeout_s=60.0,
             max_body_bytes=1 << 20,
             cold_start_s=None,
             in_flight=64,
             replicas=replicas,
         )
-        self.desk.publish([served])
-        hosts = replicas or (Endpoint(HOST, self.door),)
+        self.activator_api.publish([served])
+        hosts = replicas or (Endpoint(HOST, self.activator_port),)
         self.xds.publish(snapshot([self.route], {KEY: hosts}, {}))
 
-    async def opened(self) -> None:
+    async def wait_until_held(self) -> None:
         """Wait until requests are held: Envoy leads to the activator."""
-        await _until(lambda: bool(self.desk.accepting(self.door)))
+        await _until(lambda: bool(self.activator_api.accepting(self.activator_port)))
         await _until(self._is_open)
-        await asyncio.sleep(TOLD_WITHIN_S)
+        await asyncio.sleep(APPLIED_WITHIN_S)
 
     async def hold(self, number: int) -> list[asyncio.Task[Answer]]:
-        """Ask so often at once, and wait until all are held."""
+        """Send this many requests at once, and wait until all are held."""
         asked = [asyncio.create_task(self._ask()) for _ in range(number)]
-        await _until(lambda: self.desk.held(KEY) == number)
+        await _until(lambda: self.activator_api.held(KEY) == number)
         return asked
 
     def _is_open(self) -> bool:
@@ -143,7 +143,7 @@ async def _authenticated(token: str, _: str) -> bool:
 async def _stage() -> AsyncIterator[_Stage]:
     """Start everything, with no replica published."""
     xds = XdsServer(_authenticated)
-    desk_port, xds_port, replica = free_port(), free_port(), free_port()
+    activator_api_port, xds_port, replica = free_port(), free_port(), free_port()
     serving = [asyncio.create_task(xds.serve(xds_port, HOST))]
     route = Route(
         namespace="bench",
@@ -158,10 +158,10 @@ async def _stage() -> AsyncIterator[_Stage]:
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as ends:
         folder = Path(name)
         tls, named = issued(folder)
-        desk = ActivatorApi(_authenticated, tls=tls, peer=ACTIVATOR)
-        serving.append(asyncio.create_task(desk.serve(desk_port, HOST)))
+        activator_api = ActivatorApi(_authenticated, tls=tls, peer=ACTIVATOR)
+        serving.append(asyncio.create_task(activator_api.serve(activator_api_port, HOST)))
         config = _written(folder, xds_port)
-        python, operator = sys.executable, f"https://{HOST}:{desk_port}"
+        python, operator = sys.executable, f"https://{HOST}:{activator_api_port}"
         settings = [*named, f"--operator={operator}", f"--address={HOST}", f"--port={free_port()}"]
         settings.append(f"--token-file={folder / 'token'}")
         options = ["--use-dynamic-base-id", *shipped_arguments(), "--service-cluster", "bench"]
@@ -177,9 +177,9 @@ async def _stage() -> AsyncIterator[_Stage]:
             ends.callback(process.wait)
             ends.callback(process.kill)
         async with ClientSession(connector=TCPConnector(limit=0)) as client:
-            stage = _Stage(desk, xds, client, processes, route, free_port(), replica)
-            stage.tell(warm=False)
-            await stage.opened()
+            stage = _Stage(activator_api, xds, client, processes, route, free_port(), replica)
+            stage.publish(warm=False)
+            await stage.wait_until_held()
             yield stage
     for task in serving:
         task.cancel()

@@ -68,7 +68,7 @@ async def survive(names: Sequence[str], seconds: float) -> Outcome:
             hostile = [(f"hostile-{n}/h", free_port()) for n in range(4)]
             victim = free_port()
             for name in names:
-                stage.desk.publish(
+                stage.activator_api.publish(
                     [_served(key, port) for key, port in hostile] + [_served(VICTIM, victim)]
                 )
                 await until_open([*(port for _, port in hostile), victim])
@@ -79,7 +79,7 @@ async def survive(names: Sequence[str], seconds: float) -> Outcome:
                     # the victim's replica becomes warm, and those of the hostile ones, which
                     # accept connections and never read
                     await asyncio.sleep(0.5)
-                    stage.desk.publish(
+                    stage.activator_api.publish(
                         [_served(key, port, accepted) for key, port in hostile]
                         + [_served(VICTIM, victim, replica)]
                     )
@@ -113,7 +113,7 @@ async def measure(seconds: float, only: str, *, quick: bool, say: Say) -> Sequen
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    desk: ActivatorApi
+    activator_api: ActivatorApi
     process: asyncio.subprocess.Process
     port: int
 
@@ -124,18 +124,24 @@ async def _stage(cgroup: MemoryCgroup, folder: Path) -> AsyncIterator[_Stage]:
         return True
 
     tls, named = issued(folder)
-    desk = ActivatorApi(authenticate, hold_s=0.5, tls=tls, peer=ACTIVATOR)
-    desk_port, port = free_port(), free_port()
-    desk.publish([])
+    activator_api = ActivatorApi(authenticate, hold_s=0.5, tls=tls, peer=ACTIVATOR)
+    activator_api_port, port = free_port(), free_port()
+    activator_api.publish([])
     token = folder / "token"
     token.write_text("token")
-    serving = asyncio.create_task(desk.serve(desk_port, "127.0.0.1"))
-    words = ["headroom", "activator", "--operator", f"https://127.0.0.1:{desk_port}", *named]
+    serving = asyncio.create_task(activator_api.serve(activator_api_port, "127.0.0.1"))
+    words = [
+        "headroom",
+        "activator",
+        "--operator",
+        f"https://127.0.0.1:{activator_api_port}",
+        *named,
+    ]
     words += ["--address", "127.0.0.1", "--token-file", str(token), "--port", str(port)]
     try:
         async with running(*words, prefix=cgroup.prefix) as process:
             await until_open([port])
-            yield _Stage(desk, process, port)
+            yield _Stage(activator_api, process, port)
     finally:
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)

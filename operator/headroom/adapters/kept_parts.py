@@ -132,8 +132,8 @@ def _state(state: Any, room: _Room) -> Manifest:
 
 
 def _told(one: Manifest, room: _Room, *names: str) -> Manifest:
-    said = {"message": room.cut(one["message"])} if "message" in one else {}
-    return _only(one, *names) | said
+    message = {"message": room.cut(one["message"])} if "message" in one else {}
+    return _only(one, *names) | message
 
 
 def _autoscaler(one: Manifest) -> Manifest:

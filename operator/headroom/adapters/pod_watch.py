@@ -65,7 +65,7 @@ class PodWatch:
     async def run(self, on_list: OnList, on_event: OnEvent) -> None:
         """Watch until cancelled."""
         loop, pause = asyncio.get_running_loop(), RestartPause(SHORTEST_PAUSE_S, LONGEST_PAUSE_S)
-        said = ""
+        last_logged = ""
         while True:
             begun_s, fault = math.inf, None  # a LIST that fails begins no watch
             try:
@@ -76,11 +76,11 @@ class PodWatch:
                 fault = error
             pause_s = pause.after(loop.time() - begun_s)
             if fault is None and pause_s == SHORTEST_PAUSE_S:
-                said = ""
+                last_logged = ""
             else:
                 why = str(fault or "it ended early")
-                again = _trouble(why) == said
-                level, said = logging.DEBUG if again else logging.WARNING, _trouble(why)
+                again = _trouble(why) == last_logged
+                level, last_logged = logging.DEBUG if again else logging.WARNING, _trouble(why)
                 words = "the watch of pods restarts, at most %g s apart: %s"
                 _log.log(level, words, LONGEST_PAUSE_S, why)
             await asyncio.sleep(pause_s)

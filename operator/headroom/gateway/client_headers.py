@@ -35,7 +35,7 @@ EARLY = "early_header_mutation_extensions"
 _ADDRESS = "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%"
 
 Chain = Callable[[Route, str, Json], Json]
-"""Builds a filter chain: the route of its clients, the header by which it tells tenants, and the
+"""Builds a filter chain: the route of its clients, the header that names the tenant, and the
 connection manager's further settings."""
 
 

@@ -1,4 +1,4 @@
-"""Clients' JSON Web Tokens, which Envoy verifies: a claim tells the tenant of a request.
+"""Clients' JSON Web Tokens, which Envoy verifies: a claim names the tenant of a request.
 
 A request with a token that is not valid gets 401 (403 for another audience), and so does one
 without a token, unless tokens are optional. Envoy writes the claim to the tenant's header in place

@@ -70,7 +70,7 @@ def build(route: Route) -> list[Json]:
 
 
 def _identity(route: Route, header: str) -> list[Json]:
-    """Build the filters that tell a request's tenant and limit its rate."""
+    """Build the filters that find a request's tenant and limit its rate."""
     return [*client_tokens.build(route), *tenant_rates.build(route, header)]
 
 
@@ -100,7 +100,7 @@ def _connection_manager(
     return typed(
         "envoy.filters.network.http_connection_manager",
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        **(_telling_protocol(manager) if streams else manager),
+        **(_with_protocol_header(manager) if streams else manager),
         http_filters=[*filters, _router()],
         # Only HTTP/2 multiplies what one connection may hold.
         codec_type="AUTO" if streams else "HTTP1",
@@ -125,12 +125,12 @@ def _connection_manager(
     )
 
 
-def _telling_protocol(manager: Json) -> Json:
+def _with_protocol_header(manager: Json) -> Json:
     """Set the header of the protocol before routes are chosen, besides what `manager` changes."""
     header = {"key": routes.PROTOCOL, "value": "%PROTOCOL%"}
-    told = {"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}}
+    mutation = {"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}}
     known = manager.get(client_headers.EARLY, [])
-    return manager | {client_headers.EARLY: [*known, client_headers.mutation(told)]}
+    return manager | {client_headers.EARLY: [*known, client_headers.mutation(mutation)]}
 
 
 def _upgrades(route: Route, filters: list[Json]) -> Json:

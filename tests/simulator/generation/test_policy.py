@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from headroom.simulator.generation import kernel
-from headroom.simulator.generation.layout import Column, Row, Whole
+from headroom.simulator.generation.layout import Column, Plant, Row
 from headroom.simulator.generation.plant import Engine, TokenRouting
 from headroom.simulator.generation.requests import Requests
 from simulator.generation import one_by_one
@@ -92,7 +92,7 @@ def test_counters_of_a_settled_plant_are_those_of_its_iterations() -> None:
 
     assert counters[Column.GENERATED] == 200 * 90
     assert counters[Column.COMPUTED] == 200 * 700
-    assert counters[Column.ITERATIONS] == plant.whole[Whole.ITERATIONS]
+    assert counters[Column.ITERATIONS] == plant.whole[Plant.ITERATIONS]
     xx, xy = counters[Column.SUMS : Column.SUMS + 15], counters[Column.SUMS + 15 :][:5]
     assert xx[0] == counters[Column.ITERATIONS]
     assert xy[0] == pytest.approx(counters[Column.ENGINE_S])
@@ -159,9 +159,9 @@ def test_gateway_rejects_what_exceeds_its_bound() -> None:
         arrival_s=np.full(16, 1.0), prompt_tokens=fixed(100, 16), output_tokens=fixed(50, 16)
     )
     plant = ran(Engine(cost=H100_8B, kv_tokens=60_000), requests, rows=4, until_s=0.0)
-    plant.whole[Whole.MOST_IN_FLIGHT] = 3
+    plant.whole[Plant.MOST_IN_FLIGHT] = 3
 
     kernel.advance(plant, np.inf)
 
-    assert plant.whole[Whole.REJECTED] == np.isnan(plant.end_s).sum() == 4
+    assert plant.whole[Plant.REJECTED] == np.isnan(plant.end_s).sum() == 4
     assert np.bincount(plant.place[plant.place >= 0]).tolist() == [3, 3, 3, 3]

@@ -1,4 +1,4 @@
-"""Whole runs: pods that start and drain, peers, figures, and llm-d's published stages."""
+"""Plant runs: pods that start and drain, peers, figures, and llm-d's published stages."""
 
 from __future__ import annotations
 

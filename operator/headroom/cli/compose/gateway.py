@@ -35,7 +35,7 @@ class Gateways:
     choice: GatewayChoice
     router: Router
     xds: XdsServer
-    desk: ActivatorApi
+    activator_api: ActivatorApi
     keeper: CertificateKeeper
 
     def loops(self) -> tuple[Coroutine[None, None, None], ...]:
@@ -43,7 +43,7 @@ class Gateways:
         return (
             self.keeper.watch(),
             self.xds.serve(self.choice.port),
-            self.desk.serve(self.choice.activator_port),
+            self.activator_api.serve(self.choice.activator_port),
         )
 
 
@@ -71,7 +71,7 @@ def gateways_of(
         role.dns_name(choice.namespace) for role in (Role.GATEWAY, Role.ACTIVATOR)
     )
     server = XdsServer(_reviews(api, choice, Role.GATEWAY), tls, gateway)
-    desk = ActivatorApi(_reviews(api, choice, Role.ACTIVATOR), tls=tls, peer=activator)
+    activator_api = ActivatorApi(_reviews(api, choice, Role.ACTIVATOR), tls=tls, peer=activator)
     keeper = CertificateKeeper(
         api,
         tls,
@@ -88,7 +88,7 @@ def gateways_of(
             api, selector=selector, namespace=namespace
         ),
         publisher=server,
-        activators=desk,
+        activators=activator_api,
         probe=PortProbe(),
         clock=clock,
         counts=GatewayPages(pages, clock),
@@ -97,11 +97,13 @@ def gateways_of(
         ports_per_namespace=choice.ports_per_namespace,
     )
     server.listen(on_left=router.gateway_left)
-    return Gateways(choice=choice, router=router, xds=server, desk=desk, keeper=keeper)
+    return Gateways(
+        choice=choice, router=router, xds=server, activator_api=activator_api, keeper=keeper
+    )
 
 
 def _reviews(api: KubernetesApi, choice: GatewayChoice, role: Role) -> Authenticate:
-    """Return what tells a holder's token; without reviews its certificate alone says who it is."""
+    """Return the check of a bearer token; without reviews, the certificate alone identifies it."""
     if not choice.reviews_tokens:
         return _certified
     account = f"system:serviceaccount:{choice.namespace}:{role}"

@@ -49,7 +49,7 @@ async def _run(request: RunRequest, adapters: Adapters, instruments: OperatorMet
     model = ReadModel(lambda: controller.cache.objects())  # noqa: PLW0108  (the controller is built below)
     controller = _controller(request, adapters, instruments, gateways, model)
     if gateways is not None:
-        gateways.desk.listen(on_held=controller.wake, on_change=controller.reroute)
+        gateways.activator_api.listen(on_held=controller.wake, on_change=controller.reroute)
     watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
     prerequisites = Prerequisites(api, request.permissions())
     health = Health(

@@ -65,12 +65,12 @@ def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Ev
 
 
 def of_preemption(preemption: str) -> Event:
-    """Tell who yields accelerators to a service that is short of them."""
+    """Report who yields accelerators to a service that is short of them."""
     return Event(reason=StatusReason.PREEMPTING_LOWER_PRIORITY, note=preemption, action="Scale")
 
 
 def of_accelerators(difference: str) -> Event:
-    """Tell that spec.accelerator claims something else than the pod template requests."""
+    """Report that spec.accelerator claims something else than the pod template requests."""
     return Event(
         reason=StatusReason.ACCELERATORS_DIFFER,
         note=f"{difference}; set spec.accelerator to it",

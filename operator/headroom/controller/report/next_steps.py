@@ -60,7 +60,7 @@ _BY_MESSAGE: Mapping[StatusReason, Callable[[str], str]] = {
     StatusReason.REPLICAS_BROKEN: step_to_start,
     StatusReason.REPLICAS_UNSCHEDULABLE: step_to_schedule,
 }
-"""What Kubernetes says tells the step, or nothing."""
+"""The next step that Kubernetes' own message implies; empty if it implies none."""
 _RAISE = {"External": "raise spec.replicas", "Recommend": "scale the workload up"}
 _EXPLAINED_BY = {
     StatusReason.NO_READY_REPLICAS: ConditionType.READY,
@@ -119,14 +119,14 @@ def with_next_step(
 
     `steps` are those that differ from the usual ones.
 
-    As long as a status may have it: what others say is cut, the step is not.
+    The result fits a status: messages of other systems are cut, the step is not.
     """
     home = _EXPLAINED_BY.get(reason, kind)
     if home is not kind:
         step = f"see {home}"
     else:
-        told = _BY_MESSAGE[reason](message) if reason in _BY_MESSAGE else ""
-        step = told or steps.get(reason) or _STEPS.get(reason, "")
+        from_message = _BY_MESSAGE[reason](message) if reason in _BY_MESSAGE else ""
+        step = from_message or steps.get(reason) or _STEPS.get(reason, "")
     if is_good(kind, status) or not step:
         return shortened(message)
     return f"{shortened(message, MAX_MESSAGE - len(f'; {step}'))}; {step}"

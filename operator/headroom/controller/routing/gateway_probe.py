@@ -14,29 +14,29 @@ from headroom.controller.routing.ports import Probe
 from headroom.controller.routing.ready_pods import ReadyPod, ReadyPodIndex
 from headroom.gateway.bootstrap.configuration import OPS_PORT
 
-_Door = tuple[str, int, int]
-"""Gateway, restarts and port."""
+_OpenPort = tuple[str, int, int]
+"""UID of a gateway, its restarts, and a port at which it accepts connections."""
 
 
 class GatewayProber:
-    """The ports of the gateways that took a connection."""
+    """The ports at which gateways have accepted a connection."""
 
     def __init__(self, gates: ReadyPodIndex, namespace: str, probe: Probe) -> None:
         self._gates = gates
         self._namespace = namespace
         self._probe = probe
-        self._open: set[_Door] = set()
+        self._open: set[_OpenPort] = set()
 
     async def open_for(self, uid: str, port: int) -> list[ReadyPod]:
-        """Return the gateway that takes connections for a service; none where there is none.
+        """Return the gateway that accepts connections for a service; empty if there is none.
 
         The first by its own order is enough: the others are for when that one is away.
         """
         pods = self._gates.ready(self._namespace)
         for pod in sorted(pods, key=lambda pod: port_numbers.preference(uid, pod.name)):
-            door = (pod.uid, pod.restarts, port)
-            if door in self._open or await self._takes(pod, port):
-                self._open.add(door)
+            one = (pod.uid, pod.restarts, port)
+            if one in self._open or await self._takes(pod, port):
+                self._open.add(one)
                 return [pod]
         return []
 
@@ -45,16 +45,16 @@ class GatewayProber:
         return await is_open(pod.address, OPS_PORT) and await is_open(pod.address, port)
 
     async def look(self, ports: Set[int]) -> bool:
-        """Try each gateway with open doors again, and forget all of one that is shut; say if any.
+        """Try each gateway with open ports again, and forget all of one that is shut; return if any is.
 
         `ports` are those that services have now: the others are shut because they are not needed.
         """
         pods = {(pod.uid, pod.restarts): pod for pod in self._gates.ready(self._namespace)}
-        self._open = {door for door in self._open if door[:2] in pods and door[2] in ports}
-        tried = {door[:2] for door in self._open}
+        self._open = {one for one in self._open if one[:2] in pods and one[2] in ports}
+        tried = {one[:2] for one in self._open}
         answers = await asyncio.gather(
             *(self._probe.is_open(pods[gate].address, OPS_PORT) for gate in tried)
         )
         shut = {gate for gate, is_open in zip(tried, answers, strict=True) if not is_open}
-        self._open = {door for door in self._open if door[:2] not in shut}
+        self._open = {one for one in self._open if one[:2] not in shut}
         return bool(shut)

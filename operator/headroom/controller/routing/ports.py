@@ -26,10 +26,10 @@ WatchPods = Callable[[str, str], Watch]
 
 
 class Publisher(Protocol):
-    """Tells the gateways."""
+    """Publishes configuration to the gateways."""
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Tell this from now on."""
+        """Publish this until the next call."""
         ...
 
     def withdraw(self) -> None:
@@ -38,7 +38,7 @@ class Publisher(Protocol):
 
 
 class Probe(Protocol):
-    """Looks whether a gateway takes connections."""
+    """Tries whether a gateway accepts connections."""
 
     async def is_open(self, address: str, port: int) -> bool:
         """Return whether a process listens there, within a fraction of a second."""
@@ -49,7 +49,7 @@ class Activators(Protocol):
     """Hold requests while a service has no warm replica."""
 
     def publish(self, services: Iterable[Served]) -> None:
-        """Tell this from now on."""
+        """Publish this until the next call."""
         ...
 
     def withdraw(self) -> None:

@@ -214,10 +214,10 @@ class Scheduler:
     async def _after_failure(
         self, uid: str, streak: FailureStreak, error: Exception, begun_s: float
     ) -> float:
-        """Tell of it, and return the pause until the next attempt."""
+        """Report the failure, and return the pause until the next attempt."""
         if streak.is_tried_at_once(error):
             return AT_ONCE_S
-        await self._failures.tell(uid, streak, error)
+        await self._failures.report(uid, streak, error)
         passed_s = asyncio.get_running_loop().time() - begun_s
         return streak.pause_s(error, self._period_s(), passed_s, self.chance.random())
 

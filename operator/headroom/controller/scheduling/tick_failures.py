@@ -1,4 +1,4 @@
-"""Tells of failed ticks: a line in the log, and a condition of the service."""
+"""Reports failed ticks: a line in the log, and a condition of the service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickFailures:
-    """Tells of the failures of all services."""
+    """Reports the failures of all services."""
 
     on_failure: Callable[[str, Exception], Awaitable[None]]
     name_of: Callable[[str], str]
@@ -24,7 +24,7 @@ class TickFailures:
     """A tick may take this long, and reporting its failure as long again."""
     log: FailureLog = field(default_factory=FailureLog)
 
-    async def tell(self, uid: str, streak: FailureStreak, error: Exception) -> None:
+    async def report(self, uid: str, streak: FailureStreak, error: Exception) -> None:
         """Log a failure once, and report it while it lasts."""
         is_new = self._complain(uid, streak, error)
         # An API server that answers no tick takes no status either.

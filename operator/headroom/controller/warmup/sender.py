@@ -33,10 +33,10 @@ async def send(
     deadline_s = min(LONGEST_REQUEST_S, max(left_s, 2.0 * terms.max_latency_s, LATE_REQUEST_S))
     try:
         if isinstance(request, Inputs):
-            told = await requester.get(_url(pod, request.path), deadline_s)
-            if told.status != 200:
-                return request, _refused(progress, request.path, told, now_s())
-            request = request.request(told.text)
+            metadata = await requester.get(_url(pod, request.path), deadline_s)
+            if metadata.status != 200:
+                return request, _refused(progress, request.path, metadata, now_s())
+            request = request.request(metadata.text)
             kept = request if request.is_small else kept
         answer = await requester.post(
             _url(pod, request.path), request.body, request.content_type, deadline_s

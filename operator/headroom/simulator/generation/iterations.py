@@ -24,12 +24,12 @@ from headroom.simulator.generation.layout import (
     IDLE,
     MIXED,
     NONE,
-    Ask,
     Column,
     Cost,
+    Plant,
     Real,
+    Request,
     Row,
-    Whole,
 )
 from headroom.simulator.generation.state import TokenState
 
@@ -50,7 +50,7 @@ def commit(p: TokenState, row: int, steps: int) -> None:
     r[Row.CONTEXTS] += decoding * steps
     r[Row.LEFT] -= steps
     p.reals[row, Real.BEGAN] += seconds
-    p.whole[Whole.ITERATIONS] += steps
+    p.whole[Plant.ITERATIONS] += steps
     counters[Column.ITERATIONS] += steps
     counters[Column.ENGINE_S] += seconds
     counters[Column.GENERATED] += decoding * steps
@@ -62,11 +62,14 @@ def commit(p: TokenState, row: int, steps: int) -> None:
 @compiled
 def _chunk(p: TokenState, row: int, request: int, tokens: int) -> None:
     """Add tokens of a prompt, for which there is memory, to the iteration."""
-    r, done = p.rows[row], p.requests[request, Ask.COMPUTED]
+    r, done = p.rows[row], p.requests[request, Request.COMPUTED]
     r[Row.PROMPTS] += tokens
     p.reals[row, Real.PRODUCTS] += tokens * (done + tokens / 2.0)
-    p.requests[request, Ask.COMPUTED] = done + tokens
-    if done + tokens == p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]:
+    p.requests[request, Request.COMPUTED] = done + tokens
+    if (
+        done + tokens
+        == p.requests[request, Request.PROMPT] + p.requests[request, Request.GENERATED]
+    ):
         p.fills[row, r[Row.FILLED]] = request
         r[Row.FILLED] += 1
         r[Row.PARTIAL] = NONE
@@ -81,9 +84,11 @@ def _continue(p: TokenState, row: int) -> bool:
     request = r[Row.PARTIAL]
     if request == NONE:
         return True
-    done = p.requests[request, Ask.COMPUTED]
-    room = p.whole[Whole.BUDGET] - r[Row.DECODING]
-    tokens = min(room, p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED] - done)
+    done = p.requests[request, Request.COMPUTED]
+    room = p.whole[Plant.BUDGET] - r[Row.DECODING]
+    tokens = min(
+        room, p.requests[request, Request.PROMPT] + p.requests[request, Request.GENERATED] - done
+    )
     blocks = memory.blocks_of(p, done + tokens) - memory.blocks_of(p, done)
     if blocks > memory.free(p, row):
         sequences.preempt(p, row)
@@ -98,15 +103,15 @@ def _admit(p: TokenState, row: int) -> None:
     """Admit waiting requests in order while tokens, seats and memory are left."""
     r = p.rows[row]
     while r[Row.WAITING] > 0 and r[Row.PARTIAL] == NONE:
-        room = p.whole[Whole.BUDGET] - r[Row.DECODING] - r[Row.PROMPTS]
-        if room <= 0 or r[Row.DECODING] + r[Row.FILLED] >= p.whole[Whole.SEATS]:
+        room = p.whole[Plant.BUDGET] - r[Row.DECODING] - r[Row.PROMPTS]
+        if room <= 0 or r[Row.DECODING] + r[Row.FILLED] >= p.whole[Plant.SEATS]:
             return
         request = r[Row.HEAD]
         count = memory.hits(p, row, request)
-        found = count * p.whole[Whole.UNIT] * p.whole[Whole.BLOCK]
-        known = p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]
+        found = count * p.whole[Plant.UNIT] * p.whole[Plant.BLOCK]
+        known = p.requests[request, Request.PROMPT] + p.requests[request, Request.GENERATED]
         tokens = min(room, known - found)
-        shared = count * p.whole[Whole.UNIT]
+        shared = count * p.whole[Plant.UNIT]
         needed = memory.blocks_of(p, known) - shared + memory.revived(p, row, request, count)
         if needed > memory.free(p, row):
             return
@@ -114,9 +119,9 @@ def _admit(p: TokenState, row: int) -> None:
         sequences.dequeue(p, row)
         memory.adopt(p, row, request, count)
         memory.take(p, row, own)
-        p.whole[Whole.ADMITTED] += 1
-        p.requests[request, Ask.ADMITTED] = p.whole[Whole.ADMITTED]
-        p.requests[request, Ask.COMPUTED] = found
+        p.whole[Plant.ADMITTED] += 1
+        p.requests[request, Request.ADMITTED] = p.whole[Plant.ADMITTED]
+        p.requests[request, Request.COMPUTED] = found
         p.counters[row, Column.CACHED] += found
         _chunk(p, row, request, tokens)
 
@@ -125,7 +130,7 @@ def _admit(p: TokenState, row: int) -> None:
 def plan(p: TokenState, row: int, now_s: float) -> None:
     """Choose the next iteration, or the next run of decodes."""
     r, x = p.rows[row], p.reals[row]
-    p.whole[Whole.EVENTS] += 1
+    p.whole[Plant.EVENTS] += 1
     r[Row.PROMPTS] = r[Row.FILLED] = 0
     x[Real.PRODUCTS] = 0.0
     preempted = False
@@ -161,11 +166,11 @@ def plan(p: TokenState, row: int, now_s: float) -> None:
 def _longest(p: TokenState, row: int) -> int:
     """Return the iterations until the next sequence ends or memory lacks; at least 1."""
     r = p.rows[row]
-    steps = p.requests[p.heap[row, 0], Ask.ENDS_STEP] - r[Row.STEPS]
+    steps = p.requests[p.heap[row, 0], Request.ENDS_STEP] - r[Row.STEPS]
     room = memory.free(p, row)
     if sequences.growth(p, row, steps) <= room:
         return steps
-    steps = (room // r[Row.DECODING]) * p.whole[Whole.BLOCK]
+    steps = (room // r[Row.DECODING]) * p.whole[Plant.BLOCK]
     while sequences.growth(p, row, steps + 1) <= room:
         steps += 1
     return steps
@@ -177,14 +182,16 @@ def end(p: TokenState, row: int) -> None:
     r = p.rows[row]
     now_s = p.reals[row, Real.ENDS]
     commit(p, row, r[Row.LEFT])
-    while r[Row.DECODING] > 0 and p.requests[p.heap[row, 0], Ask.ENDS_STEP] <= r[Row.STEPS]:
+    while r[Row.DECODING] > 0 and p.requests[p.heap[row, 0], Request.ENDS_STEP] <= r[Row.STEPS]:
         sequences.ended(p, row, sequences.end_decoding(p, row, 0), now_s)
     for index in range(r[Row.FILLED]):
         request = p.fills[row, index]
         memory.publish(p, row, request)
         sequences.first_token(p, row, request, now_s)
-        if p.requests[request, Ask.GENERATED] >= p.requests[request, Ask.OUTPUT]:
-            tokens = p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED] - 1
+        if p.requests[request, Request.GENERATED] >= p.requests[request, Request.OUTPUT]:
+            tokens = (
+                p.requests[request, Request.PROMPT] + p.requests[request, Request.GENERATED] - 1
+            )
             memory.release(p, row, request, tokens)
             sequences.ended(p, row, request, now_s)
         else:

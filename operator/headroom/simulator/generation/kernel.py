@@ -11,12 +11,12 @@ from headroom.simulator.generation.layout import (
     DECODES,
     IDLE,
     NONE,
-    Ask,
+    Plant,
     Real,
+    Request,
     Row,
     Time,
     Unit,
-    Whole,
 )
 from headroom.simulator.generation.state import TokenState
 
@@ -27,9 +27,9 @@ LEAST_IN_FLIGHT, LEAST_TOKENS, PREFIX_AFFINITY = 1, 2, 3
 @compiled
 def _least(p: TokenState, by_tokens: bool) -> int:
     """Return the routable row with the least; ties in turn."""
-    ready = p.whole[Whole.READY]
-    p.whole[Whole.TURN] += 1
-    start = p.whole[Whole.TURN] % ready
+    ready = p.whole[Plant.READY]
+    p.whole[Plant.TURN] += 1
+    start = p.whole[Plant.TURN] % ready
     best, least = NONE, 0
     for step in range(ready):
         index = start + step
@@ -46,8 +46,8 @@ def _by_prefix(p: TokenState, request: int) -> int:
     """Return the row with the longest cached prefix, unless it has too much in flight."""
     least = _least(p, False)
     best, most = least, memory.hits(p, least, request)
-    bound = p.rows[least, Row.IN_FLIGHT] + p.whole[Whole.SLACK]
-    for index in range(p.whole[Whole.READY]):
+    bound = p.rows[least, Row.IN_FLIGHT] + p.whole[Plant.SLACK]
+    for index in range(p.whole[Plant.READY]):
         row = p.routable[index]
         if p.rows[row, Row.IN_FLIGHT] <= bound:
             count = memory.hits(p, row, request)
@@ -58,35 +58,35 @@ def _by_prefix(p: TokenState, request: int) -> int:
 
 @compiled
 def _route(p: TokenState, request: int) -> int:
-    routing = p.whole[Whole.ROUTING]
+    routing = p.whole[Plant.ROUTING]
     if routing == LEAST_IN_FLIGHT:
         return _least(p, False)
     if routing == LEAST_TOKENS:
         return _least(p, True)
     if routing == PREFIX_AFFINITY:
         return _by_prefix(p, request)
-    return p.routable[below(p.random, p.whole[Whole.READY])]
+    return p.routable[below(p.random, p.whole[Plant.READY])]
 
 
 @compiled
 def _full(p: TokenState) -> bool:
     """Whether as many requests are in flight as the gateway admits, like Envoy per cluster."""
-    ready, inside = p.whole[Whole.READY], 0
+    ready, inside = p.whole[Plant.READY], 0
     for index in range(ready):
         inside += p.rows[p.routable[index], Row.IN_FLIGHT]
-    return inside >= ready * p.whole[Whole.MOST_IN_FLIGHT]
+    return inside >= ready * p.whole[Plant.MOST_IN_FLIGHT]
 
 
 @compiled
 def _arrive(p: TokenState, request: int, now_s: float) -> None:
-    if p.whole[Whole.READY] == 0:
-        p.whole[Whole.FAILED] += 1
+    if p.whole[Plant.READY] == 0:
+        p.whole[Plant.FAILED] += 1
         return
-    if p.whole[Whole.MOST_IN_FLIGHT] > 0 and _full(p):
-        p.whole[Whole.REJECTED] += 1
+    if p.whole[Plant.MOST_IN_FLIGHT] > 0 and _full(p):
+        p.whole[Plant.REJECTED] += 1
         return
     row = _route(p, request)
-    p.requests[request, Ask.PLACE] = row
+    p.requests[request, Request.PLACE] = row
     r, x = p.rows[row], p.reals[row]
     r[Row.IN_FLIGHT] += 1
     p.counters[row, 0] += 1
@@ -106,7 +106,7 @@ def advance(p: TokenState, until_s: float) -> None:
     """Run the plant until then: all that ends by then, and what arrives before."""
     count, rows = len(p.times), len(p.rows)
     while True:
-        request = p.whole[Whole.NEXT]
+        request = p.whole[Plant.NEXT]
         arrival_s = p.times[request, Time.ARRIVED] if request < count else math.inf
         stop_s = min(arrival_s, until_s)
         for row in range(rows):
@@ -115,7 +115,7 @@ def advance(p: TokenState, until_s: float) -> None:
         if arrival_s >= until_s:
             return
         _arrive(p, request, arrival_s)
-        p.whole[Whole.NEXT] += 1
+        p.whole[Plant.NEXT] += 1
 
 
 @compiled
@@ -140,8 +140,8 @@ def admit(p: TokenState, row: int) -> None:
     p.rows[row, Row.OLDEST] = NONE
     p.rows[row, Row.NEWEST] = NONE
     p.rows[row, Row.OPEN] = 1
-    p.routable[p.whole[Whole.READY]] = row
-    p.whole[Whole.READY] += 1
+    p.routable[p.whole[Plant.READY]] = row
+    p.whole[Plant.READY] += 1
 
 
 @compiled
@@ -150,12 +150,12 @@ def close(p: TokenState, row: int) -> None:
     if p.rows[row, Row.OPEN] == 0:
         return
     p.rows[row, Row.OPEN] = 0
-    ready, found = p.whole[Whole.READY], 0
+    ready, found = p.whole[Plant.READY], 0
     while p.routable[found] != row:
         found += 1
     for index in range(found, ready - 1):
         p.routable[index] = p.routable[index + 1]
-    p.whole[Whole.READY] = ready - 1
+    p.whole[Plant.READY] = ready - 1
 
 
 @compiled

@@ -23,7 +23,7 @@ IDLE, DECODES, MIXED = range(3)
 """What a row does: nothing, a run of iterations that only decode, an iteration with prompts."""
 
 
-class Whole(IntEnum):
+class Plant(IntEnum):
     """Integers of the whole plant."""
 
     NEXT = 0
@@ -137,7 +137,7 @@ OUTPUT_AT = PROMPT_AT + len(LENGTH_BOUNDS)
 WIDTH = OUTPUT_AT + len(LENGTH_BOUNDS)
 
 
-class Ask(IntEnum):
+class Request(IntEnum):
     """Integers of a request."""
 
     PROMPT = 0

@@ -8,21 +8,21 @@ vLLM: blocks without a name are reused before any unit is evicted.
 from __future__ import annotations
 
 from headroom.simulator.compiled.compiling import compiled
-from headroom.simulator.generation.layout import NONE, Ask, Row, Unit, Whole
+from headroom.simulator.generation.layout import NONE, Plant, Request, Row, Unit
 from headroom.simulator.generation.state import TokenState
 
 
 @compiled
 def blocks_of(p: TokenState, tokens: int) -> int:
     """Return the blocks that these tokens need."""
-    size = p.whole[Whole.BLOCK]
+    size = p.whole[Plant.BLOCK]
     return (tokens + size - 1) // size
 
 
 @compiled
 def free(p: TokenState, row: int) -> int:
     """Return the blocks that a request can get; units that nothing uses are evicted for it."""
-    return p.whole[Whole.BLOCKS] - p.rows[row, Row.USED]
+    return p.whole[Plant.BLOCKS] - p.rows[row, Row.USED]
 
 
 @compiled
@@ -36,7 +36,7 @@ def _unlink(p: TokenState, row: int, unit: int) -> None:
         p.rows[row, Row.NEWEST] = before
     else:
         p.units[row, after, Unit.BEFORE] = before
-    p.rows[row, Row.CACHED] -= p.whole[Whole.UNIT]
+    p.rows[row, Row.CACHED] -= p.whole[Plant.UNIT]
 
 
 @compiled
@@ -48,14 +48,14 @@ def _leave(p: TokenState, row: int, unit: int) -> None:
     else:
         p.units[row, newest, Unit.AFTER] = unit
     p.rows[row, Row.NEWEST] = unit
-    p.rows[row, Row.CACHED] += p.whole[Whole.UNIT]
+    p.rows[row, Row.CACHED] += p.whole[Plant.UNIT]
 
 
 @compiled
 def take(p: TokenState, row: int, blocks: int) -> None:
     """Use so many more blocks, which must be free; evicts units."""
     p.rows[row, Row.USED] += blocks
-    while p.rows[row, Row.USED] + p.rows[row, Row.CACHED] > p.whole[Whole.BLOCKS]:
+    while p.rows[row, Row.USED] + p.rows[row, Row.CACHED] > p.whole[Plant.BLOCKS]:
         oldest = p.rows[row, Row.OLDEST]
         _unlink(p, row, oldest)
         p.units[row, oldest, Unit.USES] = NONE
@@ -64,10 +64,11 @@ def take(p: TokenState, row: int, blocks: int) -> None:
 @compiled
 def hits(p: TokenState, row: int, request: int) -> int:
     """Return how many units at the start of its prompt are in memory; one token is left over."""
-    start = p.requests[request, Ask.UNITS]
-    tokens = p.whole[Whole.UNIT] * p.whole[Whole.BLOCK]
+    start = p.requests[request, Request.UNITS]
+    tokens = p.whole[Plant.UNIT] * p.whole[Plant.BLOCK]
     most = min(
-        p.requests[request, Ask.UNITS_END] - start, (p.requests[request, Ask.PROMPT] - 1) // tokens
+        p.requests[request, Request.UNITS_END] - start,
+        (p.requests[request, Request.PROMPT] - 1) // tokens,
     )
     count = 0
     while count < most and p.units[row, p.unit_ids[start + count], Unit.USES] != NONE:
@@ -78,34 +79,35 @@ def hits(p: TokenState, row: int, request: int) -> int:
 @compiled
 def revived(p: TokenState, row: int, request: int, count: int) -> int:
     """Return the blocks of its first units that nothing uses now."""
-    start, found = p.requests[request, Ask.UNITS], 0
+    start, found = p.requests[request, Request.UNITS], 0
     for index in range(start, start + count):
         found += p.units[row, p.unit_ids[index], Unit.USES] == 0
-    return found * p.whole[Whole.UNIT]
+    return found * p.whole[Plant.UNIT]
 
 
 @compiled
 def adopt(p: TokenState, row: int, request: int, count: int) -> None:
     """Use the first units of a prompt, which are in memory."""
-    start = p.requests[request, Ask.UNITS]
+    start = p.requests[request, Request.UNITS]
     for index in range(start, start + count):
         unit = p.unit_ids[index]
         if p.units[row, unit, Unit.USES] == 0:
             _unlink(p, row, unit)
-            p.rows[row, Row.USED] += p.whole[Whole.UNIT]
+            p.rows[row, Row.USED] += p.whole[Plant.UNIT]
         p.units[row, unit, Unit.USES] += 1
-    p.requests[request, Ask.SHARED] = count
+    p.requests[request, Request.SHARED] = count
 
 
 @compiled
 def publish(p: TokenState, row: int, request: int) -> None:
     """Let others use the units of a prompt that is computed; a second copy is dropped."""
-    start = p.requests[request, Ask.UNITS]
-    tokens = p.whole[Whole.UNIT] * p.whole[Whole.BLOCK]
+    start = p.requests[request, Request.UNITS]
+    tokens = p.whole[Plant.UNIT] * p.whole[Plant.BLOCK]
     last = min(
-        p.requests[request, Ask.UNITS_END] - start, p.requests[request, Ask.PROMPT] // tokens
+        p.requests[request, Request.UNITS_END] - start,
+        p.requests[request, Request.PROMPT] // tokens,
     )
-    for index in range(start + p.requests[request, Ask.SHARED], start + last):
+    for index in range(start + p.requests[request, Request.SHARED], start + last):
         unit = p.unit_ids[index]
         if p.units[row, unit, Unit.USES] == NONE:
             p.units[row, unit, Unit.USES] = 1
@@ -114,20 +116,22 @@ def publish(p: TokenState, row: int, request: int) -> None:
             p.units[row, unit, Unit.USES] = 1
         else:
             p.units[row, unit, Unit.USES] += 1
-            p.rows[row, Row.USED] -= p.whole[Whole.UNIT]
-    p.requests[request, Ask.SHARED] = max(p.requests[request, Ask.SHARED], last)
+            p.rows[row, Row.USED] -= p.whole[Plant.UNIT]
+    p.requests[request, Request.SHARED] = max(p.requests[request, Request.SHARED], last)
 
 
 @compiled
 def release(p: TokenState, row: int, request: int, tokens: int) -> None:
     """Free the blocks of a request with so many tokens; its last units are evicted first."""
-    unit_blocks = p.whole[Whole.UNIT]
-    p.rows[row, Row.USED] -= blocks_of(p, tokens) - p.requests[request, Ask.SHARED] * unit_blocks
-    start = p.requests[request, Ask.UNITS]
-    for offset in range(p.requests[request, Ask.SHARED] - 1, -1, -1):
+    unit_blocks = p.whole[Plant.UNIT]
+    p.rows[row, Row.USED] -= (
+        blocks_of(p, tokens) - p.requests[request, Request.SHARED] * unit_blocks
+    )
+    start = p.requests[request, Request.UNITS]
+    for offset in range(p.requests[request, Request.SHARED] - 1, -1, -1):
         unit = p.unit_ids[start + offset]
         p.units[row, unit, Unit.USES] -= 1
         if p.units[row, unit, Unit.USES] == 0:
             p.rows[row, Row.USED] -= unit_blocks
             _leave(p, row, unit)
-    p.requests[request, Ask.SHARED] = 0
+    p.requests[request, Request.SHARED] = 0

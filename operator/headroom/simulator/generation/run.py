@@ -13,7 +13,7 @@ from headroom.scaling.values.observation import GatewayRejections, PodState
 from headroom.simulator.autoscaler import Autoscaler, View
 from headroom.simulator.generation import kernel, observing
 from headroom.simulator.generation.fleet import TokenFleet
-from headroom.simulator.generation.layout import Row, Whole
+from headroom.simulator.generation.layout import Plant, Row
 from headroom.simulator.generation.outcome import (
     Move,
     TokenOutcome,
@@ -109,7 +109,7 @@ class _Run:
             pods=tuple(one.as_pod() for one in fleet.replicas),
             metrics=_EMPTY_METRICS,
             rejected=GatewayRejections(
-                time_s=now_s, requests=float(self.plant.whole[Whole.REJECTED])
+                time_s=now_s, requests=float(self.plant.whole[Plant.REJECTED])
             ),
             samples=tuple(
                 observing.pod_sample(self.plant, service, one.uid, one.row, now_s)
@@ -117,7 +117,7 @@ class _Run:
             ),
         )
         wish = self.autoscaler.evaluate(view)
-        self.plant.whole[Whole.MOST_IN_FLIGHT] = wish.most_in_flight or 0
+        self.plant.whole[Plant.MOST_IN_FLIGHT] = wish.most_in_flight or 0
         count = max(service.min_replicas, min(service.max_replicas, wish.replicas))
         if count != fleet.desired:
             self.moves.append(
@@ -175,7 +175,7 @@ class _Run:
             flaps_per_hour=flaps / (end_s / 3600.0),
             broken_minutes=minutes,
             longest_broken_s=longest_s,
-            iterations=int(plant.whole[Whole.ITERATIONS]),
+            iterations=int(plant.whole[Plant.ITERATIONS]),
             wall_s=wall_s,
         )
         return TokenOutcome(

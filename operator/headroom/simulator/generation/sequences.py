@@ -11,20 +11,20 @@ from headroom.simulator.generation.layout import (
     OUTPUT_AT,
     PROMPT_AT,
     TOKEN_AT,
-    Ask,
     Bound,
     Column,
     Floats,
+    Plant,
+    Request,
     Row,
     Time,
-    Whole,
 )
 from headroom.simulator.generation.state import TokenState
 
 
 @compiled
 def _sift_up(p: TokenState, row: int, place: int) -> None:
-    heap, key = p.heap[row], p.requests[:, Ask.ENDS_STEP]
+    heap, key = p.heap[row], p.requests[:, Request.ENDS_STEP]
     request = heap[place]
     while place > 0:
         parent = (place - 1) >> 1
@@ -37,7 +37,7 @@ def _sift_up(p: TokenState, row: int, place: int) -> None:
 
 @compiled
 def _sift_down(p: TokenState, row: int, place: int, size: int) -> None:
-    heap, key = p.heap[row], p.requests[:, Ask.ENDS_STEP]
+    heap, key = p.heap[row], p.requests[:, Request.ENDS_STEP]
     request = heap[place]
     while True:
         child = 2 * place + 1
@@ -56,12 +56,12 @@ def _sift_down(p: TokenState, row: int, place: int, size: int) -> None:
 def begin_decoding(p: TokenState, row: int, request: int) -> None:
     """Add a sequence whose prompt is computed, with at least one token still to generate."""
     r = p.rows[row]
-    context = p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]
-    p.requests[request, Ask.BASE] = context - r[Row.STEPS]
-    p.requests[request, Ask.ENDS_STEP] = (
-        r[Row.STEPS] + p.requests[request, Ask.OUTPUT] - p.requests[request, Ask.GENERATED]
+    context = p.requests[request, Request.PROMPT] + p.requests[request, Request.GENERATED]
+    p.requests[request, Request.BASE] = context - r[Row.STEPS]
+    p.requests[request, Request.ENDS_STEP] = (
+        r[Row.STEPS] + p.requests[request, Request.OUTPUT] - p.requests[request, Request.GENERATED]
     )
-    p.residues[row, p.requests[request, Ask.BASE] % p.whole[Whole.BLOCK]] += 1
+    p.residues[row, p.requests[request, Request.BASE] % p.whole[Plant.BLOCK]] += 1
     r[Row.CONTEXTS] += context
     p.heap[row, r[Row.DECODING]] = request
     _sift_up(p, row, r[Row.DECODING])
@@ -79,9 +79,9 @@ def end_decoding(p: TokenState, row: int, place: int) -> int:
         p.heap[row, place] = p.heap[row, last]
         _sift_down(p, row, place, last)
         _sift_up(p, row, place)
-    context = p.requests[request, Ask.BASE] + r[Row.STEPS]
-    p.requests[request, Ask.GENERATED] = context - p.requests[request, Ask.PROMPT]
-    p.residues[row, p.requests[request, Ask.BASE] % p.whole[Whole.BLOCK]] -= 1
+    context = p.requests[request, Request.BASE] + r[Row.STEPS]
+    p.requests[request, Request.GENERATED] = context - p.requests[request, Request.PROMPT]
+    p.residues[row, p.requests[request, Request.BASE] % p.whole[Plant.BLOCK]] -= 1
     r[Row.CONTEXTS] -= context
     memory.release(p, row, request, context - 1)
     return request
@@ -93,7 +93,7 @@ def growth(p: TokenState, row: int, steps: int) -> int:
 
     A sequence needs one whenever its context is 1 above a multiple of the block.
     """
-    size = p.whole[Whole.BLOCK]
+    size = p.whole[Plant.BLOCK]
     blocks = (steps // size) * p.rows[row, Row.DECODING]
     at = (1 - p.rows[row, Row.STEPS]) % size
     for step in range(steps % size):
@@ -105,14 +105,16 @@ def growth(p: TokenState, row: int, steps: int) -> int:
 def enqueue(p: TokenState, row: int, request: int) -> None:
     """Append to the queue."""
     r = p.rows[row]
-    p.requests[request, Ask.FOLLOWING] = NONE
+    p.requests[request, Request.FOLLOWING] = NONE
     if r[Row.WAITING] == 0:
         r[Row.HEAD] = request
     else:
-        p.requests[r[Row.TAIL], Ask.FOLLOWING] = request
+        p.requests[r[Row.TAIL], Request.FOLLOWING] = request
     r[Row.TAIL] = request
     r[Row.WAITING] += 1
-    r[Row.WAITING_TOKENS] += p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]
+    r[Row.WAITING_TOKENS] += (
+        p.requests[request, Request.PROMPT] + p.requests[request, Request.GENERATED]
+    )
 
 
 @compiled
@@ -120,9 +122,11 @@ def dequeue(p: TokenState, row: int) -> int:
     """Take and return the head of the queue."""
     r = p.rows[row]
     request = r[Row.HEAD]
-    r[Row.HEAD] = p.requests[request, Ask.FOLLOWING]
+    r[Row.HEAD] = p.requests[request, Request.FOLLOWING]
     r[Row.WAITING] -= 1
-    r[Row.WAITING_TOKENS] -= p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]
+    r[Row.WAITING_TOKENS] -= (
+        p.requests[request, Request.PROMPT] + p.requests[request, Request.GENERATED]
+    )
     return request
 
 
@@ -133,24 +137,26 @@ def preempt(p: TokenState, row: int) -> None:
     request = r[Row.PARTIAL]
     if request != NONE:
         r[Row.PARTIAL] = NONE
-        memory.release(p, row, request, p.requests[request, Ask.COMPUTED])
+        memory.release(p, row, request, p.requests[request, Request.COMPUTED])
     else:
         latest = 0
         for place in range(1, r[Row.DECODING]):
             if (
-                p.requests[p.heap[row, place], Ask.ADMITTED]
-                > p.requests[p.heap[row, latest], Ask.ADMITTED]
+                p.requests[p.heap[row, place], Request.ADMITTED]
+                > p.requests[p.heap[row, latest], Request.ADMITTED]
             ):
                 latest = place
         request = end_decoding(p, row, latest)
-    p.requests[request, Ask.PREEMPTED] += 1
+    p.requests[request, Request.PREEMPTED] += 1
     p.counters[row, Column.PREEMPTIONS] += 1
-    p.requests[request, Ask.FOLLOWING] = r[Row.HEAD] if r[Row.WAITING] > 0 else NONE
+    p.requests[request, Request.FOLLOWING] = r[Row.HEAD] if r[Row.WAITING] > 0 else NONE
     if r[Row.WAITING] == 0:
         r[Row.TAIL] = request
     r[Row.HEAD] = request
     r[Row.WAITING] += 1
-    r[Row.WAITING_TOKENS] += p.requests[request, Ask.PROMPT] + p.requests[request, Ask.GENERATED]
+    r[Row.WAITING_TOKENS] += (
+        p.requests[request, Request.PROMPT] + p.requests[request, Request.GENERATED]
+    )
 
 
 @compiled
@@ -164,7 +170,7 @@ def _observe(p: TokenState, row: int, start: int, bounds: Floats, value: float) 
 @compiled
 def first_token(p: TokenState, row: int, request: int, now_s: float) -> None:
     """Record the end of a prompt: one token."""
-    p.requests[request, Ask.GENERATED] += 1
+    p.requests[request, Request.GENERATED] += 1
     p.counters[row, Column.GENERATED] += 1
     if (
         p.times[request, Time.FIRST] != p.times[request, Time.FIRST]
@@ -180,11 +186,11 @@ def ended(p: TokenState, row: int, request: int, now_s: float) -> None:
     p.rows[row, Row.IN_FLIGHT] -= 1
     counters = p.counters[row]
     counters[Column.ENDED] += 1
-    counters[Column.PROMPT_SUM] += p.requests[request, Ask.PROMPT]
-    counters[Column.OUTPUT_SUM] += p.requests[request, Ask.OUTPUT]
+    counters[Column.PROMPT_SUM] += p.requests[request, Request.PROMPT]
+    counters[Column.OUTPUT_SUM] += p.requests[request, Request.OUTPUT]
     _observe(p, row, END_AT, p.bounds[Bound.END], now_s - p.times[request, Time.ARRIVED])
-    _observe(p, row, PROMPT_AT, p.bounds[Bound.LENGTH], float(p.requests[request, Ask.PROMPT]))
-    _observe(p, row, OUTPUT_AT, p.bounds[Bound.LENGTH], float(p.requests[request, Ask.OUTPUT]))
-    if p.requests[request, Ask.OUTPUT] > 1:
-        seconds = (now_s - p.times[request, Time.FIRST]) / (p.requests[request, Ask.OUTPUT] - 1)
+    _observe(p, row, PROMPT_AT, p.bounds[Bound.LENGTH], float(p.requests[request, Request.PROMPT]))
+    _observe(p, row, OUTPUT_AT, p.bounds[Bound.LENGTH], float(p.requests[request, Request.OUTPUT]))
+    if p.requests[request, Request.OUTPUT] > 1:
+        seconds = (now_s - p.times[request, Time.FIRST]) / (p.requests[request, Request.OUTPUT] - 1)
         _observe(p, row, TOKEN_AT, p.bounds[Bound.TOKEN], seconds)

@@ -21,15 +21,15 @@ from headroom.simulator.generation.histogram_bounds import (
 from headroom.simulator.generation.layout import (
     NONE,
     WIDTH,
-    Ask,
     Floats,
     Ints,
+    Plant,
     Real,
+    Request,
     Row,
     Shorts,
     Time,
     Unit,
-    Whole,
 )
 from headroom.simulator.generation.plant import TokenService
 from headroom.simulator.generation.requests import PREFIX_TOKENS, Requests
@@ -42,7 +42,7 @@ class TokenState(NamedTuple):
     cost: Floats
     random: NDArray[np.uint64]
     requests: Ints
-    """[requests, Ask]"""
+    """[requests, Request]"""
     times: Floats
     """[requests, Time]"""
     unit_ids: Ints
@@ -83,36 +83,39 @@ class TokenState(NamedTuple):
     @property
     def output(self) -> Ints:
         """Lengths of the answers."""
-        return self.requests[:, Ask.OUTPUT]
+        return self.requests[:, Request.OUTPUT]
 
     @property
     def preempted(self) -> Ints:
         """How often they were preempted."""
-        return self.requests[:, Ask.PREEMPTED]
+        return self.requests[:, Request.PREEMPTED]
 
     @property
     def place(self) -> Ints:
         """Rows that they were sent to."""
-        return self.requests[:, Ask.PLACE]
+        return self.requests[:, Request.PLACE]
 
 
 def allocate(service: TokenService, requests: Requests, rows: int, seed: int) -> TokenState:
     """Return an empty plant for these requests."""
     engine, count = service.engine, len(requests)
-    whole = np.zeros(len(Whole), dtype=np.int64)
-    whole[Whole.ROUTING], whole[Whole.SLACK] = int(service.routing), service.affinity_slack
-    whole[Whole.BLOCKS] = engine.kv_tokens // engine.block_tokens
-    whole[Whole.SEATS], whole[Whole.BUDGET] = engine.sequences, engine.iteration_tokens
-    whole[Whole.BLOCK], whole[Whole.UNIT] = (
+    whole = np.zeros(len(Plant), dtype=np.int64)
+    whole[Plant.ROUTING], whole[Plant.SLACK] = int(service.routing), service.affinity_slack
+    whole[Plant.BLOCKS] = engine.kv_tokens // engine.block_tokens
+    whole[Plant.SEATS], whole[Plant.BUDGET] = engine.sequences, engine.iteration_tokens
+    whole[Plant.BLOCK], whole[Plant.UNIT] = (
         engine.block_tokens,
         PREFIX_TOKENS // engine.block_tokens,
     )
     cost = engine.cost
     units = int(requests.block_ids.max()) + 1 if len(requests.block_ids) else 1
-    asks = np.zeros((count, len(Ask)), dtype=np.int64)
-    asks[:, Ask.PROMPT], asks[:, Ask.OUTPUT] = requests.prompt_tokens, requests.output_tokens
-    asks[:, Ask.FOLLOWING] = asks[:, Ask.PLACE] = NONE
-    asks[:, Ask.UNITS], asks[:, Ask.UNITS_END] = requests.starts[:-1], requests.starts[1:]
+    asks = np.zeros((count, len(Request)), dtype=np.int64)
+    asks[:, Request.PROMPT], asks[:, Request.OUTPUT] = (
+        requests.prompt_tokens,
+        requests.output_tokens,
+    )
+    asks[:, Request.FOLLOWING] = asks[:, Request.PLACE] = NONE
+    asks[:, Request.UNITS], asks[:, Request.UNITS_END] = requests.starts[:-1], requests.starts[1:]
     times = np.full((count, len(Time)), np.nan)
     times[:, Time.ARRIVED] = requests.arrival_s
     grids = (FIRST_BOUNDS_S, TOKEN_BOUNDS_S, END_BOUNDS_S, LENGTH_BOUNDS)

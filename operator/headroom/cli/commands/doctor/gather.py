@@ -73,9 +73,9 @@ async def _server(api: Reader) -> tuple[tuple[int, int] | None, float | None]:
     now_s = parsedate_to_datetime(found.date).timestamp() if found.date else time.time()
     if found.status != 200:
         return None, now_s
-    said = orjson.loads(found.body)
+    version = orjson.loads(found.body)
     # Some providers write the minor version as "31+".
-    return (int(said["major"]), int(said["minor"].rstrip("+"))), now_s
+    return (int(version["major"]), int(version["minor"].rstrip("+"))), now_s
 
 
 async def _found(api: Reader, name: str) -> Manifest | None:

@@ -77,14 +77,14 @@ _STEPS = {
 
 
 def _waiting(one: Manifest) -> str:
-    """Return what the scheduler says of replicas that wait for a node with room; else empty."""
-    said = (
+    """Return the scheduler's message about replicas without a node with room; empty if none."""
+    messages = (
         each.message
         for each in service_status(one).conditions
         if each.reason == StatusReason.REPLICAS_UNSCHEDULABLE
         and each.status is ConditionStatus.FALSE
     )
-    return next((message for message in said if _FOR_ROOM.search(message)), "")
+    return next((message for message in messages if _FOR_ROOM.search(message)), "")
 
 
 def _why_closed(node: Manifest) -> str:

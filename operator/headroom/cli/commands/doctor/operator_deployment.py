@@ -15,7 +15,7 @@ from headroom.controller.permissions import (
 
 
 def gateway_namespace(operator: Manifest) -> str:
-    """Return the namespace of the gateways that an operator configures; empty without."""
+    """Return the namespace of the gateways that an operator configures; empty if none."""
     return next(iter(option(operator, "--gateway-namespace")), "")
 
 

@@ -121,11 +121,11 @@ def judged(status: int, body: bytes) -> tuple[Answered.How, str]:
 
     Raises Forbidden if the API server denies access.
     """
-    said = _api_status(body)
-    message = said.get("message", "") or body[:120].decode("utf-8", "replace").strip()
+    status_object = _api_status(body)
+    message = status_object.get("message", "") or body[:120].decode("utf-8", "replace").strip()
     if status == 200:
         return How.PAGE, ""
-    if said.get("reason") == "Forbidden" and "pods/proxy" in message:
+    if status_object.get("reason") == "Forbidden" and "pods/proxy" in message:
         raise Forbidden(message)
     if "connection refused" in message:
         return How.REFUSED, "connection refused"
@@ -143,10 +143,10 @@ def metric_names(page: bytes) -> frozenset[str]:
 
 def _api_status(body: bytes) -> dict[str, Any]:
     try:
-        said = orjson.loads(body)
+        found = orjson.loads(body)
     except orjson.JSONDecodeError:
         return {}
-    return said if isinstance(said, dict) and said.get("kind") == "Status" else {}
+    return found if isinstance(found, dict) and found.get("kind") == "Status" else {}
 
 
 def _declared(pod: dict[str, Any]) -> tuple[int, ...]:

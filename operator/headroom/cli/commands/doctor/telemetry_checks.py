@@ -74,19 +74,19 @@ def prometheus_answers(facts: Facts) -> Iterator[Diagnosis]:
             if found.type != "MetricsAvailable" or found.status == "True":
                 continue
             if found.reason not in _PASSING:
-                said = without_doctor(found.message)
-                reason, remedy = _of_prometheus(said, reason_of(found.reason))
-                why = f"metrics from its Prometheus are missing: {said}"
+                message = without_doctor(found.message)
+                reason, remedy = _of_prometheus(message, reason_of(found.reason))
+                why = f"metrics from its Prometheus are missing: {message}"
                 yield problem(reason, subject(one), why, remedy)
 
 
-def _of_prometheus(said: str, reason: StatusReason | None) -> tuple[StatusReason, str]:
+def _of_prometheus(message: str, reason: StatusReason | None) -> tuple[StatusReason, str]:
     """Return the finding and the remedy for what the operator says of a Prometheus.
 
     One that answers is not unreachable: then the finding is the condition's own reason.
     """
     for words, remedy in _ANSWERS.items():
-        if words in said:
+        if words in message:
             return reason or StatusReason.METRICS_MISSING, f"{remedy}; {_PODS}"
     return StatusReason.PROMETHEUS_UNREACHABLE, f"{_UNREACHABLE}; {_PODS}"
 
