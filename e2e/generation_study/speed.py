@@ -16,7 +16,7 @@ from rich.console import Console
 
 from headroom.scaling.values.tokens import TokenTargets
 from headroom.simulator.generation import kernel
-from headroom.simulator.generation.layout import Whole
+from headroom.simulator.generation.layout import Plant
 from headroom.simulator.generation.models import ENGINES
 from headroom.simulator.generation.plant import Engine, TokenService
 from headroom.simulator.generation.requests import Requests
@@ -65,8 +65,8 @@ def measured(workload: str, engine: Engine, requests: Requests, replicas: int) -
     return Speed(
         workload,
         len(requests),
-        int(whole[Whole.ITERATIONS]),
-        int(whole[Whole.EVENTS]),
+        int(whole[Plant.ITERATIONS]),
+        int(whole[Plant.EVENTS]),
         max(seconds, 1e-9),
     )
 

@@ -87,7 +87,7 @@ def _namespace(node: Node, name: str) -> Iterator[None]:
 
 
 def deploy(node: Node, namespace: str, scaler: Scaler, workload: Workload | None = None) -> str:
-    """Create the Deployment and its autoscaler, wait until both are ready, and return the Service."""
+    """Create the Deployment and its autoscaler, wait for both, and return the Service's name."""
     workload = workload or Workload(name=NAME, replicas=scaler.replicas)
     node.apply(
         *(

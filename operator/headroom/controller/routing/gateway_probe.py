@@ -45,7 +45,7 @@ class GatewayProber:
         return await is_open(pod.address, OPS_PORT) and await is_open(pod.address, port)
 
     async def look(self, ports: Set[int]) -> bool:
-        """Try each gateway with open ports again, and forget all of one that is shut; return if any is.
+        """Try each gateway with open ports again, and forget those that are shut; return if any is.
 
         `ports` are those that services have now: the others are shut because they are not needed.
         """
