@@ -12,9 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chart import expressions
 from chart.paths import ALERT_TESTS, ALERTS, DASHBOARD, RUNBOOK
+from fakes_decision import ONE_REPLICA_KEPT
 from headroom.api.reasons import StatusReason
 from headroom.ops.operator_metrics import OperatorMetrics
-from headroom.scaling import Decision, Direction, Reason, Signals
 from service_world import service
 
 RULES = yaml.safe_load(ALERTS.read_text())
@@ -42,16 +42,7 @@ def series() -> set[str]:
 def states() -> set[str]:
     """The states by which the operator counts replicas."""
     instruments = OperatorMetrics()
-    decision = Decision(
-        time_s=0.0,
-        current=1,
-        replicas=1,
-        direction=Direction.NONE,
-        reason=Reason.WITHIN_TARGET,
-        message="1 replica",
-        signals=Signals(),
-    )
-    instruments.decided(service(), decision)
+    instruments.decided(service(), ONE_REPLICA_KEPT)
     return expressions.states_in(instruments.page().decode())
 
 

@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chart import expressions
 from chart.paths import ALERTS, DASHBOARD, RUNBOOK
+from fakes_decision import ONE_REPLICA_KEPT
 from headroom.ops.operator_metrics import OperatorMetrics
-from headroom.scaling import Decision, Direction, Reason, Signals
 from headroom.scaling.generation.class_judgement import (
     ClassJudgement,
     ClassMeasurement,
@@ -95,20 +95,11 @@ DOCTOR_ALONE = {
 def specimen() -> OperatorMetrics:
     """Show every metric with all of its labels."""
     shown, of = OperatorMetrics(), service(spec__slo={"timeToFirstToken": {"target": "500ms"}})
-    decision = Decision(
-        time_s=0.0,
-        current=1,
-        replicas=1,
-        direction=Direction.NONE,
-        reason=Reason.WITHIN_TARGET,
-        message="1 replica",
-        signals=Signals(),
-    )
     target = Target(percentile=0.95, seconds=0.5)
     promise = ClassPromise(name="chat", targets=TokenTargets(first_token=target))
     late = Measured(target=target, value_s=0.6, late_share=0.08, requests=90.0)
     measured = ClassMeasurement(promise=promise, window={Binding.TIME_TO_FIRST_TOKEN: late})
-    shown.decided(of, decision)
+    shown.decided(of, ONE_REPLICA_KEPT)
     shown.overdue(of, 0)
     shown.gateway_rates(of, {"arrived": 1.0, "missed": 0.0})
     shown.tokens_measured(of, {"timeToFirstToken": 0.25}, 1.0)

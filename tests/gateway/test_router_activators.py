@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fakes_routing import replica_pod
+from gateway.idle_cluster import IdleCluster
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.services.service_cache import ServiceCache
@@ -77,22 +78,6 @@ class Told:
         return {name: most for name, most in layer.items() if name.startswith("circuit_breakers")}
 
 
-class Quiet:
-    """A cluster without slices, and a probe that finds no listener."""
-
-    async def list_all(self, *_: Any) -> list[Any]:
-        return []
-
-    def now_s(self) -> float:
-        return 0.0
-
-    async def is_open(self, address: str, port: int) -> bool:
-        return False
-
-    async def get(self, *_: Any) -> dict[str, Any]:
-        return {"metadata": {"name": "other"}}
-
-
 async def becomes(holds: Callable[[], object]) -> None:
     async with asyncio.timeout(5):
         while not holds():  # noqa: ASYNC110  (nobody announces it)
@@ -100,7 +85,7 @@ async def becomes(holds: Callable[[], object]) -> None:
 
 
 async def test_route_uses_activators_while_no_replica_is_warm() -> None:
-    pods, told, quiet = Pods(), Told(), Quiet()
+    pods, told, quiet = Pods(), Told(), IdleCluster()
     learned: dict[str, CostModel] = {}
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
     status = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from fakes_routing import NoActivators
+from gateway.idle_cluster import IdleCluster
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.services.service_cache import ServiceCache
@@ -46,21 +46,8 @@ class Told:
         self.withdrawn = True
 
 
-class Nothing:
-    """A cluster without slices, a clock, and an unused probe."""
-
-    async def list_all(self, *_: Any) -> list[Any]:
-        return []
-
-    def now_s(self) -> float:
-        return 0.0
-
-    async def is_open(self, address: str, port: int) -> bool:
-        return False
-
-
 async def test_routing_loop_restarts_after_an_exception() -> None:
-    told, nothing = Told(), Nothing()
+    told, nothing = Told(), IdleCluster()
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
     cache.synced.set()
     router = Router(

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import Any
-
-from typer.testing import CliRunner, Result
 
 from generating_plants import QWEN_32B, requests
-from headroom.cli.app import app
 from headroom.planner.accelerators import PUBLISHED_FACTOR, TABLE
 from headroom.planner.generating_service import GeneratingService
 from headroom.scaling.generation.model_inputs import scaled
@@ -49,13 +44,3 @@ LINE = (
     "generation 10 --prompt 4000 --answer 1000 --prompt-cv 0 --answer-cv 0 --on qwen3-32b/2xh100 "
     "--routing least"
 )
-
-
-def plan(line: str) -> Result:
-    return CliRunner().invoke(app, ["plan", *line.split()])
-
-
-def report(line: str) -> Any:
-    result = plan(line + " -o json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from cli.plans import plan, report
 from headroom.planner.errors import ImpossiblePlan
 from headroom.planner.generation import plan_generation
-from planner.generation_plans import LINE, PUBLISHED, plan, report
+from planner.generation_plans import LINE, PUBLISHED
 
 
 def test_plan_generation_prints_replicas_what_binds_and_settings() -> None:

@@ -22,27 +22,10 @@ from headroom.scaling.demand.retries import Retries
 from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.values.decision import Obstacle
 from headroom.scaling.values.observation import CostModel
+from scaling.saturated_throughput import load
 
 FAST = CostModel(fixed_s=0.02, per_item_s=0.01, max_batch=8)
 """Full batches: 8 / 0.1 s = 80 requests per second."""
-
-
-def load(**changes: float) -> Throughput:
-    """Two saturated replicas through 64 connections, over 8 s."""
-    values: dict[str, float] = {
-        "window_s": 8.0,
-        "arrived": 1280.0,
-        "answered": 1280.0,
-        "missed": 0.0,
-        "in_flight": 64,
-        "ready": 2,
-        "full_rps": 80.0,
-        "standing_queue": 42.0,
-        "queue_bound": 16.0,
-    }
-    values |= changes
-    most = values["full_rps"] * values["ready"] * values["window_s"]
-    return Throughput(**({"busy": values["answered"] >= 0.9 * most} | values))  # type: ignore[arg-type]
 
 
 def history(*in_flight: int) -> InFlightHistory:

@@ -9,31 +9,14 @@ from fakes_scaling import COST, policy, ready_pod, sample
 from headroom.scaling import Observation, State, decide
 from headroom.scaling.demand.old_queues import without_old_queues
 from headroom.scaling.demand.open_stream import OpenStream
-from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.values.decision import Reason
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.windows.sliding_windows import Windows
+from scaling.saturated_throughput import load
 
 TICK_S = 2.0
 CAPACITY = COST.full_batch_rps * TICK_S
 IN_TIME = 32.0
-
-
-def load(**changes: float) -> Throughput:
-    """Two saturated replicas of 80/s that get 160/s."""
-    values: dict[str, float] = {
-        "window_s": 8.0,
-        "arrived": 1280.0,
-        "answered": 1280.0,
-        "missed": 0.0,
-        "in_flight": 64,
-        "ready": 2,
-        "full_rps": 80.0,
-        "standing_queue": 42.0,
-        "queue_bound": 16.0,
-        "busy": True,
-    } | changes
-    return Throughput(**values)  # type: ignore[arg-type]
 
 
 def watched(*in_flight: int, every_s: float = TICK_S) -> OpenStream:

@@ -28,14 +28,19 @@ async def with_store(store: MemoryStore) -> Bench:
     return bench
 
 
+async def computed_and_stored(bench: Bench, store: MemoryStore) -> None:
+    """Let one replica compute an answer, and wait until the second level has it."""
+    first = bench.ask()
+    await bench.device.begun(1)
+    bench.device.answer(0)
+    await first
+    await until(lambda: bool(store.values))
+
+
 async def test_second_level_shares_answers_between_replicas() -> None:
     store = MemoryStore()
     one, other = await with_store(store), await with_store(store)
-    first = one.ask()
-    await one.device.begun(1)
-    one.device.answer(0)
-    await first
-    await until(lambda: bool(store.values))
+    await computed_and_stored(one, store)
     outputs, source = await other.ask()
     assert (outputs, source) == ({"sum": array("d", [3.0])}, Source.STORE)
     assert (await other.ask())[1] is Source.MEMORY
@@ -45,11 +50,7 @@ async def test_second_level_shares_answers_between_replicas() -> None:
 async def test_second_level_value_keeps_its_age() -> None:
     store = MemoryStore()
     one, other = await with_store(store), await with_store(store)
-    first = one.ask()
-    await one.device.begun(1)
-    one.device.answer(0)
-    await first
-    await until(lambda: bool(store.values))
+    await computed_and_stored(one, store)
     store.values = {key: found._replace(left_s=2.0) for key, found in store.values.items()}
     assert (await other.ask())[1] is Source.STORE
     other.now_s, store.values = 2.0, {}
@@ -62,11 +63,7 @@ async def test_second_level_value_keeps_its_age() -> None:
 async def test_damaged_second_level_value_costs_one_execution() -> None:
     store = MemoryStore()
     one, other = await with_store(store), await with_store(store)
-    first = one.ask()
-    await one.device.begun(1)
-    one.device.answer(0)
-    await first
-    await until(lambda: bool(store.values))
+    await computed_and_stored(one, store)
     store.values = {key: StoredValue(b"garbage", 60.0) for key in store.values}
     again = other.ask()
     await other.device.begun(1)
