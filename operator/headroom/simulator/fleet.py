@@ -37,9 +37,8 @@ class Fleet:
         self.clients = allocate_clients(spec, seed)
         """None: every request is sent when it arrives, and once."""
         self._start_factor = 1.0
-        self.gpu_s = 0.0
-        """GPU-seconds of pods that have ended."""
-        self.starting_s = 0.0
+        self._gpu_s = self._starting_s = 0.0
+        """GPU-seconds of pods that have ended, and the part of them before they were ready."""
         self._pool = pool
         self._events = events
         self._random = np.random.Generator(np.random.PCG64([seed, 1]))
@@ -151,13 +150,11 @@ class Fleet:
 
     def gpu_seconds(self, now_s: float) -> tuple[float, float]:
         """Return the GPU-seconds held up to now, and the part of them spent before ready."""
-        held, starting = self.gpu_s, self.starting_s
+        held_s, starting_s = self._gpu_s, self._starting_s
         for replica in self.replicas:
-            if replica.scheduled_s is not None:
-                held += now_s - replica.scheduled_s
-                ready_s = now_s if replica.ready_s is None else replica.ready_s
-                starting += ready_s - replica.scheduled_s
-        return held, starting
+            more_s, more_starting_s = replica.gpu_seconds(now_s)
+            held_s, starting_s = held_s + more_s, starting_s + more_starting_s
+        return held_s, starting_s
 
     def draw_start_s(self) -> float:
         """Draw the duration of one cold start."""
@@ -223,10 +220,8 @@ class Fleet:
             self._free_rows.append(replica.row)
         if replica.row == NONE:
             return  # it never got a GPU
-        if replica.scheduled_s is not None:
-            self.gpu_s += end_s - replica.scheduled_s
-            ready_s = end_s if replica.ready_s is None else replica.ready_s
-            self.starting_s += ready_s - replica.scheduled_s
+        held_s, starting_s = replica.gpu_seconds(end_s)
+        self._gpu_s, self._starting_s = self._gpu_s + held_s, self._starting_s + starting_s
         self._pool.release(end_s)
 
 

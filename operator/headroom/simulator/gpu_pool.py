@@ -30,6 +30,13 @@ class Replica:
     shown: Pod | None = None
     """Cached result of `as_pod`, valid while the state is the same."""
 
+    def gpu_seconds(self, until_s: float) -> tuple[float, float]:
+        """Return how long it has held its GPU, and the part of that before it was ready."""
+        if self.scheduled_s is None:
+            return 0.0, 0.0
+        ready_s = until_s if self.ready_s is None else self.ready_s
+        return until_s - self.scheduled_s, ready_s - self.scheduled_s
+
     def as_pod(self) -> Pod:
         """Return it as the API server shows it to the decision."""
         if self.shown is None or self.shown.state is not self.state:
