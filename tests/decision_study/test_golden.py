@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from decision_study import golden
+from decision_study import golden, golden_figures
 from decision_study.versions import version_of
 from headroom.simulator.autoscalers import catalogue
 
@@ -14,30 +14,34 @@ AGAIN = (
 )
 
 
-@pytest.mark.parametrize("scenario", golden.scenarios())
+@pytest.mark.parametrize("scenario", golden_figures.scenarios())
 def test_figures_of_golden_scenario_equal_recorded_ones(scenario: str) -> None:
-    found: dict[str, golden.Figures] = {}
-    for autoscaler in golden.autoscalers(scenario):
-        found |= golden.measured(scenario, autoscaler)
+    found: dict[str, golden_figures.Figures] = {}
+    for autoscaler in golden_figures.autoscalers(scenario):
+        found |= golden_figures.measured(scenario, autoscaler)
     assert golden.differences(found, golden.recorded()) == [], AGAIN
 
 
 def test_inputs_of_all_cells_equal_recorded_ones() -> None:
-    assert golden.differences(golden.inputs(), golden.recorded()) == [], AGAIN
+    assert golden.differences(golden_figures.inputs(), golden.recorded()) == [], AGAIN
 
 
 def test_constants_of_decision_equal_recorded_ones() -> None:
-    assert golden.differences(golden.constants(), golden.recorded()) == [], AGAIN
+    assert golden.differences(golden_figures.constants(), golden.recorded()) == [], AGAIN
 
 
 def test_golden_scenarios_cover_every_autoscaler() -> None:
-    covered = [name for each in golden.scenarios() for name in golden.autoscalers(each)]
+    covered = [
+        name for each in golden_figures.scenarios() for name in golden_figures.autoscalers(each)
+    ]
     assert {name for name in catalogue.names() if covered.count(name) >= 3} == set(
         catalogue.names()
     )
 
 
-RUN: dict[str, golden.Figures] = {"a/b/keda": {"version": "1", "requests": 10, "gpu_hours": 2.5}}
+RUN: dict[str, golden_figures.Figures] = {
+    "a/b/keda": {"version": "1", "requests": 10, "gpu_hours": 2.5}
+}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +54,7 @@ RUN: dict[str, golden.Figures] = {"a/b/keda": {"version": "1", "requests": 10, "
     ],
 )
 def test_recording_with_moved_figures_needs_raised_version(
-    changed: golden.Figures, refused: list[str]
+    changed: golden_figures.Figures, refused: list[str]
 ) -> None:
     moved = {"a/b/keda": {**RUN["a/b/keda"], **changed}}
     assert golden.unversioned(moved, RUN) == refused
@@ -64,8 +68,8 @@ def test_rounding_of_last_digit_is_no_difference() -> None:
 
 @pytest.mark.parametrize(("now", "lines"), [([1.0, 2.0], 0), ([1.0, 2.0, 3.0], 0), ([1.0, 2.5], 1)])
 def test_new_constant_is_no_change_and_another_value_is(now: list[float], lines: int) -> None:
-    expected = {golden.CONSTANTS: {"version": "1", "numbers": [1.0, 2.0]}}
-    found = {golden.CONSTANTS: {"version": "1", "numbers": now}}
+    expected = {golden_figures.CONSTANTS: {"version": "1", "numbers": [1.0, 2.0]}}
+    found = {golden_figures.CONSTANTS: {"version": "1", "numbers": now}}
     assert len(golden.differences(found, expected)) == lines
 
 
