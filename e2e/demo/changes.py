@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from demo.recording import Look, decisions
+from demo.recording import Snapshot, decisions
 from demo.views import DecisionView
 
 
@@ -23,11 +23,11 @@ class Change:
     """The decision in the status that asked for exactly this."""
 
 
-def changes(looks: Sequence[Look]) -> list[Change]:
+def changes(snapshots: Sequence[Snapshot]) -> list[Change]:
     """Each change of the Deployment's replicas, with the decision behind it."""
-    decided = decisions(looks)
+    decided = decisions(snapshots)
     found = []
-    for before, after in pairwise(looks):
+    for before, after in pairwise(snapshots):
         if before.workload.replicas == after.workload.replicas:
             continue
         found.append(
@@ -47,7 +47,9 @@ STATUS_FOLLOWS_S = 3.0
 """A status comes after the scale write of its tick, and its time has whole seconds."""
 
 
-def _behind(decided: Sequence[DecisionView], before_s: float, after: Look) -> DecisionView | None:
+def _behind(
+    decided: Sequence[DecisionView], before_s: float, after: Snapshot
+) -> DecisionView | None:
     earliest_s = before_s - STATUS_FOLLOWS_S - SECONDS_TRUNCATED_S
     for decision in decided:
         if (

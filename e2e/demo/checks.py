@@ -16,7 +16,7 @@ from load.statistics import Tally, merged
 def evaluate(recording: Recording, required: Requirements) -> list[Check]:
     """Hold a run to its requirements. Where something was never measured, its check fails."""
     summary = recording.summary
-    if summary is None or not recording.looks:
+    if summary is None or not recording.snapshots:
         return [
             Check(
                 name="the replay wrote a summary",
@@ -35,7 +35,7 @@ def evaluate(recording: Recording, required: Requirements) -> list[Check]:
 
 def scaling(run: Run, full_length: bool) -> Iterator[Check]:
     """Hold the changes of replicas to decisions, up and, in a whole run, down."""
-    moved = changes(run.looks)
+    moved = changes(run.snapshots)
     up, down = ([c for c in moved if (c.after > c.before) is way] for way in (True, False))
     yield _moves("the operator scaled up", up)
     if full_length:
@@ -94,7 +94,7 @@ def _requests(recording: Recording, summary: Summary, required: Requirements) ->
 
 
 def _promise(recording: Recording, summary: Summary, required: Requirements) -> Iterator[Check]:
-    last = recording.looks[-1].service
+    last = recording.snapshots[-1].service
     attainment = summary.tally.attainment
     yield Check(
         name="share of requests within the target",
@@ -129,10 +129,10 @@ def _promise(recording: Recording, summary: Summary, required: Requirements) -> 
 
 def _ceiling(recording: Recording) -> Check:
     """Every decision that moved must project utilization below the ceiling, unless at its bound."""
-    bound = recording.looks[-1].service
+    bound = recording.snapshots[-1].service
     projected = [
         (decision.projected.utilization if decision.projected else None)
-        for decision in decisions(recording.looks)
+        for decision in decisions(recording.snapshots)
         if decision.replicas < bound.max_replicas
     ]
     known = [value for value in projected if value is not None]
@@ -148,15 +148,15 @@ def _ceiling(recording: Recording) -> Check:
 
 def cluster(run: Run, gpus: int) -> Iterator[Check]:
     """Hold the cluster to its GPUs, and replicas and operator to staying whole."""
-    held = max(look.gpus_held for look in run.looks)
-    homeless = max(look.service.unschedulable for look in run.looks)
+    held = max(snapshot.gpus_held for snapshot in run.snapshots)
+    homeless = max(snapshot.service.unschedulable for snapshot in run.snapshots)
     yield Check(
         name="GPUs in use at once",
         measured=f"at most {held}, {homeless} unschedulable pods",
         required=f"at most {gpus}, 0 unschedulable",
         held=held <= gpus and homeless == 0,
     )
-    broken = max(look.service.broken for look in run.looks)
+    broken = max(snapshot.service.broken for snapshot in run.snapshots)
     yield Check(
         name="no replica broke", measured=f"{broken} broken", required="0", held=broken == 0
     )

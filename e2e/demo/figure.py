@@ -22,7 +22,7 @@ from demo.panels import (
     replicas,
     stacked,
 )
-from demo.recording import Look, Recording
+from demo.recording import Recording, Snapshot
 from headroom.scaling import DemandKnown
 from load.messages import Window
 
@@ -31,21 +31,23 @@ def drawn(recording: Recording, *, title: str, subtitle: str) -> Figure:
     """Return the picture."""
     assert recording.started is not None
     figure, grid = stacked((3, 3, 1.6, 2.4))
-    looks = recording.during()
-    times = [recording.since_start_s(look.time_s) for look in looks]
-    moved = [c for c in changes(recording.looks) if c.time_s >= recording.start_s]
-    _load(grid[0], recording, looks, times)
-    replicas(grid[1], looks, times)
+    snapshots = recording.during()
+    times = [recording.since_start_s(snapshot.time_s) for snapshot in snapshots]
+    moved = [c for c in changes(recording.snapshots) if c.time_s >= recording.start_s]
+    _load(grid[0], recording, snapshots, times)
+    replicas(grid[1], snapshots, times)
     annotate(grid[1], recording, moved)
-    _waiting(grid[2], looks, times)
-    _tail(grid[3], recording, looks[-1].service.target_s, looks[-1].service.percentile)
+    _waiting(grid[2], snapshots, times)
+    _tail(grid[3], recording, snapshots[-1].service.target_s, snapshots[-1].service.percentile)
     return finished(figure, grid, recording, moved, title, subtitle)
 
 
-def _load(axes: Axes, recording: Recording, looks: Sequence[Look], times: Sequence[float]) -> None:
-    cost, ceiling = looks[-1].service.cost, looks[-1].service.utilization_ceiling
+def _load(
+    axes: Axes, recording: Recording, snapshots: Sequence[Snapshot], times: Sequence[float]
+) -> None:
+    cost, ceiling = snapshots[-1].service.cost, snapshots[-1].service.utilization_ceiling
     if cost is not None:
-        full = [look.service.ready * cost.full_batch_rps for look in looks]
+        full = [snapshot.service.ready * cost.full_batch_rps for snapshot in snapshots]
         axes.step(
             times, full, where="post", color=CAPACITY, lw=1.6, label="capacity of ready replicas"
         )
@@ -62,17 +64,17 @@ def _load(axes: Axes, recording: Recording, looks: Sequence[Look], times: Sequen
         )
     axes.set_ylabel("requests / s", color=INK)
     axes.set_ylim(0.0, ROOM_FOR_LEGEND * axes.get_ylim()[1])
-    _bounds(axes, looks, times)
+    _bounds(axes, snapshots, times)
     axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=3)
 
 
-def _bounds(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
-    """Mark looks at which arrivals were only a bound of the demand, up to the highest possible."""
+def _bounds(axes: Axes, snapshots: Sequence[Snapshot], times: Sequence[float]) -> None:
+    """Mark snapshots at which arrivals were only a bound of the demand, and the highest bound."""
     for known, marker, text in (
         (DemandKnown.AT_LEAST, "^", "demand is at least this"),
         (DemandKnown.INCLUDES_RETRIES, "v", "demand is at most this"),
     ):
-        demands = [look.service.demand for look in looks]
+        demands = [snapshot.service.demand for snapshot in snapshots]
         seen = [
             (at, demand)
             for at, demand in zip(times, demands, strict=True)
@@ -87,14 +89,18 @@ def _bounds(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
         axes.plot(at, rates, color=LOAD, marker=marker, ms=5, mfc="none", ls="", label=text)
 
 
-def _waiting(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
-    known = [(at, look) for at, look in zip(times, looks, strict=True) if look.waiting is not None]
-    waiting = [look.waiting or 0 for _, look in known]
+def _waiting(axes: Axes, snapshots: Sequence[Snapshot], times: Sequence[float]) -> None:
+    known = [
+        (at, snapshot)
+        for at, snapshot in zip(times, snapshots, strict=True)
+        if snapshot.waiting is not None
+    ]
+    waiting = [snapshot.waiting or 0 for _, snapshot in known]
     axes.fill_between([at for at, _ in known], waiting, color=LOAD, alpha=0.45, lw=0)
-    service = looks[-1].service
+    service = snapshots[-1].service
     depth = service.queue_depth or (service.cost.max_batch if service.cost else None)
     if depth:
-        allowed = [depth * look.service.ready for look in looks]
+        allowed = [depth * snapshot.service.ready for snapshot in snapshots]
         axes.step(times, allowed, where="post", color=BOUND, lw=1.0, label=f"{depth} per replica")
         axes.legend(loc="upper right", frameon=False, fontsize=8)
     axes.set_ylabel("waiting", color=INK)

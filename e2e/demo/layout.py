@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from demo.recording import Look, Run, decisions
+from demo.recording import Run, Snapshot, decisions
 from demo.views import DecisionView
 
 SHOWN_DECISIONS = 4
@@ -30,7 +30,7 @@ class Row:
     style: str = ""
 
 
-def view(rows: Sequence[Row], look: Look, run: Run, title: str) -> RenderableType:
+def view(rows: Sequence[Row], snapshot: Snapshot, run: Run, title: str) -> RenderableType:
     """Lay out the rows with the load's progress and the last decisions that moved replicas."""
     table = Table(title=title, title_justify="left", show_header=False, min_width=72)
     table.add_column(style="cyan", no_wrap=True)
@@ -38,9 +38,9 @@ def view(rows: Sequence[Row], look: Look, run: Run, title: str) -> RenderableTyp
     table.add_column(style=DIM, no_wrap=True)
     for row in rows:
         table.add_row(row.name, Text(row.now, style=row.style), row.bound)
-    bar = Padding(ProgressBar(total=1.0, completed=run.share_done(look), width=72))
+    bar = Padding(ProgressBar(total=1.0, completed=run.share_done(snapshot), width=72))
     moves = decisions(run.during())[-SHOWN_DECISIONS:]
-    lines = [Text(f"now       {reason_text(look)}", overflow="ellipsis", no_wrap=True)]
+    lines = [Text(f"now       {reason_text(snapshot)}", overflow="ellipsis", no_wrap=True)]
     lines += [
         Text(
             f"at {run.since_start_s(move.time_s):3.0f} s  {move.current} → {move.replicas}  "
@@ -54,36 +54,36 @@ def view(rows: Sequence[Row], look: Look, run: Run, title: str) -> RenderableTyp
     return Group(table, bar, *lines)
 
 
-def line(rows: Sequence[Row], look: Look, run: Run) -> str:
+def line(rows: Sequence[Row], snapshot: Snapshot, run: Run) -> str:
     """Say the same in one line, where there is no terminal."""
-    at_s = max(0.0, run.since_start_s(look.time_s)) if run.has_begun else 0.0
+    at_s = max(0.0, run.since_start_s(snapshot.time_s)) if run.has_begun else 0.0
     cells = [f"{row.name} {row.now}" for row in rows]
-    return f"{at_s:4.0f} s  " + " | ".join([*cells, reason_text(look)])
+    return f"{at_s:4.0f} s  " + " | ".join([*cells, reason_text(snapshot)])
 
 
-def replicas_row(look: Look) -> Row:
+def replicas_row(snapshot: Snapshot) -> Row:
     """Return the number of replicas by state."""
-    service = look.service
+    service = snapshot.service
     return Row(
         name="replicas",
-        now=replicas_text(look),
+        now=replicas_text(snapshot),
         bound=f"{service.min_replicas} to {service.max_replicas}",
         style=BUSY if service.warming else "",
     )
 
 
-def replicas_text(look: Look) -> str:
+def replicas_text(snapshot: Snapshot) -> str:
     """Return the number of replicas by state, as text."""
-    service = look.service
+    service = snapshot.service
     parts = [f"{service.ready} ready", f"{service.warming} warming"]
     parts += [f"{service.unschedulable} unschedulable"] * bool(service.unschedulable)
     parts += [f"{service.broken} broken"] * bool(service.broken)
-    return ", ".join([*parts, f"{look.workload.replicas} desired"])
+    return ", ".join([*parts, f"{snapshot.workload.replicas} desired"])
 
 
-def reason_text(look: Look) -> str:
+def reason_text(snapshot: Snapshot) -> str:
     """Why it is that many."""
-    decision = look.service.decision
+    decision = snapshot.service.decision
     return f"{decision.reason}: {decision.message}" if decision else "no decision yet"
 
 

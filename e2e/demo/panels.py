@@ -1,4 +1,4 @@
-"""The panels of a picture that every demo has: replicas by state, what moved them, the dress."""
+"""The panels of a picture that every demo has: replicas by state, what moved them, the style."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from rich.console import Console
 
 from demo.changes import Change
-from demo.recording import Look, Run
+from demo.recording import Run, Snapshot
 
 INK, SOFT, GRID = "#22303c", "#6b7a88", "#e3e8ec"
 LOAD, CAPACITY, READY, WARMING, BOUND, MISSED = (
@@ -43,7 +43,7 @@ def finished(
 ) -> Figure:
     """Dress all panels, mark what moved replicas, and write the titles."""
     for axes in grid:
-        dress(axes)
+        style(axes)
         for change in moved:
             axes.axvline(run.since_start_s(change.time_s), color=SOFT, lw=0.7, ls=":")
     grid[-1].set_xlabel("seconds of the load", color=INK)
@@ -59,17 +59,17 @@ def save(figure: Figure, path: Path, console: Console) -> None:
     console.print(f"\nPicture of the run: {path.resolve()}", soft_wrap=True)
 
 
-def replicas(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
+def replicas(axes: Axes, snapshots: Sequence[Snapshot], times: Sequence[float]) -> None:
     """Draw the replicas by state."""
-    ready = [look.service.ready for look in looks]
-    on_the_way = [look.service.ready + look.service.warming for look in looks]
+    ready = [snapshot.service.ready for snapshot in snapshots]
+    on_the_way = [snapshot.service.ready + snapshot.service.warming for snapshot in snapshots]
     axes.fill_between(times, ready, step="post", color=READY, alpha=0.75, lw=0, label="ready")
     axes.fill_between(
         times, ready, on_the_way, step="post", color=WARMING, alpha=0.9, lw=0, label="warming"
     )
-    held = [look.gpus_held for look in looks]
+    held = [snapshot.gpus_held for snapshot in snapshots]
     axes.step(times, held, where="post", color=SOFT, lw=1.0, label="GPUs held")
-    wanted = [look.workload.replicas for look in looks]
+    wanted = [snapshot.workload.replicas for snapshot in snapshots]
     axes.step(times, wanted, where="post", color=INK, lw=1.6, ls="--", label="desired")
     axes.set_ylabel("replicas", color=INK)
     axes.set_ylim(0, max([*wanted, *on_the_way, *held]) + 1.6)
@@ -92,7 +92,7 @@ def annotate(axes: Axes, run: Run, moved: Sequence[Change]) -> None:
         )
 
 
-def dress(axes: Axes) -> None:
+def style(axes: Axes) -> None:
     """Quiet grid, ticks and frame."""
     axes.grid(axis="y", color=GRID, lw=0.8)
     axes.set_axisbelow(True)

@@ -15,7 +15,7 @@ from kubernetes.config import new_client_from_config
 
 from cluster import ClusterError
 from demo import readings, views
-from demo.recording import Look
+from demo.recording import Snapshot
 from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.resources.names import selector_text
 from headroom.telemetry.errors import TelemetryError
@@ -26,7 +26,7 @@ LOG_OVERLAP_S = 6
 
 
 class UnreadableError(ClusterError):
-    """Something could not be read now; the next look may succeed."""
+    """Something could not be read now; the next snapshot may succeed."""
 
 
 class Reader:
@@ -50,12 +50,12 @@ class Reader:
         body = self._get(f"/api/v1/namespaces/{self._namespace}/services/{self._service}")
         return f"http://{body['spec']['clusterIP']}:{body['spec']['ports'][0]['port']}"
 
-    def look(self, model: str) -> Look:
+    def snapshot(self, model: str) -> Snapshot:
         """Read everything once."""
         deployment = f"/apis/apps/v1/namespaces/{self._namespace}/deployments/{self._service}"
         bodies = self._pods(selector_text(self._service))
         pods = tuple(readings.pod(body, self._gpu) for body in bodies)
-        return Look(
+        return Snapshot(
             time_s=time.time(),
             service=self.service(),
             workload=readings.workload(self._get(deployment)),

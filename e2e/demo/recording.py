@@ -1,4 +1,4 @@
-"""The record of a run: each look at the cluster, and what the load said.
+"""The record of a run: each snapshot at the cluster, and what the load said.
 
 Times are wall-clock seconds, as Kubernetes writes them; `since_start_s` gives the replay's.
 """
@@ -18,7 +18,7 @@ RECENT_S = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Snapshot:
     """Everything that was read from the cluster at one instant."""
 
     time_s: float
@@ -38,7 +38,7 @@ class Look:
 class Run(ABC):
     """One run of any load, as it grows."""
 
-    looks: list[Look] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
     operator_restarts: int = 0
 
     @abstractmethod
@@ -69,15 +69,17 @@ class Run(ABC):
         """Seconds of the load."""
         return time_s - self.start_s
 
-    def share_done(self, look: Look) -> float:
+    def share_done(self, snapshot: Snapshot) -> float:
         """Return the share of the load that has passed."""
         if not self.has_begun:
             return 0.0
-        return min(1.0, max(0.0, self.since_start_s(look.time_s) / self.duration_s))
+        return min(1.0, max(0.0, self.since_start_s(snapshot.time_s) / self.duration_s))
 
-    def during(self) -> list[Look]:
-        """The looks from the load's start to its end."""
-        return [look for look in self.looks if self.start_s <= look.time_s <= self.end_s]
+    def during(self) -> list[Snapshot]:
+        """The snapshots from the load's start to its end."""
+        return [
+            snapshot for snapshot in self.snapshots if self.start_s <= snapshot.time_s <= self.end_s
+        ]
 
 
 @dataclass(slots=True)
@@ -142,11 +144,11 @@ def utilization(arrival_rps: float | None, service: ServiceView) -> float | None
 def longest_unanswered_s(recording: Recording) -> float:
     """Longest time above the ceiling in which no replica was on its way, though one was allowed."""
     longest_s, since_s = 0.0, None
-    for look in recording.during():
-        at_s = recording.since_start_s(look.time_s)
+    for snapshot in recording.during():
+        at_s = recording.since_start_s(snapshot.time_s)
         heard = [second for second in recording.seconds if second.at_s <= at_s]
-        used = utilization(arrivals_rps(heard), look.service)
-        service, replicas = look.service, look.workload.replicas
+        used = utilization(arrivals_rps(heard), snapshot.service)
+        service, replicas = snapshot.service, snapshot.workload.replicas
         answered = replicas > service.ready or replicas >= service.max_replicas
         if used is None or used <= service.utilization_ceiling or answered:
             since_s = None
@@ -156,11 +158,11 @@ def longest_unanswered_s(recording: Recording) -> float:
     return longest_s
 
 
-def decisions(looks: Sequence[Look]) -> list[DecisionView]:
+def decisions(snapshots: Sequence[Snapshot]) -> list[DecisionView]:
     """Each decision to move that was seen, once, in order."""
     seen: dict[tuple[float, int], DecisionView] = {}
-    for look in looks:
-        decision = look.service.decision
+    for snapshot in snapshots:
+        decision = snapshot.service.decision
         if decision is not None and decision.moves:
             seen.setdefault((decision.time_s, decision.replicas), decision)
     return list(seen.values())

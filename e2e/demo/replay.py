@@ -10,7 +10,7 @@ from cluster import Cluster
 from demo import checks, figure, layout, load_job, panels, plan, report, requirements, table
 from demo.plan import Plan
 from demo.reader import Reader
-from demo.recording import Look, Recording
+from demo.recording import Recording, Snapshot
 from demo.scene import Show
 from load import arrivals, traces
 from load.messages import Message, write
@@ -46,13 +46,13 @@ class Replay(Show):
         for manifest in (trace, job):
             load_job.put(target, self.scene.namespace, manifest)
 
-    def view(self, look: Look, title: str) -> RenderableType:
-        """Lay out the last look and the generator's last seconds."""
-        return layout.view(table.rows(look, self.run), look, self.run, title)
+    def view(self, snapshot: Snapshot, title: str) -> RenderableType:
+        """Lay out the last snapshot and the generator's last seconds."""
+        return layout.view(table.rows(snapshot, self.run), snapshot, self.run, title)
 
-    def line(self, look: Look) -> str:
+    def line(self, snapshot: Snapshot) -> str:
         """Say the same in one line."""
-        return layout.line(table.rows(look, self.run), look, self.run)
+        return layout.line(table.rows(snapshot, self.run), snapshot, self.run)
 
     def conclude(self, name: str, folder: Path, console: Console) -> bool:
         """Print and write report, messages and picture; return whether every check held."""

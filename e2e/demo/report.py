@@ -23,7 +23,7 @@ MINUTE_S = 60.0
 
 def render(recording: Recording, checks: Sequence[Check]) -> RenderableType:
     """Lay out the whole report."""
-    if recording.summary is None or not recording.looks:
+    if recording.summary is None or not recording.snapshots:
         return _checks(checks)
     missed = [("missed", f"{count} x {what}") for what, count in recording.summary.failures]
     return laid_out([*figures(recording), *missed], recording, checks)
@@ -45,7 +45,7 @@ def figures(recording: Recording) -> Iterator[tuple[str, str]]:
     """Each figure of the run by name."""
     assert recording.summary is not None
     tally, summary = recording.summary.tally, recording.summary
-    service = recording.looks[-1].service
+    service = recording.snapshots[-1].service
     share = service.percentile / 100
     yield "requests", f"{summary.requests}: {_outcomes(tally)}"
     yield (
@@ -71,14 +71,14 @@ def figures(recording: Recording) -> Iterator[tuple[str, str]]:
 
 def cost(run: Run) -> Iterator[tuple[str, str]]:
     """What the replicas cost, and how long they took to start."""
-    holds = occupancies(run.looks, run.start_s, run.end_s)
+    holds = occupancies(run.snapshots, run.start_s, run.end_s)
     spent = gpu_seconds(holds)
-    peak = max((look.gpus_held for look in run.during()), default=0)
+    peak = max((snapshot.gpus_held for snapshot in run.during()), default=0)
     static = peak * run.duration_s
     saved = 1.0 - spent / static if static else 0.0
     yield "GPU-seconds", f"{spent:.0f}, held by {len(holds)} pods"
     yield "compared with the peak", f"{peak} GPUs throughout: {static:.0f} ({percent(saved)} saved)"
-    cold = cold_starts_s(run.looks, run.start_s)
+    cold = cold_starts_s(run.snapshots, run.start_s)
     if cold:
         yield (
             "cold start",
@@ -116,7 +116,7 @@ def _decisions(run: Run) -> Table:
     table = Table(title="\nDecisions", title_justify="left", box=None)
     for heading in ("at", "replicas", "reason", "message"):
         table.add_column(heading, no_wrap=heading != "message")
-    for change in changes(run.looks):
+    for change in changes(run.snapshots):
         at_s = run.since_start_s(change.time_s)
         decision = change.decision
         table.add_row(

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 
 from cluster import Cluster
 from demo.reader import Reader
-from demo.recording import Look, Run
+from demo.recording import Run, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,11 @@ class Show(ABC):
         """Put the load into the cluster."""
 
     @abstractmethod
-    def view(self, look: Look, title: str) -> RenderableType:
+    def view(self, snapshot: Snapshot, title: str) -> RenderableType:
         """Lay out what is seen now."""
 
     @abstractmethod
-    def line(self, look: Look) -> str:
+    def line(self, snapshot: Snapshot) -> str:
         """Say the same in one line, where there is no terminal."""
 
     @abstractmethod

@@ -1,18 +1,18 @@
-"""The rows of the live view: the last look and the generator's last seconds."""
+"""The rows of the live view: the last snapshot and the generator's last seconds."""
 
 from __future__ import annotations
 
 from demo.checks import percent, seconds_text
 from demo.layout import BAD, UNKNOWN, Row, replicas_row, style
-from demo.recording import Look, Recording, arrivals_rps, recent, utilization
+from demo.recording import Recording, Snapshot, arrivals_rps, recent, utilization
 from demo.views import ServiceView
 from load.outcomes import Outcome
 from load.statistics import merged
 
 
-def rows(look: Look, recording: Recording) -> list[Row]:
+def rows(snapshot: Snapshot, recording: Recording) -> list[Row]:
     """Everything that the live table shows."""
-    service, lately = look.service, recent(recording.seconds)
+    service, lately = snapshot.service, recent(recording.seconds)
     arrivals = arrivals_rps(recording.seconds)
     used, share = utilization(arrivals, service), service.percentile / 100
     tail_s = lately.quantile_s(share)
@@ -26,9 +26,9 @@ def rows(look: Look, recording: Recording) -> list[Row]:
         ),
         Row(
             name="waiting",
-            now=UNKNOWN if look.waiting is None else str(look.waiting),
+            now=UNKNOWN if snapshot.waiting is None else str(snapshot.waiting),
             bound=f"at most {depth} per replica" if depth else "",
-            style=style(look.waiting, depth and depth * max(1, service.ready)),
+            style=style(snapshot.waiting, depth and depth * max(1, service.ready)),
         ),
         Row(
             name=f"p{service.percentile}, last 10 s",
@@ -42,7 +42,7 @@ def rows(look: Look, recording: Recording) -> list[Row]:
             bound=f"ceiling {percent(service.utilization_ceiling)}",
             style=style(used, service.utilization_ceiling),
         ),
-        replicas_row(look),
+        replicas_row(snapshot),
         Row(name="lost requests", now=str(lost), style=BAD if lost else ""),
     ]
 

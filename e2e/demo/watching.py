@@ -1,4 +1,4 @@
-"""Looks every second while a load runs, and shows what it sees."""
+"""Takes a snapshot of the cluster every second while a load runs, and shows it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rich.live import Live
 from cluster import ClusterError
 from demo import load_job, plan
 from demo.reader import Reader, UnreadableError
-from demo.recording import Look
+from demo.recording import Snapshot
 from demo.scene import Show
 
 LOOK_EVERY_S = 1.0
 LINE_EVERY_S = 10.0
 START_PATIENCE_S = 60.0
 BLIND_LOOKS = 15
-"""So many looks may fail in a row before the demo gives up."""
+"""So many snapshots may fail in a row before the demo gives up."""
 
 
 def watch(reading: Reader, show: Show, name: str, console: Console) -> None:
-    """Look until the load's Job has ended.
+    """Take snapshots until the load's Job has ended.
 
     Raises:
         ClusterError: the load did not start, did not end in time, or nothing can be read.
@@ -30,11 +30,14 @@ def watch(reading: Reader, show: Show, name: str, console: Console) -> None:
     title = show.title(name)
     if not console.is_terminal:
         console.print(title, soft_wrap=True)
-        _look_until_ended(reading, show, name, _Lines(console, show))
+        _watch_until_ended(reading, show, name, _Lines(console, show))
         return
     with Live(console=console, refresh_per_second=2, transient=True) as live:
-        _look_until_ended(
-            reading, show, name, lambda look: live.update(show.view(look, title), refresh=False)
+        _watch_until_ended(
+            reading,
+            show,
+            name,
+            lambda snapshot: live.update(show.view(snapshot, title), refresh=False),
         )
 
 
@@ -45,22 +48,22 @@ class _Lines:
         self._console, self._show = console, show
         self._next_s = 0.0
 
-    def __call__(self, look: Look) -> None:
-        if look.time_s >= self._next_s:
-            self._next_s = look.time_s + LINE_EVERY_S
-            self._console.print(self._show.line(look), soft_wrap=True, highlight=False)
+    def __call__(self, snapshot: Snapshot) -> None:
+        if snapshot.time_s >= self._next_s:
+            self._next_s = snapshot.time_s + LINE_EVERY_S
+            self._console.print(self._show.line(snapshot), soft_wrap=True, highlight=False)
 
 
-def _look_until_ended(
-    reading: Reader, show: Show, name: str, present: Callable[[Look], None]
+def _watch_until_ended(
+    reading: Reader, show: Show, name: str, present: Callable[[Snapshot], None]
 ) -> None:
     began_s, blind, run = time.monotonic(), 0, show.run
     while True:
         due_s = time.monotonic() + LOOK_EVERY_S
         try:
-            run.looks.append(reading.look(name))
+            run.snapshots.append(reading.snapshot(name))
             run.hear_log(reading.log(plan.LOAD_JOB))
-            present(run.looks[-1])
+            present(run.snapshots[-1])
             ended, blind = reading.job_ended(plan.LOAD_JOB), 0
         except UnreadableError as error:
             ended, blind = False, blind + 1
@@ -71,7 +74,7 @@ def _look_until_ended(
         _check_time(show, time.monotonic() - began_s)
         time.sleep(max(0.0, due_s - time.monotonic()))
     run.hear_log(reading.log(plan.LOAD_JOB, everything=True))
-    run.looks.append(reading.look(name))
+    run.snapshots.append(reading.snapshot(name))
     run.operator_restarts = reading.operator_restarts(plan.OPERATOR_NAMESPACE, plan.OPERATOR)
 
 

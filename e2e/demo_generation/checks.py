@@ -19,7 +19,7 @@ Tail = Callable[[Sequence[Answer], float], float | None]
 
 def evaluate(run: TokenRecording) -> list[Check]:
     """Hold a run to its requirements. Where something was never measured, its check fails."""
-    if run.concluded is None or not run.looks:
+    if run.concluded is None or not run.snapshots:
         return [Check(name="the load wrote a summary", measured="none", required="one", held=False)]
     return [
         *scaling(run, full_length=True),
@@ -50,7 +50,7 @@ def _answers(run: TokenRecording, summary: Concluded) -> Iterator[Check]:
 
 
 def _promises(run: TokenRecording) -> Iterator[Check]:
-    targets, answers = run.looks[-1].service.tokens, list(run.answers.values())
+    targets, answers = run.snapshots[-1].service.tokens, list(run.answers.values())
     kept = sum(one.keeps(promises(targets)) for one in answers) / max(1, len(answers))
     yield Check(
         name="share of requests that kept both promises",
@@ -76,8 +76,8 @@ def _tail(name: str, target: Target | None, measure: Tail, last: Sequence[Answer
 
 def _named(run: TokenRecording) -> Check:
     """What binds must be known when the load ends."""
-    found = bindings(run.looks)
-    generation = run.looks[-1].service.generation
+    found = bindings(run.snapshots)
+    generation = run.snapshots[-1].service.generation
     known = generation is not None and generation.sized_by == "Model" and bool(found)
     return Check(
         name="the status names what bounds a replica, by the learned cost",

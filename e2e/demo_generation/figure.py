@@ -19,12 +19,12 @@ from demo.panels import (
     ROOM_FOR_LEGEND,
     WARMING,
     annotate,
-    dress,
     finished,
     replicas,
     stacked,
+    style,
 )
-from demo.recording import Look
+from demo.recording import Snapshot
 from demo_generation.plan import STEPS, WINDOW_S
 from demo_generation.recording import TokenRecording, Window, bindings, capacity_rps, windows
 from headroom.scaling.values.tokens import Target
@@ -34,18 +34,18 @@ Tail = Callable[[Sequence[Answer], float], float | None]
 
 
 def drawn(run: TokenRecording, name: str) -> Figure:
-    """Return the picture. Needs at least one look during the load."""
+    """Return the picture. Needs at least one snapshot during the load."""
     figure, grid = stacked((2.6, 2.6, 2.0, 2.0, 2.2))
-    looks, seen = run.during(), list(windows(run, WINDOW_S))
-    times = [run.since_start_s(look.time_s) for look in looks]
-    moved = [change for change in changes(run.looks) if change.time_s >= run.start_s]
-    tokens = looks[-1].service.tokens
-    _load(grid[0], run, looks, times, seen)
-    replicas(grid[1], looks, times)
+    snapshots, seen = run.during(), list(windows(run, WINDOW_S))
+    times = [run.since_start_s(snapshot.time_s) for snapshot in snapshots]
+    moved = [change for change in changes(run.snapshots) if change.time_s >= run.start_s]
+    tokens = snapshots[-1].service.tokens
+    _load(grid[0], run, snapshots, times, seen)
+    replicas(grid[1], snapshots, times)
     annotate(grid[1], run, moved)
     _tail(grid[2], seen, tokens.first_token, first_token_s, "first token, s")
     _tail(grid[3], seen, tokens.output_token, output_token_s, "per token, s")
-    _tokens(grid[4], looks, times)
+    _tokens(grid[4], snapshots, times)
     title = f"{name}: promises on tokens with the fewest GPUs"
     text = f"Poisson arrivals in steps, seconds x requests/s: {STEPS}; prompts 800, answers 100"
     return finished(figure, grid, run, moved, title, text)
@@ -54,11 +54,11 @@ def drawn(run: TokenRecording, name: str) -> Figure:
 def _load(
     axes: Axes,
     run: TokenRecording,
-    looks: Sequence[Look],
+    snapshots: Sequence[Snapshot],
     times: Sequence[float],
     seen: Sequence[Window],
 ) -> None:
-    capacity = [capacity_rps(look) for look in looks]
+    capacity = [capacity_rps(snapshot) for snapshot in snapshots]
     known = [math.nan if each is None else each for each in capacity]
     label = "capacity of ready replicas within all bounds"
     axes.step(times, known, where="post", color=CAPACITY, lw=1.6, label=label)
@@ -67,7 +67,7 @@ def _load(
     axes.step(edges, [*rates, rates[-1]], where="post", color=LOAD, lw=2.0, label="arrivals")
     axes.set_ylabel("requests / s", color=INK)
     axes.set_ylim(0.0, ROOM_FOR_LEGEND * axes.get_ylim()[1])
-    for index, (at_s, binding) in enumerate(bindings(looks)):
+    for index, (at_s, binding) in enumerate(bindings(snapshots)):
         axes.annotate(
             f"{binding} binds",
             (run.since_start_s(at_s), 0.0),
@@ -102,10 +102,10 @@ def _tail(
     axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=3)
 
 
-def _tokens(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
+def _tokens(axes: Axes, snapshots: Sequence[Snapshot], times: Sequence[float]) -> None:
     generated, memory = [], []
-    for look in looks:
-        generation = look.service.generation
+    for snapshot in snapshots:
+        generation = snapshot.service.generation
         tokens = generation.generated_tokens_per_second if generation else None
         share = generation.memory_share if generation else None
         generated.append(math.nan if tokens is None else tokens)
@@ -114,7 +114,7 @@ def _tokens(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
     axes.set_ylabel("tokens / s", color=INK)
     axes.set_ylim(bottom=0.0)
     right = axes.twinx()
-    dress(right)
+    style(right)
     (other,) = right.step(times, memory, where="post", color=WARMING, lw=1.6)
     right.set_ylim(0.0, 100.0)
     right.set_ylabel("KV memory, %", color=INK)

@@ -1,4 +1,4 @@
-"""The record of a run that generates: looks at the cluster, and each answer of the load."""
+"""The record of a run that generates: snapshots at the cluster, and each answer of the load."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from demo.recording import Look, Run
+from demo.recording import Run, Snapshot
 from headroom.scaling.values.tokens import TokenTargets
 from load.token_messages import Answer, Began, Concluded, Promises, read_all
 
@@ -76,19 +76,19 @@ def promises(targets: TokenTargets) -> Promises:
     )
 
 
-def capacity_rps(look: Look) -> float | None:
+def capacity_rps(snapshot: Snapshot) -> float | None:
     """Return what the ready replicas carry within all bounds; None while it is not known."""
-    generation = look.service.generation
+    generation = snapshot.service.generation
     if generation is None or generation.capacity_per_replica is None:
         return None
-    return look.service.ready * generation.capacity_per_replica
+    return snapshot.service.ready * generation.capacity_per_replica
 
 
-def bindings(looks: Sequence[Look]) -> list[tuple[float, str]]:
+def bindings(snapshots: Sequence[Snapshot]) -> list[tuple[float, str]]:
     """Return when what binds a replica changed, and to what."""
     found: list[tuple[float, str]] = []
-    for look in looks:
-        binding = look.service.generation.binding if look.service.generation else None
+    for snapshot in snapshots:
+        binding = snapshot.service.generation.binding if snapshot.service.generation else None
         if binding is not None and (not found or found[-1][1] != binding):
-            found.append((look.time_s, binding))
+            found.append((snapshot.time_s, binding))
     return found

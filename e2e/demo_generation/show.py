@@ -10,7 +10,7 @@ from cluster import Cluster
 from demo import layout, load_job, panels, report
 from demo.plan import LOAD_IMAGE, LOAD_JOB
 from demo.reader import Reader
-from demo.recording import Look
+from demo.recording import Snapshot
 from demo.scene import Scene, Show
 from demo_generation import checks, figure, plan, table
 from demo_generation.recording import TokenRecording, promises
@@ -55,19 +55,19 @@ class Writer(Show):
         )
         load_job.put(target, self.scene.namespace, job)
 
-    def view(self, look: Look, title: str) -> RenderableType:
-        """Lay out the last look and the last answers."""
-        return layout.view(table.rows(look, self.run), look, self.run, title)
+    def view(self, snapshot: Snapshot, title: str) -> RenderableType:
+        """Lay out the last snapshot and the last answers."""
+        return layout.view(table.rows(snapshot, self.run), snapshot, self.run, title)
 
-    def line(self, look: Look) -> str:
+    def line(self, snapshot: Snapshot) -> str:
         """Say the same in one line."""
-        return layout.line(table.rows(look, self.run), look, self.run)
+        return layout.line(table.rows(snapshot, self.run), snapshot, self.run)
 
     def conclude(self, name: str, folder: Path, console: Console) -> bool:
         """Print and write report, answers and picture; return whether every check held."""
         run = self.run
         found = checks.evaluate(run)
-        rows = list(figures(run)) if run.concluded and run.looks else []
+        rows = list(figures(run)) if run.concluded and run.snapshots else []
         report.write(report.laid_out(rows, run, found), folder, console)
         lines = (f"{write(one)}\n" for _, one in sorted(run.answers.items()))
         (folder / "load.jsonl").write_text("".join(lines))

@@ -1,10 +1,10 @@
-"""The rows of the live view: tokens by the last look, and the answers of the last seconds."""
+"""The rows of the live view: tokens by the last snapshot, and the answers of the last seconds."""
 
 from __future__ import annotations
 
 from demo.checks import percent
 from demo.layout import BAD, UNKNOWN, Row, replicas_row, style
-from demo.recording import Look
+from demo.recording import Snapshot
 from demo_generation import plan
 from demo_generation.recording import TokenRecording
 from headroom.scaling.values.tokens import Target
@@ -14,18 +14,20 @@ from load.token_messages import first_token_s, output_token_s
 MILLISECONDS = 1000.0
 
 
-def rows(look: Look, run: TokenRecording) -> list[Row]:
+def rows(snapshot: Snapshot, run: TokenRecording) -> list[Row]:
     """Everything that the live table shows."""
-    service = look.service
+    service = snapshot.service
     generation = service.generation
-    lately = run.ended_since(run.since_start_s(look.time_s) - plan.RECENT_S) if run.began else []
+    lately = (
+        run.ended_since(run.since_start_s(snapshot.time_s) - plan.RECENT_S) if run.began else []
+    )
     first, output = service.tokens.first_token, service.tokens.output_token
     bad = sum(one.outcome is not Outcome.OK for one in run.answers.values())
     return [
         Row(
             name="arrivals",
             now=UNKNOWN if service.demand is None else service.demand.rate,
-            bound=_capacity(look),
+            bound=_capacity(snapshot),
         ),
         _promise("time to first token", first, first_token_s(lately, _share(first))),
         _promise("time per output token", output, output_token_s(lately, _share(output))),
@@ -48,7 +50,7 @@ def rows(look: Look, run: TokenRecording) -> list[Row]:
             ),
         ),
         Row(name="what binds", now=(generation and generation.binding) or UNKNOWN),
-        replicas_row(look),
+        replicas_row(snapshot),
         Row(name="requests without an answer", now=str(bad), style=BAD if bad else ""),
     ]
 
@@ -73,8 +75,8 @@ def _share(target: Target | None) -> float:
     return target.percentile if target else 0.95
 
 
-def _capacity(look: Look) -> str:
-    generation = look.service.generation
+def _capacity(snapshot: Snapshot) -> str:
+    generation = snapshot.service.generation
     if generation is None or generation.capacity_per_replica is None:
         return ""
     return f"{generation.capacity_per_replica:.2f} /s per replica"

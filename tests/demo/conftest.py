@@ -8,23 +8,23 @@ from typing import Any, Protocol
 import pytest
 
 from demo import readings
-from demo.recording import Look, Recording
+from demo.recording import Recording, Snapshot
 from demo_world import START_S, decision_body, deployment_body, pod_body, service_body, tally
 from load.messages import Progress, Started, Summary, Window
 from load.statistics import merged
 
 
-class MakeLook(Protocol):
-    """One look."""
+class MakeSnapshot(Protocol):
+    """One snapshot."""
 
-    def __call__(self, at_s: float, replicas: int, **more: Any) -> Look: ...
+    def __call__(self, at_s: float, replicas: int, **more: Any) -> Snapshot: ...
 
 
 @pytest.fixture
-def look() -> MakeLook:
-    """Make a look: `look(at_s, replicas, decided=..., pods=..., writers=..., status=...)`."""
+def snapshot() -> MakeSnapshot:
+    """Make snapshots: `snapshot(at_s, replicas, decided=..., pods=..., writers=...)`."""
 
-    def look(
+    def snapshot(
         at_s: float,
         replicas: int,
         *,
@@ -33,10 +33,10 @@ def look() -> MakeLook:
         writers: Sequence[str] = ("headroom-scaler",),
         waiting: int | None = 2,
         **status: Any,
-    ) -> Look:
+    ) -> Snapshot:
         if decided is not None:
             status["decision"] = decided
-        return Look(
+        return Snapshot(
             time_s=START_S + at_s,
             service=readings.service(service_body(**status)),
             workload=readings.workload(deployment_body(replicas, *writers)),
@@ -44,27 +44,27 @@ def look() -> MakeLook:
             waiting=waiting,
         )
 
-    return look
+    return snapshot
 
 
 @pytest.fixture
-def good_run(look: MakeLook) -> Callable[[], Recording]:
+def good_run(snapshot: MakeSnapshot) -> Callable[[], Recording]:
     """A run in which everything holds: 1 → 3 → 2 replicas, 300 requests in 60 s."""
 
     def make() -> Recording:
         pods = [pod_body("a", -20, -12), pod_body("b", 10, 18), pod_body("c", 10, 19)]
-        looks = [
-            look(-5, 1, pods=pods[:1]),
-            look(5, 1, pods=pods[:1]),
-            look(11, 3, pods=pods, decided=decision_body(10, 1, 3), warmingReplicas=2),
-            look(20, 3, pods=pods, decided=decision_body(18, 3, 3), readyReplicas=3),
-            look(40, 2, pods=pods, decided=decision_body(39, 3, 2), readyReplicas=2),
-            look(45, 2, pods=pods[:2], decided=decision_body(44, 2, 2), readyReplicas=2),
-            look(60, 2, pods=pods[:2], decided=decision_body(58, 2, 2), readyReplicas=2),
+        snapshots = [
+            snapshot(-5, 1, pods=pods[:1]),
+            snapshot(5, 1, pods=pods[:1]),
+            snapshot(11, 3, pods=pods, decided=decision_body(10, 1, 3), warmingReplicas=2),
+            snapshot(20, 3, pods=pods, decided=decision_body(18, 3, 3), readyReplicas=3),
+            snapshot(40, 2, pods=pods, decided=decision_body(39, 3, 2), readyReplicas=2),
+            snapshot(45, 2, pods=pods[:2], decided=decision_body(44, 2, 2), readyReplicas=2),
+            snapshot(60, 2, pods=pods[:2], decided=decision_body(58, 2, 2), readyReplicas=2),
         ]
         windows = [Window(start_s=10.0 * i, duration_s=10.0, tally=tally(50)) for i in range(6)]
         return Recording(
-            looks=looks,
+            snapshots=snapshots,
             started=Started(unix_s=START_S, requests=300, duration_s=60.0, target_s=1.5),
             seconds=[
                 Progress(at_s=i + 1.0, due=5 * (i + 1), in_flight=2, tally=tally(5))

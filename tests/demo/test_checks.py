@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from demo.checks import evaluate
-from demo.recording import Look, Recording
+from demo.recording import Recording, Snapshot
 from demo.requirements import Check
 from demo_world import REQUIRED
 from load.outcomes import Outcome
@@ -78,18 +78,20 @@ def test_requests_that_were_planned_and_not_sent_are_noticed(good_run: Run) -> N
 
 
 def test_replicas_written_by_another_client_fail_the_check(
-    good_run: Run, look: Callable[..., Look]
+    good_run: Run, snapshot: Callable[..., Snapshot]
 ) -> None:
     run = good_run()
-    run.looks.append(look(61, 5, writers=["kubectl"]))
+    run.snapshots.append(snapshot(61, 5, writers=["kubectl"]))
     assert failed(evaluate(run, REQUIRED)) == [
         "every change of replicas was a decision of the operator"
     ]
 
 
-def test_a_run_that_never_scales_fails_both_ways(good_run: Run, look: Callable[..., Look]) -> None:
+def test_a_run_that_never_scales_fails_both_ways(
+    good_run: Run, snapshot: Callable[..., Snapshot]
+) -> None:
     run = good_run()
-    run.looks = [look(at, 1) for at in (0, 30, 60)]
+    run.snapshots = [snapshot(at, 1) for at in (0, 30, 60)]
     names = failed(evaluate(run, REQUIRED))
     assert "the operator scaled up" in names
     assert "the operator scaled down" in names
@@ -98,20 +100,20 @@ def test_a_run_that_never_scales_fails_both_ways(good_run: Run, look: Callable[.
 
 def test_a_short_run_need_not_come_down(good_run: Run) -> None:
     run = good_run()
-    run.looks = run.looks[:4]
+    run.snapshots = run.snapshots[:4]
     assert failed(evaluate(run, replace(REQUIRED, full_length=False))) == []
 
 
 def edited_decision(run: Recording, **changed: Any) -> None:
-    before = run.looks[2].service
+    before = run.snapshots[2].service
     assert before.decision is not None
     service = replace(before, decision=replace(before.decision, **changed))
-    run.looks[2] = replace(run.looks[2], service=service)
+    run.snapshots[2] = replace(run.snapshots[2], service=service)
 
 
 def test_a_decision_that_leads_above_the_ceiling_is_noticed(good_run: Run) -> None:
     run = good_run()
-    decision = run.looks[2].service.decision
+    decision = run.snapshots[2].service.decision
     assert decision is not None
     assert decision.projected is not None
     edited_decision(run, counterfactuals=(replace(decision.projected, utilization=0.81),))
@@ -133,10 +135,10 @@ def test_a_decision_that_leads_above_the_ceiling_is_noticed(good_run: Run) -> No
     ],
 )
 def test_condition_with_a_problem_fails_the_check(
-    good_run: Run, look: Callable[..., Look], status: dict[str, Any], name: str
+    good_run: Run, snapshot: Callable[..., Snapshot], status: dict[str, Any], name: str
 ) -> None:
     run = good_run()
-    run.looks.append(look(61, 2, **status))
+    run.snapshots.append(snapshot(61, 2, **status))
     assert failed(evaluate(run, REQUIRED)) == [name]
 
 
@@ -151,11 +153,11 @@ def test_more_gpus_than_there_are_and_a_restarted_operator_are_noticed(good_run:
     ("seconds", "desired", "held"), [(16, 1, True), (17, 1, False), (30, 2, True)]
 )
 def test_load_above_the_ceiling_must_soon_bring_a_replica(
-    good_run: Run, look: Callable[..., Look], seconds: int, desired: int, held: bool
+    good_run: Run, snapshot: Callable[..., Snapshot], seconds: int, desired: int, held: bool
 ) -> None:
     run = good_run()
     run.seconds = [replace(second, due=second.due * 2) for second in run.seconds]  # 10 /s, 97 %
-    run.looks = [look(20 + at, desired) for at in range(seconds + 1)]
+    run.snapshots = [snapshot(20 + at, desired) for at in range(seconds + 1)]
     names = failed(evaluate(run, REQUIRED))
     assert ("longest time above the ceiling without a starting replica" not in names) is held
 

@@ -1,4 +1,4 @@
-"""The demo of generation: what is shown, checked and drawn of looks and answers."""
+"""The demo of generation: what is shown, checked and drawn of snapshots and answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from demo import layout, readings
-from demo.recording import Look
+from demo.recording import Snapshot
 from demo_generation import figure, plan, table
 from demo_generation.checks import evaluate
 from demo_generation.recording import TokenRecording, bindings, capacity_rps, windows
@@ -52,8 +52,8 @@ def answer(number: int, due_s: float, first_s: float = 0.5, token_s: float = 0.0
     )
 
 
-def seen(make: Callable[..., Look], at_s: float, replicas: int, **more: Any) -> Look:
-    """A look at a service that generates."""
+def seen(make: Callable[..., Snapshot], at_s: float, replicas: int, **more: Any) -> Snapshot:
+    """A snapshot at a service that generates."""
     generation = more.pop("generation", GENERATION)
     one = make(at_s, replicas, generation=generation, **more)
     body = service_body(generation=generation)
@@ -62,7 +62,7 @@ def seen(make: Callable[..., Look], at_s: float, replicas: int, **more: Any) -> 
 
 
 @pytest.fixture
-def run(look: Callable[..., Look]) -> TokenRecording:
+def run(snapshot: Callable[..., Snapshot]) -> TokenRecording:
     """A run in which everything holds: 1 → 3 → 2 replicas, an answer each second."""
     pods = [pod_body("a", -20, -12), pod_body("b", 10, 18), pod_body("c", 10, 19)]
     answers = [answer(number, float(number)) for number in range(60)]
@@ -72,12 +72,12 @@ def run(look: Callable[..., Look]) -> TokenRecording:
         concluded(answers, PROMISES),
     ]
     made = TokenRecording()
-    made.looks = [
-        seen(look, 5, 1, pods=pods[:1], generation={"sizedBy": "Measurement"}),
-        seen(look, 11, 3, pods=pods, decided=decision_body(10, 1, 3), warmingReplicas=2),
-        seen(look, 20, 3, pods=pods, decided=decision_body(18, 3, 3), readyReplicas=3),
-        seen(look, 40, 2, pods=pods, decided=decision_body(39, 3, 2), readyReplicas=2),
-        seen(look, 60, 2, pods=pods[:2], decided=decision_body(58, 2, 2), readyReplicas=2),
+    made.snapshots = [
+        seen(snapshot, 5, 1, pods=pods[:1], generation={"sizedBy": "Measurement"}),
+        seen(snapshot, 11, 3, pods=pods, decided=decision_body(10, 1, 3), warmingReplicas=2),
+        seen(snapshot, 20, 3, pods=pods, decided=decision_body(18, 3, 3), readyReplicas=3),
+        seen(snapshot, 40, 2, pods=pods, decided=decision_body(39, 3, 2), readyReplicas=2),
+        seen(snapshot, 60, 2, pods=pods[:2], decided=decision_body(58, 2, 2), readyReplicas=2),
     ]
     text = "\n".join(map(write, said))
     made.hear_log(text)
@@ -129,9 +129,9 @@ def test_an_answer_that_is_missing_and_a_load_without_a_summary_are_noticed(
 
 
 def test_a_service_without_a_learned_cost_fails_its_check(
-    run: TokenRecording, look: Callable[..., Look]
+    run: TokenRecording, snapshot: Callable[..., Snapshot]
 ) -> None:
-    run.looks.append(seen(look, 61, 2, generation={"sizedBy": "Measurement"}))
+    run.snapshots.append(seen(snapshot, 61, 2, generation={"sizedBy": "Measurement"}))
     assert failed(run) == ["the status names what bounds a replica, by the learned cost"]
 
 
@@ -145,22 +145,22 @@ def test_windows_cover_the_load_and_hold_what_was_due_in_them(run: TokenRecordin
 
 
 def test_what_binds_and_capacity_are_known_with_the_cost(run: TokenRecording) -> None:
-    assert capacity_rps(run.looks[0]) is None
-    assert capacity_rps(run.looks[2]) == pytest.approx(6.6)
-    assert bindings(run.looks) == [(START_S + 11, "TimePerOutputToken")]
+    assert capacity_rps(run.snapshots[0]) is None
+    assert capacity_rps(run.snapshots[2]) == pytest.approx(6.6)
+    assert bindings(run.snapshots) == [(START_S + 11, "TimePerOutputToken")]
 
 
 def test_the_table_shows_unknown_values_as_such(
-    run: TokenRecording, look: Callable[..., Look]
+    run: TokenRecording, snapshot: Callable[..., Snapshot]
 ) -> None:
-    rows = {row.name: row for row in table.rows(run.looks[2], run)}
+    rows = {row.name: row for row in table.rows(run.snapshots[2], run)}
     assert rows["time to first token, p95 of 10 s"].now == "500 ms"
     assert rows["time to first token, p95 of 10 s"].bound == "target 2.00 s"
     assert rows["time per output token, p95 of 10 s"].style == layout.GOOD
     assert rows["KV memory"].now == "25.0 %"
     assert rows["what binds"].now == "TimePerOutputToken"
     assert "capacity" not in rows
-    before = {row.name: row.now for row in table.rows(look(0, 1), TokenRecording())}
+    before = {row.name: row.now for row in table.rows(snapshot(0, 1), TokenRecording())}
     assert before["arrivals"] == before["what binds"] == before["tokens per second"] == "?"
     assert before["KV memory"] == "unknown"
 
@@ -195,14 +195,14 @@ def test_the_sample_has_the_promises_and_costs_that_the_plan_states() -> None:
     assert len(requests(steps(plan.STEPS), plan.LENGTHS, plan.SEED)) == pytest.approx(906, rel=0.1)
 
 
-def test_the_view_is_laid_out_before_the_load_begins(look: Callable[..., Look]) -> None:
+def test_the_view_is_laid_out_before_the_load_begins(snapshot: Callable[..., Snapshot]) -> None:
     show = Writer(plan.scene(keep=False))
-    assert show.line(look(0, 1)).startswith("   0 s  arrivals ?")
-    assert show.view(look(0, 1), show.title("writer"))
+    assert show.line(snapshot(0, 1)).startswith("   0 s  arrivals ?")
+    assert show.view(snapshot(0, 1), show.title("writer"))
 
 
-def test_token_targets_are_read_where_they_are(look: Callable[..., Look]) -> None:
-    assert look(0, 1).service.tokens.first_token is None
+def test_token_targets_are_read_where_they_are(snapshot: Callable[..., Snapshot]) -> None:
+    assert snapshot(0, 1).service.tokens.first_token is None
     body = service_body()
     body["spec"]["slo"] |= SLO
     tokens = readings.service(body).tokens

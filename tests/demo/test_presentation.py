@@ -11,7 +11,7 @@ from rich.console import Console
 
 from demo import figure, layout, report, table
 from demo.checks import evaluate
-from demo.recording import Look, Recording
+from demo.recording import Recording, Snapshot
 from demo_world import REQUIRED
 from headroom.api.demand_status import DemandStatus
 
@@ -46,13 +46,13 @@ HIDDEN = {
 }
 
 
-def test_table_shows_hidden_demand_as_a_bound(look: Callable[..., Look]) -> None:
-    def bound(seen: Look) -> str:
+def test_table_shows_hidden_demand_as_a_bound(snapshot: Callable[..., Snapshot]) -> None:
+    def bound(seen: Snapshot) -> str:
         return next(row.bound for row in table.rows(seen, Recording()) if row.name == "arrivals")
 
-    assert bound(look(0, 1, demand=HIDDEN)) == "demand >=160/s"
-    assert bound(look(0, 1, demand=HIDDEN | {"known": "Exact"})) == ""
-    assert bound(look(0, 1)) == ""
+    assert bound(snapshot(0, 1, demand=HIDDEN)) == "demand >=160/s"
+    assert bound(snapshot(0, 1, demand=HIDDEN | {"known": "Exact"})) == ""
+    assert bound(snapshot(0, 1)) == ""
 
 
 @pytest.mark.parametrize(
@@ -68,15 +68,17 @@ def test_picture_marks_arrivals_that_are_a_bound(
 ) -> None:
     run = good_run()
     demand = DemandStatus.model_validate(HIDDEN | {"known": known})
-    run.looks = [replace(one, service=replace(one.service, demand=demand)) for one in run.looks]
+    run.snapshots = [
+        replace(one, service=replace(one.service, demand=demand)) for one in run.snapshots
+    ]
     labels = figure.drawn(run, title="", subtitle="").axes[0].get_legend_handles_labels()[1]
     assert [each for each in labels if each.startswith("demand")] == ([label] if label else [])
 
 
 def test_table_before_the_first_second_shows_unknown_instead_of_zero(
-    look: Callable[..., Look],
+    snapshot: Callable[..., Snapshot],
 ) -> None:
-    seen = look(0, 1, waiting=None)
+    seen = snapshot(0, 1, waiting=None)
     rows = {row.name: row.now for row in table.rows(seen, Recording())}
     assert rows["arrivals"] == rows["waiting"] == rows["utilization"] == "?"
     assert "no decision yet" in layout.line(table.rows(seen, Recording()), seen, Recording())

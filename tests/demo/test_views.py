@@ -10,7 +10,7 @@ import pytest
 
 from demo import readings, views
 from demo.layout import moved_text
-from demo.recording import Look
+from demo.recording import Snapshot
 
 
 def test_a_service_without_status_says_nothing_is_known() -> None:
@@ -27,7 +27,7 @@ def test_a_service_without_status_says_nothing_is_known() -> None:
     assert not service.is_true("Ready")
 
 
-def test_a_decision_comes_with_what_it_leads_to(look: Callable[..., Look]) -> None:
+def test_a_decision_comes_with_what_it_leads_to(snapshot: Callable[..., Snapshot]) -> None:
     decided = {
         "replicas": 3,
         "current": 1,
@@ -40,7 +40,7 @@ def test_a_decision_comes_with_what_it_leads_to(look: Callable[..., Look]) -> No
             {"replicas": 3, "latency": "1.2s", "utilization": 0.7},
         ],
     }
-    decision = look(0, 3, decided=decided).service.decision
+    decision = snapshot(0, 3, decided=decided).service.decision
     assert decision is not None
     assert decision.moves
     assert decision.projected == views.Counterfactual(replicas=3, latency_s=1.2, utilization=0.7)
@@ -58,9 +58,9 @@ def test_a_decision_comes_with_what_it_leads_to(look: Callable[..., Look]) -> No
     ],
 )
 def test_who_owns_the_replicas(
-    look: Callable[..., Look], writers: list[str], by_operator: bool
+    snapshot: Callable[..., Snapshot], writers: list[str], by_operator: bool
 ) -> None:
-    assert look(0, 2, writers=writers).workload.written_by_operator is by_operator
+    assert snapshot(0, 2, writers=writers).workload.written_by_operator is by_operator
 
 
 @pytest.mark.parametrize(

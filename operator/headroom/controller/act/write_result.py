@@ -1,4 +1,4 @@
-"""What the writes of a tick came to."""
+"""The result of the writes of a tick."""
 
 from __future__ import annotations
 
