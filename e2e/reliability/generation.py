@@ -14,7 +14,7 @@ from bench.figures import Figure, at_least, at_most, shown
 from bench.processes import Process
 from free_ports import free_port
 from reliability.attacks.processes import running
-from reliability.generation_books import USED_BLOCKS, Books, metrics_page, settled
+from reliability.generation_accounts import USED_BLOCKS, Accounts, metrics_page, settled
 from reliability.generation_clients import (
     STEP_S,
     UNREAD_TOKENS,
@@ -49,9 +49,9 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-async def soak(seconds: float, clients: int = CLIENTS) -> Books:
-    """Run a server and its clients, and return the books."""
-    books, port = Books(), free_port()
+async def soak(seconds: float, clients: int = CLIENTS) -> Accounts:
+    """Run a server and its clients, and return what both counted."""
+    accounts, port = Accounts(), free_port()
     env = {**SETTINGS, "HEADROOM_PORT": str(port)}
     with memory_cgroup(LIMIT_BYTES) as cgroup:
         async with running("headroom_server", prefix=cgroup.prefix, env=env) as process:
@@ -59,66 +59,66 @@ async def soak(seconds: float, clients: int = CLIENTS) -> Books:
             kinds = (reads, leaves, malformed, does_not_read)
             over = asyncio.Event()
             tasks = [
-                asyncio.create_task(client(kinds[number % 4], port, number, books.seen, over))
+                asyncio.create_task(client(kinds[number % 4], port, number, accounts.seen, over))
                 for number in range(clients)
             ]
             server = Process(process.pid)
             for _ in range(max(10, int(seconds))):
                 await asyncio.sleep(seconds / max(10, int(seconds)))
-                books.memory_mb.append(server.rss_mb)
+                accounts.memory_mb.append(server.rss_mb)
             over.set()
             await asyncio.gather(*tasks)
-            books.page = await settled(port)
-            books.kills = cgroup.kills
-    return books
+            accounts.page = await settled(port)
+            accounts.kills = cgroup.kills
+    return accounts
 
 
-async def unread(streams: int, seconds: float) -> Books:
+async def unread(streams: int, seconds: float) -> Accounts:
     """Open streams that are not read; `memory_mb` begins before them."""
-    books, port = Books(), free_port()
+    accounts, port = Accounts(), free_port()
     env = {**SETTINGS, "HEADROOM_PORT": str(port), "HEADROOM_MAX_SEQUENCES": str(streams)}
     with memory_cgroup(LIMIT_BYTES) as cgroup:
         async with running("headroom_server", prefix=cgroup.prefix, env=env) as process:
             await metrics_page(port)
             server, over = Process(process.pid), asyncio.Event()
-            books.memory_mb.append(server.rss_mb)
+            accounts.memory_mb.append(server.rss_mb)
 
             async def hold() -> None:
                 async with connected(port, receive_bytes=4096) as (reader, writer):
-                    if await asked(reader, writer, books.seen, UNREAD_TOKENS, logprobs=5):
+                    if await asked(reader, writer, accounts.seen, UNREAD_TOKENS, logprobs=5):
                         await over.wait()
 
             tasks = [asyncio.create_task(hold()) for _ in range(streams)]
             for _ in range(10):
                 await asyncio.sleep(seconds / 10)
-                books.memory_mb.append(server.rss_mb)
+                accounts.memory_mb.append(server.rss_mb)
             over.set()
             await asyncio.gather(*tasks)
-            books.page, books.kills = await settled(port), cgroup.kills
-    return books
+            accounts.page, accounts.kills = await settled(port), cgroup.kills
+    return accounts
 
 
-def figures(books: Books) -> Sequence[Figure]:
+def figures(accounts: Accounts) -> Sequence[Figure]:
     """Return the figures of a run."""
-    seen = books.seen
+    seen = accounts.seen
     return [
         shown("requests; read to the end; left; unread", f"{seen['sent']}; {seen['complete']}; "
               f"{seen['left']}; {seen['unread']}"),
         at_least("malformed bodies answered with 400", seen["malformed"], 1, "", 0),
-        shown("memory at the end", f"{books.memory_mb[-1]:.0f} MB"),
-        at_most("memory, end against the first quarter", books.growth, MOST_GROWTH, "x", 3),
-        at_most("blocks leaked", books.page[USED_BLOCKS], 0, ""),
-        at_most("accounts that do not agree", len(books.wrongs()), 0, "", 0),
-        at_most("kills for memory", books.kills, 0, "", 0),
+        shown("memory at the end", f"{accounts.memory_mb[-1]:.0f} MB"),
+        at_most("memory, end against the first quarter", accounts.growth, MOST_GROWTH, "x", 3),
+        at_most("blocks leaked", accounts.page[USED_BLOCKS], 0, ""),
+        at_most("accounts that do not agree", len(accounts.wrongs()), 0, "", 0),
+        at_most("kills for memory", accounts.kills, 0, "", 0),
     ]  # fmt: skip
 
 
 def show(given: argparse.Namespace, say: Callable[[str], None]) -> Sequence[Figure]:
     """Measure for the minutes of the command line."""
-    books = asyncio.run(soak(60.0 * given.generation_minutes))
-    for wrong in books.wrongs():
+    accounts = asyncio.run(soak(60.0 * given.generation_minutes))
+    for wrong in accounts.wrongs():
         say(wrong)
-    return figures(books)
+    return figures(accounts)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from headroom.scaling import Policy
 from reliability.figures import MODEL
 from reliability.page_faults import TELLS_NOTHING
 from reliability.sequence_state import SequenceState
-from reliability.sequence_wrongs import wrong_of
+from reliability.sequence_violations import violation_of
 from reliability.sequences import TICK_S
 from reliability.telemetry_outcome import Outcome
 from reliability.trials import Trial, draw
@@ -104,7 +104,7 @@ def _ends(
     needed = trial.all_needed or (
         trial.needed_by_load and sequence.now_s - sequence.faulty_s > FORGOTTEN_S
     )
-    wrong = wrong_of(trial, decision, silent_s > policy.stale_after_s, needed=needed)
+    wrong = violation_of(trial, decision, silent_s > policy.stale_after_s, needed=needed)
     if wrong:
         outcome.wrongs.append(f"{where}: {wrong}: {decision.message}")
     elif decision.replicas < trial.replicas:

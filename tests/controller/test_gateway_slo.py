@@ -26,7 +26,7 @@ class Gateways:
     """A router that leads to two gateways, of which the first has all requests."""
 
     def __init__(self) -> None:
-        self.book = GatewayCounters()
+        self.counters = GatewayCounters()
         self.rate_rps = 0.0
         self.took_us = Bin(400_000, 410_000)
         self.rejected_rps = 0.0
@@ -36,8 +36,8 @@ class Gateways:
 
     def route_status(self, service: InferenceService) -> RouteStatus:
         if service.spec.routing.mode == "Service":
-            return RouteStatus(totals=self.book.of(KEY))
-        return RouteStatus(gateways=("10.0.0.1",), totals=self.book.of(KEY))
+            return RouteStatus(totals=self.counters.of(KEY))
+        return RouteStatus(gateways=("10.0.0.1",), totals=self.counters.of(KEY))
 
     def changed(self) -> None:
         pass
@@ -47,7 +47,7 @@ class Gateways:
 
     async def count(self, world: World) -> None:
         while True:
-            self.book.set_gateways(["a", "b"], world.clock.now_s())
+            self.counters.set_gateways(["a", "b"], world.clock.now_s())
             self._arrived += self.rate_rps + self.rejected_rps
             self._rejected += self.rejected_rps
             answered = self._answered.get(self.took_us, 0.0) + self.rate_rps
@@ -60,10 +60,10 @@ class Gateways:
                 answered={one: int(number) for one, number in self._answered.items()},
             )
             if self.silent:
-                self.book.mark_failed("a", "10.0.0.1 answered 503")
+                self.counters.mark_failed("a", "10.0.0.1 answered 503")
             else:
-                self.book.add_page("a", {KEY: page}, world.clock.now_s())
-            self.book.add_page("b", {}, world.clock.now_s())
+                self.counters.add_page("a", {KEY: page}, world.clock.now_s())
+            self.counters.add_page("b", {}, world.clock.now_s())
             await asyncio.sleep(1.0)
 
 
@@ -183,7 +183,7 @@ def test_gateway_that_most_requests_bypass_is_named_and_does_not_measure_the_slo
 def test_gateway_whose_requests_last_a_minute_is_not_bypassed(restart_s: float | None) -> None:
     """All 2, later 10 requests a second go through it; a restart cuts off those in flight."""
     policy = Policy(latency_target_s=120.0)
-    book, known = GatewayCounters(), GatewaySLI()
+    counters, known = GatewayCounters(), GatewaySLI()
 
     def begun(now_s: float) -> int:
         return int(2.0 * now_s + 8.0 * max(0.0, now_s - 300.0))
@@ -197,11 +197,11 @@ def test_gateway_whose_requests_last_a_minute_is_not_bypassed(restart_s: float |
             {"name": f"headroom.requests.service.{KEY}.to.{KEY}.code.200.flags.-.grpc.-"}
             | {"value": ended},
         ]
-        book.set_gateways(["a"], now_s)
-        book.add_page("a", read(json.dumps({"stats": stats})), now_s)
+        counters.set_gateways(["a"], now_s)
+        counters.add_page("a", read(json.dumps({"stats": stats})), now_s)
         rps = (arrived - begun(max(0.0, now_s - 30.0))) / 30.0
         seen = Signal(freshness=Freshness.FRESH, value=rps, age_s=0.0)
-        known = known.observe(policy, book.of(KEY), now_s).compared(Signals(arrival_rps=seen))
+        known = known.observe(policy, counters.of(KEY), now_s).compared(Signals(arrival_rps=seen))
         assert not known.bypassed, now_s
     assert known.rates["arrived"] == pytest.approx(10.0, rel=0.02)
 

@@ -36,69 +36,69 @@ def gateway(number: int, restarts: int = 0) -> dict[str, Any]:
 
 
 def two() -> ReadyPodIndex:
-    book = ReadyPodIndex(lambda: None)
-    book.replace([gateway(1), gateway(2)])
-    return book
+    index = ReadyPodIndex(lambda: None)
+    index.replace([gateway(1), gateway(2)])
+    return index
 
 
-async def led_to(doors: GatewayProber, port: int = 20001) -> str:
-    return "".join(pod.address for pod in await doors.open_for("a-service", port))
+async def led_to(prober: GatewayProber, port: int = 20001) -> str:
+    return "".join(pod.address for pod in await prober.open_for("a-service", port))
 
 
 async def test_closed_gateway_is_replaced_and_used_again_once_open() -> None:
     probe = Connects("10.0.0.1", "10.0.0.2")
-    doors = GatewayProber(two(), NAMESPACE, probe)
-    first = await led_to(doors)
-    assert not await doors.look(PORTS)
+    prober = GatewayProber(two(), NAMESPACE, probe)
+    first = await led_to(prober)
+    assert not await prober.look(PORTS)
 
     probe.addresses.remove(first)
-    assert await led_to(doors) == first  # it is not asked again for each service
-    assert await doors.look(PORTS)
+    assert await led_to(prober) == first  # it is not asked again for each service
+    assert await prober.look(PORTS)
     (other,) = probe.addresses
-    assert await led_to(doors) == other
-    assert not await doors.look(PORTS)
+    assert await led_to(prober) == other
+    assert not await prober.look(PORTS)
 
     probe.addresses.add(first)
-    assert await led_to(doors) == first
+    assert await led_to(prober) == first
     probe.addresses.clear()
-    assert await doors.look(PORTS)
-    assert await led_to(doors) == ""
+    assert await prober.look(PORTS)
+    assert await led_to(prober) == ""
 
 
 async def test_standby_listener_is_not_taken_for_a_gateway() -> None:
     probe = Connects("10.0.0.1", "10.0.0.2")
-    doors = GatewayProber(two(), NAMESPACE, probe)
-    first = await led_to(doors)
+    prober = GatewayProber(two(), NAMESPACE, probe)
+    first = await led_to(prober)
     probe.addresses.remove(first)
     probe.stood_by.add(first)
-    assert await doors.look(PORTS)
-    assert {await led_to(doors)} == probe.addresses
+    assert await prober.look(PORTS)
+    assert {await led_to(prober)} == probe.addresses
 
 
 async def test_probe_connects_to_one_used_port_per_gateway() -> None:
     probe = Connects("10.0.0.1", "10.0.0.2")
-    book = two()
-    doors = GatewayProber(book, NAMESPACE, probe)
-    gates = {await led_to(doors, 20001), await led_to(doors, 20002)}
+    index = two()
+    prober = GatewayProber(index, NAMESPACE, probe)
+    gates = {await led_to(prober, 20001), await led_to(prober, 20002)}
     assert len(gates) == 1
     probe.tried.clear()
-    assert not await doors.look(PORTS)
+    assert not await prober.look(PORTS)
     assert len(probe.tried) == 1
 
     probe.addresses.clear()
-    assert not await doors.look(frozenset())  # shut, as it should be
+    assert not await prober.look(frozenset())  # shut, as it should be
     probe.addresses |= gates
-    await led_to(doors)
-    book.replace([])
-    assert not await doors.look(PORTS)
+    await led_to(prober)
+    index.replace([])
+    assert not await prober.look(PORTS)
 
 
 async def test_restarted_gateway_is_probed_again() -> None:
     probe = Connects("10.0.0.1")
-    book = ReadyPodIndex(lambda: None)
-    book.replace([gateway(1)])
-    doors = GatewayProber(book, NAMESPACE, probe)
-    assert await led_to(doors) == "10.0.0.1"
+    index = ReadyPodIndex(lambda: None)
+    index.replace([gateway(1)])
+    prober = GatewayProber(index, NAMESPACE, probe)
+    assert await led_to(prober) == "10.0.0.1"
     probe.addresses.clear()
-    book.replace([gateway(1, restarts=1)])
-    assert await led_to(doors) == ""
+    index.replace([gateway(1, restarts=1)])
+    assert await led_to(prober) == ""

@@ -118,19 +118,19 @@ def test_port_that_two_slices_claim_stays_with_the_service_it_was_chosen_for() -
 
 def test_pod_is_routed_to_from_readiness_to_termination() -> None:
     changes: list[str] = []
-    book = ReadyPodIndex(lambda: changes.append("changed"))
+    index = ReadyPodIndex(lambda: changes.append("changed"))
     cold = replica_pod()
     cold["status"] = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "False"}]}
-    book.replace([cold])
-    assert book.ready("vision", "resnet50") == ()
+    index.replace([cold])
+    assert index.ready("vision", "resnet50") == ()
     assert changes == ["changed"]  # that there is none is news
     changes.clear()
-    book.observe("MODIFIED", replica_pod())
-    book.observe("MODIFIED", replica_pod())
-    assert [one.address for one in book.ready("vision", "resnet50")] == ["10.0.0.1"]
+    index.observe("MODIFIED", replica_pod())
+    index.observe("MODIFIED", replica_pod())
+    assert [one.address for one in index.ready("vision", "resnet50")] == ["10.0.0.1"]
     assert changes == ["changed"]
-    book.observe("MODIFIED", replica_pod(deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert book.ready("vision", "resnet50") == ()
+    index.observe("MODIFIED", replica_pod(deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert index.ready("vision", "resnet50") == ()
     assert changes == ["changed", "changed"]
 
 
@@ -146,26 +146,26 @@ def test_pod_that_is_relabelled_leaves_its_service_at_once(
     labels: dict[str, str], last: str
 ) -> None:
     changes: list[str] = []
-    book = ReadyPodIndex(lambda: changes.append("changed"))
-    book.replace([replica_pod()])
+    index = ReadyPodIndex(lambda: changes.append("changed"))
+    index.replace([replica_pod()])
     changes.clear()
-    book.observe("MODIFIED", replica_pod(labels=labels))
-    assert book.ready("vision", "resnet50") == ()
+    index.observe("MODIFIED", replica_pod(labels=labels))
+    assert index.ready("vision", "resnet50") == ()
     assert changes == ["changed"]
-    book.observe("DELETED", replica_pod(labels=labels))
-    assert book.ready("vision", "resnet50") == book.ready("vision", last) == ()
+    index.observe("DELETED", replica_pod(labels=labels))
+    assert index.ready("vision", "resnet50") == index.ready("vision", last) == ()
 
 
 def test_pod_that_is_relabelled_back_is_routed_to_again() -> None:
-    book = ReadyPodIndex(lambda: None)
-    book.replace([replica_pod()])
-    book.observe("MODIFIED", replica_pod(labels={"pod-template-hash": "abc"}))
-    book.observe("MODIFIED", replica_pod())
-    assert [one.uid for one in book.ready("vision", "resnet50")] == ["p1"]
-    assert book.ready("vision") == ()
+    index = ReadyPodIndex(lambda: None)
+    index.replace([replica_pod()])
+    index.observe("MODIFIED", replica_pod(labels={"pod-template-hash": "abc"}))
+    index.observe("MODIFIED", replica_pod())
+    assert [one.uid for one in index.ready("vision", "resnet50")] == ["p1"]
+    assert index.ready("vision") == ()
 
 
 def test_pod_with_the_label_but_another_owner_is_not_routed_to() -> None:
-    book = ReadyPodIndex(lambda: None)
-    book.replace([replica_pod(ownerReferences=[])])
-    assert book.ready("vision", "resnet50") == ()
+    index = ReadyPodIndex(lambda: None)
+    index.replace([replica_pod(ownerReferences=[])])
+    assert index.ready("vision", "resnet50") == ()

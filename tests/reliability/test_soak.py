@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reliability.soak import books, chaos
+from reliability.soak import chaos, soak_results
 from reliability.soak.__main__ import soak
 from reliability.soak.part import calls_per_service_hour
 
@@ -46,4 +46,4 @@ def test_the_same_seed_gives_the_same_chaos() -> None:
     ],
 )
 def test_growth_is_the_last_quarter_over_the_second(values: list[float], expected: float) -> None:
-    assert books.growth(values) == pytest.approx(expected)
+    assert soak_results.growth(values) == pytest.approx(expected)

@@ -1,6 +1,6 @@
 """`python -m reliability.soak HOURS SEED SERVICES`: one soak in a process of its own.
 
-Needs tests/ on the path. Prints a line of JSON for each count, and the books at the end.
+Needs tests/ on the path. Prints a line of JSON for each count, and the results at the end.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import logging
 import sys
 from dataclasses import asdict
 
-from reliability.soak.books import Books, Count
+from reliability.soak.soak_results import Count, SoakResults
 from reliability.soak.world import World
 from virtual_time import VirtualTimeLoop
 
 COUNTS = 48
 
 
-def soak(hours: float, seed: int, services: int, *, tell: bool = False) -> Books:
+def soak(hours: float, seed: int, services: int, *, tell: bool = False) -> SoakResults:
     """Live through the hours; tell each count on standard output."""
 
     def counted(count: Count) -> None:
         if tell:
             print(json.dumps({"count": asdict(count)}), flush=True)
 
-    async def story() -> Books:
+    async def story() -> SoakResults:
         return await World(seed, hours, services, hours * 3600.0 / COUNTS).live(counted)
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
@@ -36,8 +36,8 @@ def main() -> None:
     """Do as the command line says."""
     logging.getLogger("headroom").setLevel(logging.CRITICAL)  # complaints are what it is about
     hours, seed, services = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    books = soak(hours, seed, services, tell=True)
-    print(json.dumps({"books": books.as_json()}), flush=True)
+    results = soak(hours, seed, services, tell=True)
+    print(json.dumps({"results": results.as_json()}), flush=True)
 
 
 if __name__ == "__main__":

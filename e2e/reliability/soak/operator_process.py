@@ -33,7 +33,7 @@ class Connection:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             world = self._world
-            world.books.calls[verb] = world.books.calls.get(verb, 0) + 1
+            world.results.calls[verb] = world.results.calls.get(verb, 0) + 1
             await world.meet(verb, cut=self.cut)
             return await getattr(world.cluster, verb)(*args, **kwargs)
 
@@ -94,7 +94,7 @@ class _Noting:
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         """Count how ticks end."""
-        self._world.books.ticks += 1
+        self._world.results.ticks += 1
         self._world.outcomes[outcome] += 1
         self._instruments.ticked(seconds, lag_s, outcome)
 
@@ -102,5 +102,7 @@ class _Noting:
         """Note when, and look at the bounds."""
         self._world.decided_s[service.name] = asyncio.get_running_loop().time()
         if not 1 <= decision.replicas <= MAX_REPLICAS:
-            self._world.books.wrongs.append(f"{service.name}: {decision.replicas} replicas decided")
+            self._world.results.wrongs.append(
+                f"{service.name}: {decision.replicas} replicas decided"
+            )
         self._instruments.decided(service, decision)

@@ -14,7 +14,7 @@ from rich.progress import Progress
 
 from bench.figures import Figure, at_most, shown
 from cluster.commands import environment
-from reliability.soak import books
+from reliability.soak import soak_results
 
 TITLE = "Hours of operator time under random faults"
 TESTS = Path(__file__).parents[3] / "tests"
@@ -53,7 +53,7 @@ def show(given: argparse.Namespace, console: Console) -> Sequence[Figure]:
             if "count" in said:
                 progress.update(task, completed=said["count"]["hour"])
             else:
-                return figures(books.read(said["books"]))
+                return figures(soak_results.read(said["results"]))
     raise RuntimeError(f"the soak ended with {process.returncode}, without output")
 
 
@@ -62,7 +62,7 @@ def calls_per_service_hour(services: int) -> float:
     return CALLS_OF_A_SERVICE + PROCESSES * CALLS_OF_A_PROCESS / services
 
 
-def figures(found: books.Books) -> Sequence[Figure]:
+def figures(found: soak_results.SoakResults) -> Sequence[Figure]:
     """Compare what was counted with what is promised."""
     first, last = found.counts[0], found.counts[-1]
     calls = sorted(found.calls.items(), key=lambda item: -item[1])

@@ -20,9 +20,9 @@ from headroom.api.timestamps import epoch_s
 from headroom.errors import ClusterError, Conflict, Unavailable
 from pods_world import Pods
 from reliability.soak import chaos
-from reliability.soak.books import Books, Count
 from reliability.soak.chaos import Episode, Trouble
 from reliability.soak.operator_process import MAX_REPLICAS, Operator
+from reliability.soak.soak_results import Count, SoakResults
 
 EVENTS_LAST_S = 3600.0
 """As the API server keeps them."""
@@ -37,7 +37,7 @@ class World:
     """Everything that acts; `live` is the story."""
 
     def __init__(self, seed: int, hours: float, services: int, count_every_s: float) -> None:
-        self.books = Books(seed=seed, hours=hours, services=services)
+        self.results = SoakResults(seed=seed, hours=hours, services=services)
         self._seconds, self._count_every_s = hours * 3600.0, count_every_s
         self._chance = random.Random(seed + 1)
         self.clock = FakeClock()
@@ -53,9 +53,9 @@ class World:
         self._number = 0
         self._operators: list[Operator] = []
 
-    async def live(self, counted: Callable[[Count], object]) -> Books:
+    async def live(self, counted: Callable[[Count], object]) -> SoakResults:
         """Live through all of it; tell each count."""
-        for _ in range(self.books.services):
+        for _ in range(self.results.services):
             self._create()
         self._operators = [Operator(self, f"operator-{one}") for one in range(2)]
         async with asyncio.TaskGroup() as group:
@@ -67,7 +67,7 @@ class World:
                 task.cancel()
         for one in self._operators:
             await one.die()
-        return self.books
+        return self.results
 
     async def meet(self, verb: str, *, cut: bool) -> None:
         """Let a request meet what goes on; raise ClusterError where it fails."""
@@ -93,16 +93,16 @@ class World:
             for place, one in enumerate(self._operators):
                 if one.leads:
                     await one.die()
-                    self.books.kills += 1
+                    self.results.kills += 1
                     await asyncio.sleep(BACK_AFTER_S)
                     self._operators[place] = Operator(self, f"operator-{number}")
                     number += 1
                     break
 
     async def _trouble(self) -> None:
-        for one in chaos.episodes(self.books.seed, self._seconds, self.books.services):
+        for one in chaos.episodes(self.results.seed, self._seconds, self.results.services):
             await asyncio.sleep(max(0.0, one.at_s - _now_s()))
-            self.books.troubles += 1
+            self.results.troubles += 1
             self._begin(one)
             await asyncio.sleep(one.lasts_s)
             self._going_on.discard(one.trouble)
@@ -127,7 +127,7 @@ class World:
     async def _load(self) -> None:
         while True:
             for place, name in enumerate(self._names):
-                rps = chaos.load_rps(self.books.seed, place, _now_s())
+                rps = chaos.load_rps(self.results.seed, place, _now_s())
                 self.pods.arrivals_rps[name] = rps
             self._sweep()
             await asyncio.sleep(60.0)
@@ -142,7 +142,7 @@ class World:
                 objects=len(gc.get_objects()),
                 tasks=len(asyncio.all_tasks()),
             )
-            self.books.counts.append(count)
+            self.results.counts.append(count)
             counted(count)
 
     def _judge(self) -> None:
@@ -150,10 +150,10 @@ class World:
         for name in self._names:
             late_s = _now_s() - self.decided_s.get(name, 0.0)
             if late_s > 10.0:
-                self.books.wrongs.append(f"{name} was last decided {late_s:.0f} s ago")
+                self.results.wrongs.append(f"{name} was last decided {late_s:.0f} s ago")
         foreseen = {"ok", "TimeoutError", *(one.__name__ for one in _descendants(ClusterError))}
         for outcome in set(self.outcomes) - foreseen:
-            self.books.wrongs.append(f"{self.outcomes[outcome]} ticks ended with {outcome}")
+            self.results.wrongs.append(f"{self.outcomes[outcome]} ticks ended with {outcome}")
 
     def _create(self) -> None:
         name = f"s{self._number}"

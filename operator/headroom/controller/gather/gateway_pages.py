@@ -46,7 +46,7 @@ class Pages(Protocol):
 
 
 class GatewayPages:
-    """Keeps the book of what gateways count, while it runs."""
+    """Keeps the counters of the gateways up to date, while it runs."""
 
     def __init__(self, pages: Pages, clock: Clock, port: int = OPS_PORT) -> None:
         self._pages = pages

@@ -99,7 +99,7 @@ class Router:
         self, cluster: Cluster, cache: ServiceCache, cost_of: Callable[[str], CostModel | None]
     ) -> None:
         changed = self._changes.changed
-        book, gates = ReadyPodIndex(changed), ReadyPodIndex(self._changes.gateways_changed)
+        replica_index, gates = ReadyPodIndex(changed), ReadyPodIndex(self._changes.gateways_changed)
         await cache.synced.wait()
         await self._seed(cluster, cache)
         async with asyncio.TaskGroup() as group:
@@ -109,7 +109,7 @@ class Router:
                 ParsedServices(cache, cost_of),
                 self._table,
                 self._changes,
-                book=book,
+                replica_index=replica_index,
                 gates=gates,
                 targets=targets,
                 publisher=self.publisher,
@@ -119,7 +119,7 @@ class Router:
                 gateway_namespace=self.gateway_namespace,
                 ports_per_namespace=self.ports_per_namespace,
             )
-            group.create_task(self.replicas.run(book.replace, book.observe))
+            group.create_task(self.replicas.run(replica_index.replace, replica_index.observe))
             group.create_task(self.gateways.run(gates.replace, gates.observe))
             group.create_task(loop.publish_changes())
             group.create_task(loop.sync())

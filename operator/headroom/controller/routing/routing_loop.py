@@ -38,7 +38,7 @@ class RoutingLoop:
         table: RouteTable,
         changes: RoutingChanges,
         *,
-        book: ReadyPodIndex,
+        replica_index: ReadyPodIndex,
         gates: ReadyPodIndex,
         targets: TargetPods,
         publisher: Publisher,
@@ -51,7 +51,7 @@ class RoutingLoop:
         self._services = services
         self._table = table
         self._changes = changes
-        self._book = book
+        self._book = replica_index
         self._gates = gates
         self._targets = targets
         self._publisher = publisher

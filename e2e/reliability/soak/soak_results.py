@@ -19,7 +19,7 @@ class Count:
 
 
 @dataclass(slots=True, kw_only=True)
-class Books:
+class SoakResults:
     """The results of a soak."""
 
     seed: int
@@ -59,7 +59,7 @@ def growth(values: Sequence[float]) -> float:
     return median(last) / median(second or values) - 1.0
 
 
-def read(text: dict[str, Any]) -> Books:
+def read(text: dict[str, Any]) -> SoakResults:
     """Read what `as_json` gave."""
     counts = [Count(**one) for one in text.pop("counts")]
-    return Books(counts=counts, **text)
+    return SoakResults(counts=counts, **text)

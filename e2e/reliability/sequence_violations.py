@@ -7,8 +7,8 @@ from headroom.scaling.replica_defect import Defect
 from reliability.trials import Trial
 
 
-def wrong_of(trial: Trial, decision: Decision, silent: bool, *, needed: bool) -> str:
-    """Say what must not be; empty: all is well."""
+def violation_of(trial: Trial, decision: Decision, silent: bool, *, needed: bool) -> str:
+    """Return which rule the decision breaks; empty if none."""
     if not trial.min_replicas <= decision.replicas <= trial.max_replicas:
         return f"{decision.replicas} replicas are out of bounds"
     found = decision.replacement

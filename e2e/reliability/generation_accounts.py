@@ -1,4 +1,4 @@
-"""The books of a generating server's soak: what clients saw against what the server counts."""
+"""The accounts of a generating server's soak: what clients saw against what the server counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USED_BLOCKS = 'headroom_kv_blocks{model="model",state="used"}'
 
 
 @dataclass(slots=True)
-class Books:
+class Accounts:
     """What the clients saw, and what the server says about it."""
 
     seen: Counter[str] = field(default_factory=Counter)
