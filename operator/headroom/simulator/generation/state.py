@@ -31,7 +31,7 @@ from headroom.simulator.generation.layout import (
     Time,
     Unit,
 )
-from headroom.simulator.generation.plant import TokenService
+from headroom.simulator.generation.plant import Engine, TokenService
 from headroom.simulator.generation.requests import PREFIX_TOKENS, Requests
 
 
@@ -98,46 +98,15 @@ class TokenState(NamedTuple):
 
 def allocate(service: TokenService, requests: Requests, rows: int, seed: int) -> TokenState:
     """Return an empty plant for these requests."""
-    engine, count = service.engine, len(requests)
-    whole = np.zeros(len(Plant), dtype=np.int64)
-    whole[Plant.ROUTING], whole[Plant.SLACK] = int(service.routing), service.affinity_slack
-    whole[Plant.BLOCKS] = engine.kv_tokens // engine.block_tokens
-    whole[Plant.SEATS], whole[Plant.BUDGET] = engine.sequences, engine.iteration_tokens
-    whole[Plant.BLOCK], whole[Plant.UNIT] = (
-        engine.block_tokens,
-        PREFIX_TOKENS // engine.block_tokens,
-    )
-    cost = engine.cost
+    engine = service.engine
     units = int(requests.block_ids.max()) + 1 if len(requests.block_ids) else 1
-    asks = np.zeros((count, len(Request)), dtype=np.int64)
-    asks[:, Request.PROMPT], asks[:, Request.OUTPUT] = (
-        requests.prompt_tokens,
-        requests.output_tokens,
-    )
-    asks[:, Request.FOLLOWING] = asks[:, Request.PLACE] = NONE
-    asks[:, Request.UNITS], asks[:, Request.UNITS_END] = requests.starts[:-1], requests.starts[1:]
-    times = np.full((count, len(Time)), np.nan)
+    times = np.full((len(requests), len(Time)), np.nan)
     times[:, Time.ARRIVED] = requests.arrival_s
-    grids = (FIRST_BOUNDS_S, TOKEN_BOUNDS_S, END_BOUNDS_S, LENGTH_BOUNDS)
-    bounds = np.full((len(grids), max(len(grid) for grid in grids)), math.inf)
-    for number, grid in enumerate(grids):
-        bounds[number, : len(grid)] = grid
     return TokenState(
-        whole=whole,
-        cost=np.array(
-            [
-                cost.fixed_s,
-                cost.prompt_token_s,
-                cost.sequence_s,
-                cost.context_token_s,
-                cost.prompt_product_s,
-                cost.experts_s,
-                cost.expert_share,
-                engine.noise_cv,
-            ]
-        ),
+        whole=_plant(service),
+        cost=_cost(engine),
         random=np.array([seed], dtype=np.uint64),
-        requests=asks,
+        requests=_requests(requests),
         times=times,
         unit_ids=requests.block_ids.astype(np.int64),
         rows=np.zeros((rows, len(Row)), dtype=np.int64),
@@ -148,5 +117,44 @@ def allocate(service: TokenService, requests: Requests, rows: int, seed: int) ->
         fills=np.zeros((rows, engine.sequences + 1), dtype=np.int64),
         routable=np.zeros(rows, dtype=np.int64),
         units=np.full((rows, units, len(Unit)), NONE, dtype=np.int32),
-        bounds=bounds,
+        bounds=_histogram_bounds(),
     )
+
+
+def _plant(service: TokenService) -> Ints:
+    engine = service.engine
+    found = np.zeros(len(Plant), dtype=np.int64)
+    found[Plant.ROUTING], found[Plant.SLACK] = int(service.routing), service.affinity_slack
+    found[Plant.BLOCKS] = engine.kv_tokens // engine.block_tokens
+    found[Plant.SEATS], found[Plant.BUDGET] = engine.sequences, engine.iteration_tokens
+    found[Plant.BLOCK] = engine.block_tokens
+    found[Plant.UNIT] = PREFIX_TOKENS // engine.block_tokens
+    return found
+
+
+def _cost(engine: Engine) -> Floats:
+    """Return the coefficients in the order of `Cost`."""
+    cost = engine.cost
+    coefficients = (
+        *(cost.fixed_s, cost.prompt_token_s, cost.sequence_s, cost.context_token_s),
+        *(cost.prompt_product_s, cost.experts_s, cost.expert_share, engine.noise_cv),
+    )
+    return np.array(coefficients)
+
+
+def _requests(requests: Requests) -> Ints:
+    found = np.zeros((len(requests), len(Request)), dtype=np.int64)
+    found[:, Request.PROMPT] = requests.prompt_tokens
+    found[:, Request.OUTPUT] = requests.output_tokens
+    found[:, Request.FOLLOWING] = found[:, Request.PLACE] = NONE
+    found[:, Request.UNITS], found[:, Request.UNITS_END] = requests.starts[:-1], requests.starts[1:]
+    return found
+
+
+def _histogram_bounds() -> Floats:
+    """Return the bounds of each histogram in the order of `Bound`, filled up with infinity."""
+    grids = (FIRST_BOUNDS_S, TOKEN_BOUNDS_S, END_BOUNDS_S, LENGTH_BOUNDS)
+    found = np.full((len(grids), max(len(grid) for grid in grids)), math.inf)
+    for number, grid in enumerate(grids):
+        found[number, : len(grid)] = grid
+    return found
