@@ -27,18 +27,18 @@ class Dispatcher:
         self._waiting[held] = turn
         if held.refusal is not None:
             turn.set_result(held.refusal)
-        self.dispatch()
+        self.dispatch(held.key)
         return turn
 
     def end(self, held: HeldRequest) -> None:
         """Release a request and dispatch waiting ones."""
         self._waiting.pop(held, None)
         self._buffer.done(held)
-        self.dispatch()
+        self.dispatch(held.key)
 
-    def dispatch(self) -> None:
-        """Resolve all requests that the buffer dispatches or refuses now."""
-        turn = self._buffer.dispatch(asyncio.get_running_loop().time())
+    def dispatch(self, key: str | None = None) -> None:
+        """Resolve the requests of one service, or of all, that are dispatched or refused now."""
+        turn = self._buffer.dispatch(asyncio.get_running_loop().time(), key)
         outcomes: list[tuple[HeldRequest, Outcome]] = [*turn.given, *turn.refused]
         for held, outcome in outcomes:
             waiting = self._waiting.get(held)

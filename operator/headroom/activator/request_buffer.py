@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import count, takewhile
+from itertools import count
 
 from headroom.activator.held_request import (
     HEAD_BYTES,
@@ -105,7 +105,7 @@ class RequestBuffer:
             until_s=now_s + within_s - before_s,
             not_before_s=math.inf,  # until its body has arrived
         )
-        line.waiting.append(held)
+        line.waiting.add(held)
         self._requests.take(namespace_of(key), 1)
         return held
 
@@ -128,10 +128,18 @@ class RequestBuffer:
     def complete(self, held: HeldRequest) -> None:
         """Mark a request as completely received: it may be dispatched."""
         held.not_before_s = 0.0
+        line = self._lines.get(held.key)  # None: refused, and its service was removed
+        if line is not None:
+            line.waiting.may_go(held)
 
-    def dispatch(self, now_s: float) -> Dispatch:
-        """Assign requests to replicas with free capacity, and refuse expired requests."""
-        lines = [line for line in self._lines.values() if line.waiting]
+    def dispatch(self, now_s: float, key: str | None = None) -> Dispatch:
+        """Assign requests to replicas with free capacity, and refuse expired requests.
+
+        Of one service, or of all: what one leaves of the shared bytes, others get with the next
+        dispatch of all.
+        """
+        of = self._lines.values() if key is None else filter(None, (self._lines.get(key),))
+        lines = [line for line in of if line.waiting]
         refused = [one for line in lines for one in self._refused(line, now_s)]
         given = [one for line in lines for one in self._granted(line, now_s)]
         return Dispatch(tuple(given), tuple(refused))
@@ -147,8 +155,8 @@ class RequestBuffer:
             self._count(held, -FORWARD_BYTES)
             self._forwarded[namespace_of(held.key)] -= 1
         held.at, held.not_before_s = None, now_s + AGAIN_AFTER_S
-        earlier = takewhile(lambda one: one.number < held.number, line.waiting)
-        line.waiting.insert(sum(1 for _ in earlier), held)
+        line.waiting.add(held)
+        line.waiting.may_go(held)
 
     def answered(self, held: HeldRequest) -> None:
         """Raise the limit of a replica that answered by one."""
@@ -165,7 +173,7 @@ class RequestBuffer:
         line = self._lines.get(held.key)  # None: refused, and its service was removed
         if line is not None and held.at is not None:
             line.release(held.at)
-        elif line is not None and held in line.waiting:
+        elif line is not None:
             line.waiting.remove(held)
         if held.at is not None:
             self._forwarded[namespace_of(held.key)] -= 1
@@ -190,8 +198,7 @@ class RequestBuffer:
 
     def _refused(self, line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Refusal]]:
         ends = self._leaving or not line.known
-        for held in [one for one in line.waiting if ends or now_s >= one.until_s]:
-            line.waiting.remove(held)
+        for held in line.waiting.ended(math.inf if ends else now_s):
             held.refusal = refusal = self._end(line, now_s)
             yield held, refusal
 
@@ -207,15 +214,11 @@ class RequestBuffer:
 
     def _granted(self, line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Endpoint]]:
         """Dispatch what the replicas, and the bytes of the namespace, have room for."""
-        later: list[HeldRequest] = []
         namespace = namespace_of(line.served.key)
-        while line.waiting and line.free(now_s) is not None:
+        while line.free(now_s) is not None and (held := line.waiting.first(now_s)) is not None:
             if not self._bytes.fits(namespace, FORWARD_BYTES) and self._forwarded[namespace]:
                 break  # at least one at a time goes on, or the bodies would wait for themselves
-            held = line.waiting.popleft()
-            if held.not_before_s > now_s:
-                later.append(held)
-                continue
+            line.waiting.remove(held)
             host = line.free(now_s, held.refused_by)
             assert host is not None
             held.at = host
@@ -223,7 +226,6 @@ class RequestBuffer:
             self._count(held, FORWARD_BYTES)
             self._forwarded[namespace] += 1
             yield held, host
-        line.waiting.extendleft(reversed(later))
 
     def _count(self, held: HeldRequest, size: int) -> None:
         held.size += size

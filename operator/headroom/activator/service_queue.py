@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from headroom.activator.held_request import HeldRequest
+from headroom.activator.waiting_line import WaitingLine
 from headroom.gateway.activator_messages import Served
 from headroom.gateway.values import Endpoint
 
@@ -21,7 +20,7 @@ class ServiceQueue:
     served: Served
     known: bool = True
     """Whether it was not removed."""
-    waiting: deque[HeldRequest] = field(default_factory=deque)
+    waiting: WaitingLine = field(default_factory=WaitingLine)
     busy: dict[Endpoint, int] = field(default_factory=dict)
     """Requests in flight by replica."""
     most: dict[Endpoint, int] = field(default_factory=dict)
