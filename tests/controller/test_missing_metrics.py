@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from controller_world import REPLICA_RPS, World, play
@@ -139,3 +141,46 @@ def test_unlisted_replicas_are_not_taken_for_idle() -> None:
         assert world.replicas() == standing
 
     play(story)
+
+
+def test_pods_whose_owner_is_not_read_yet_are_not_taken_for_absent() -> None:
+    """960 pods of others with the labels: 64 owners are read in a tick, so it takes 15 ticks."""
+
+    async def story(world: World) -> None:
+        world.cluster.update(world.create_workload("own"), wearing_app)
+        world.create(target="own")
+        await world.run_for(60.0)
+        before = len(world.cluster.calls)
+        for number in range(960):
+            world.cluster.put(stray(number))
+        await world.run_for(14.0)
+        reads = world.cluster.calls[before:].count(("get", "ReplicaSet"))
+        assert 0 < reads <= 8 * 64
+        assert world.condition("MetricsAvailable") == ("False", "MetricsStale")
+        assert "owners are read in the next ticks" in world.message("MetricsAvailable")
+        assert world.replicas("own") == 1
+        await world.run_for(60.0)
+        assert world.condition("MetricsAvailable") == ("True", "MetricsFresh")
+
+    play(story)
+
+
+def wearing_app(deployment: dict[str, Any]) -> None:
+    deployment["spec"]["selector"] = {"matchLabels": {"app": "own"}}
+    deployment["spec"]["template"]["metadata"] = {"labels": {"app": "own"}}
+
+
+def stray(number: int) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "none", "uid": f"u{number}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"stray-{number}",
+            "namespace": "default",
+            "labels": {"app": "own", "headroom.dev/inference-service": "others"},
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+        "spec": {},
+        "status": {"phase": "Pending"},
+    }

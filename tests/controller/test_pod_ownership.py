@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_world import FakeClock, FakeCluster
-from headroom.controller.gather.pod_ownership import BELIEVED_FOR, PodOwnership
+from headroom.controller.gather.pod_ownership import BELIEVED_FOR, MOST_READS, PodOwnership
 from headroom.errors import Forbidden, Unavailable
 
 Manifest = dict[str, Any]
@@ -36,12 +36,14 @@ class Scene:
     def __init__(self, *objects: Manifest) -> None:
         self.cluster = FakeCluster(FakeClock())
         self.lineage = PodOwnership()
+        self.unresolved: list[str] = []
         for one in objects:
             self.cluster.objects[one["kind"], "default", one["metadata"]["name"]] = one
 
     def ours(self, *pods: Manifest, uid: str = "d") -> tuple[list[str], list[str]]:
-        found, strangers = asyncio.run(self.lineage.of(self.cluster, pods, uid))
-        return [one["metadata"]["name"] for one in found], [one.why for one in strangers]
+        found = asyncio.run(self.lineage.of(self.cluster, pods, uid))
+        self.unresolved = [one["metadata"]["name"] for one in found.unresolved]
+        return [one["metadata"]["name"] for one in found.ours], [one.why for one in found.strangers]
 
 
 DEPLOYMENT = owned("Deployment", "llm", "d")
@@ -147,3 +149,53 @@ def test_controller_that_was_not_found_is_looked_up_again() -> None:
     for _ in range(2 * BELIEVED_FOR):
         scene.ours(POD)
     assert scene.ours(POD) == (["llm-abc-1"], [])
+
+
+def strays(count: int) -> list[Manifest]:
+    return [
+        owned("Pod", f"stray-{number}", f"p{number}", by=owned("ReplicaSet", "none", f"u{number}"))
+        for number in range(count)
+    ]
+
+
+def test_call_reads_few_controllers_and_says_which_pods_it_does_not_know_yet() -> None:
+    """1000 pods with an owner each: 1001 reads in one tick, one after the other."""
+    scene, pods = Scene(SET), strays(1000)
+    for call in range(1, 17):
+        scene.ours(*pods, POD)
+        assert len(scene.cluster.calls) == min(MOST_READS * call, 1001)
+        assert len(scene.unresolved) == max(0, 1001 - MOST_READS * call)
+    assert scene.ours(*pods, POD) == (["llm-abc-1"], [])
+    calls = len(scene.cluster.calls)
+    for _ in range(400):
+        assert scene.ours(*pods, POD) == (["llm-abc-1"], [])
+        assert not scene.unresolved  # what was not found keeps its answer until it is read again
+    assert len(scene.cluster.calls) - calls <= 6 * 1000
+
+
+def test_known_pods_stay_ours_while_new_strays_are_read_and_older_pods_are_read_first() -> None:
+    scene, pods = Scene(SET, LEADERS), strays(200)
+    assert scene.ours(POD) == (["llm-abc-1"], [])
+    for pod in pods:
+        pod["metadata"]["creationTimestamp"] = "2026-01-01T00:00:02Z"
+    older = owned("Pod", "group-0", "g0", by=LEADERS)
+    older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:01Z"
+    assert scene.ours(*pods, older, POD) == (["group-0", "llm-abc-1"], [])
+    assert len(scene.unresolved) == 200 - (MOST_READS - 1)
+
+
+def test_large_set_of_groups_is_whole_after_some_calls_and_never_partly_absent() -> None:
+    """A LeaderWorkerSet of 100 groups: each worker's chain has a set and a pod of its own."""
+    workers, objects = [], [LEADERS]
+    for group in range(100):
+        leader = owned("Pod", f"group-{group}", f"l{group}", by=LEADERS)
+        own = owned("StatefulSet", f"group-{group}", f"s{group}", by=leader)
+        workers += [owned("Pod", f"group-{group}-1", f"w{group}", by=own)]
+        objects += [leader, own]
+    scene = Scene(*objects)
+    scene.cluster.objects["StatefulSet", "default", "group"] = LEADERS
+    for _ in range(10):
+        ours, strangers = scene.ours(*workers)
+        assert not strangers
+        assert len(ours) + len(scene.unresolved) == 100
+    assert len(ours) == 100

@@ -9,6 +9,7 @@ from typing import Any
 from headroom.api import InferenceService
 from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.gather.pods import ObservedPod, observe
+from headroom.controller.gather.pod_ownership import MOST_READS, Owned
 from headroom.controller.gather.scrape_failure import ScrapeFailure
 from headroom.controller.gather.shared_reads import SharedReads, Sharing
 from headroom.controller.gather.state import GatherState
@@ -64,16 +65,16 @@ async def gather(
     current = initial_replicas() if workload is None else workload.replicas
     selector = names.selector_text(service.name) if workload is None else workload.selector
     uid = "" if workload is None else workload.uid
-    ours, strangers = await state.ownership.of(cluster, seen.pods, uid)
+    owned = await state.ownership.of(cluster, seen.pods, uid)
     pods = observe(
-        ours,
+        owned.ours,
         now_s=clock.now_s(),
         warmup_timeout_s=service.spec.warmup.timeout.seconds,
         replicas=current,
     )
     samples.exist(one.pod.uid for one in pods)
     ready = [one for one in pods if one.pod.state is PodState.READY]
-    unlisted = 0 if workload is None else _unlisted(workload.manifest, seen.pods)
+    unlisted = 0 if workload is None else _unlisted(workload.manifest, seen.pods, owned)
     measured = await measuring.measure(service, ready, samples)
     observation = Observation(
         now_s=clock.now_s(),
@@ -88,29 +89,36 @@ async def gather(
         deployment=deployment,
         selector=selector,
         pods=pods,
-        raw_pods=tuple(ours),
+        raw_pods=owned.ours,
         unread=(
-            *_missing(unlisted),
-            *(ScrapeFailure(pod=one.name, why=one.why) for one in strangers),
+            *_missing(unlisted, len(owned.unresolved)),
+            *(ScrapeFailure(pod=one.name, why=one.why) for one in owned.strangers),
             *measured.unread,
         ),
         own=seen.own,
     )
 
 
-def _unlisted(workload: Manifest, pods: Iterable[Mapping[str, Any]]) -> int:
+def _unlisted(workload: Manifest, pods: Iterable[Mapping[str, Any]], owned: Owned) -> int:
     """Return how many ready replicas the workload knows of that the list of pods does not have.
 
-    An API server that lags behind leaves them out, and the load that they carry with them.
+    An API server that lags behind leaves them out, and the load that they carry with them. A pod
+    whose owner has not been read yet may be one, whatever the workload says that it counts.
     """
     known = (workload.get("status") or {}).get("readyReplicas")
-    if not isinstance(known, int):
-        return 0
-    return max(0, known - sum(is_true(pod, "Ready") for pod in pods))
+    listed = sum(is_true(pod, "Ready") for pod in pods)
+    listed -= sum(is_true(pod, "Ready") for pod in owned.unresolved)
+    return max(known - listed if isinstance(known, int) else 0, 1 if owned.unresolved else 0)
 
 
-def _missing(unlisted: int) -> Iterator[ScrapeFailure]:
-    if unlisted:
+def _missing(unlisted: int, unresolved: int) -> Iterator[ScrapeFailure]:
+    if unresolved:
+        why = (
+            f"their owners are read in the next ticks, {MOST_READS} in each; remove the workload's "
+            "labels from pods that are not its own"
+        )
+        yield ScrapeFailure(pod=f"{unresolved} pods", why=why)
+    elif unlisted:
         why = (
             "the workload reports these replicas as ready, but the API server's pod list does not "
             "include them"

@@ -15,6 +15,10 @@ from headroom.errors import Forbidden, NotFound, Rejected
 
 BELIEVED_FOR = 16
 """Calls: half a minute of ticks at least, spread over as long again."""
+BELIEVED_AT_MOST = 128
+"""Calls, for a controller that is not found again and again."""
+MOST_READS = 64
+"""Of controllers in a call: others in the API server's queue, and services that are due, wait."""
 DEEPEST = 6
 """Controllers between a pod and its workload: a LeaderWorkerSet's worker has four."""
 
@@ -37,9 +41,28 @@ class _Unread:
     """For how many more calls that is believed: 1000 stray pods would cost 1000 reads per tick. Not
     for good: an API server that starts finds no custom kind."""
     times: int = 0
-    """How often in a row it was refused: the first time it is read again at once."""
+    """How often in a row: a refused one is read again at once the first time."""
     why: str = ""
     """The answer for an owner that may not be read: any pod may name a Secret as its controller."""
+
+
+class _Unresolved(Exception):  # noqa: N818  (no error: a later turn or call goes on)
+    """A controller has to be read; `again`: it could not be, some calls ago."""
+
+    def __init__(self, *, again: bool) -> None:
+        super().__init__()
+        self.again = again
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Whose the pods are that were selected; what is in no field is another workload's."""
+
+    ours: tuple[_RawPod, ...] = ()
+    strangers: tuple[Stranger, ...] = ()
+    """Those whose owner may not be read."""
+    unresolved: tuple[_RawPod, ...] = ()
+    """Those whose owner is read by a later call: they may be ours."""
 
 
 @dataclass(slots=True)
@@ -49,62 +72,88 @@ class PodOwnership:
     _above: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
     _unread: dict[str, _Unread] = field(default_factory=dict)
 
-    async def of(
-        self, cluster: Cluster, pods: Sequence[_RawPod], workload_uid: str
-    ) -> tuple[list[_RawPod], list[Stranger]]:
-        """Return the pods of the workload, and those whose owner cannot be read.
+    async def of(self, cluster: Cluster, pods: Sequence[_RawPod], workload_uid: str) -> Owned:
+        """Return whose the pods are; controllers that are not known are read, of old pods first.
 
         Raises ClusterError where the API does not answer.
         """
-        ours: list[_RawPod] = []
-        strangers: list[Stranger] = []
-        passed: set[str] = set()
-        for pod in pods:
-            try:
-                if await self._reaches(cluster, pod, workload_uid, passed):
-                    ours.append(pod)
-            except (Forbidden, Rejected) as error:
-                name = str(pod["metadata"]["name"])
-                strangers.append(Stranger(name=name, why=f"its owner cannot be read: {error}"))
-        self._above = {uid: above for uid, above in self._above.items() if uid in passed}
+        call = _Call(cluster, workload_uid)
+        ours, strangers, left = dict[int, _RawPod](), dict[int, Stranger](), list(enumerate(pods))
+        for call.reads_left in (None, MOST_READS):  # what is known takes no turn
+            later = list[tuple[bool, str, int]]()
+            for index, pod in left:
+                try:
+                    if await self._reaches(call, pod):
+                        ours[index] = pod
+                except _Unresolved as turn:
+                    created = str(pod["metadata"].get("creationTimestamp", ""))
+                    later.append((turn.again, created, index))
+                except (Forbidden, Rejected) as error:
+                    why = f"its owner cannot be read: {error}"
+                    strangers[index] = Stranger(name=str(pod["metadata"]["name"]), why=why)
+            left = [(index, pods[index]) for _, _, index in sorted(later)]
+        self._above = {uid: above for uid, above in self._above.items() if uid in call.passed}
         self._unread = {
             uid: replace(one, left=one.left - 1)
             for uid, one in self._unread.items()
-            if uid in passed and (one.left > 0 or one.why)
+            if uid in call.passed
         }
-        return ours, strangers
+        return Owned(
+            tuple(ours[index] for index in sorted(ours)),
+            tuple(strangers[index] for index in sorted(strangers)),
+            tuple(pod for _, pod in left),
+        )
 
-    async def _reaches(
-        self, cluster: Cluster, pod: _RawPod, workload_uid: str, passed: set[str]
-    ) -> bool:
+    async def _reaches(self, call: _Call, pod: _RawPod) -> bool:
         controller = controller_of(pod)
         for _ in range(DEEPEST):
             if controller is None:
                 return False
             uid = controller["uid"]
-            if uid == workload_uid:
+            if uid == call.workload_uid:
                 return True
-            passed.add(uid)
-            if (unread := self._unread.get(uid)) is not None and unread.left >= 0:
-                if unread.why:
-                    raise Forbidden(unread.why)
+            call.passed.add(uid)
+            believed = uid in self._unread and self._unread[uid].left >= 0
+            if uid not in self._above and not believed:
+                await self._look_up(call, controller, pod["metadata"]["namespace"])
+            if uid in self._unread:
+                if why := self._unread[uid].why:
+                    raise Forbidden(why)
                 return False
-            if uid not in self._above:
-                try:
-                    self._above[uid] = await _read(
-                        cluster, controller, pod["metadata"]["namespace"]
-                    )
-                except NotFound:
-                    self._unread[uid] = _Unread(_believed_for(uid))
-                    return False
-                except (Forbidden, Rejected) as error:
-                    times = 0 if unread is None else unread.times
-                    left = min(2**times - 1, _believed_for(uid))
-                    self._unread[uid] = _Unread(left, min(times + 1, 10), str(error))
-                    raise
-            self._unread.pop(uid, None)
             controller = self._above[uid]
         return False
+
+    async def _look_up(self, call: _Call, controller: Mapping[str, Any], namespace: str) -> None:
+        """Read a controller, and note what controls it, or why that is not known."""
+        uid = controller["uid"]
+        unread = self._unread.get(uid)
+        if call.reads_left is None or (not call.reads_left and unread is None):
+            raise _Unresolved(again=unread is not None)
+        if not call.reads_left:
+            return  # the earlier answer holds
+        call.reads_left -= 1
+        times = 0 if unread is None else unread.times
+        try:
+            self._above[uid] = await _read(call.cluster, controller, namespace)
+        except NotFound:
+            left = min(_believed_for(uid) << times, BELIEVED_AT_MOST)
+            self._unread[uid] = _Unread(left, min(times + 1, 10))
+        except (Forbidden, Rejected) as error:
+            left = min(2**times - 1, _believed_for(uid))
+            self._unread[uid] = _Unread(left, min(times + 1, 10), str(error))
+        else:
+            self._unread.pop(uid, None)
+
+
+@dataclass(slots=True)
+class _Call:
+    """What one call looks for, what it may still read, and the controllers that it passed."""
+
+    cluster: Cluster
+    workload_uid: str
+    reads_left: int | None = None
+    """None: nothing is read yet."""
+    passed: set[str] = field(default_factory=set)
 
 
 def _believed_for(uid: str) -> int:

@@ -165,8 +165,11 @@ class TargetPods:
         self._watch(target, workload)
         if target.listed:
             manifests = [manifest for manifest, _ in target.pods.values()]
-            ours, _ = await target.ownership.of(self._cluster, manifests, workload.uid)
-            self._found(target, frozenset(str(one["metadata"]["uid"]) for one in ours))
+            found = await target.ownership.of(self._cluster, manifests, workload.uid)
+            if found.unresolved:
+                target.changed.set()
+            if target.known or not found.unresolved:  # gateways keep what they have meanwhile
+                self._found(target, frozenset(str(one["metadata"]["uid"]) for one in found.ours))
 
     def _watch(self, target: Target, workload: Workload) -> None:
         target.selector = service_selector(workload)
