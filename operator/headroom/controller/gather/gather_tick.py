@@ -8,8 +8,8 @@ from typing import Any
 
 from headroom.api import InferenceService
 from headroom.controller.gather.metrics_reader import MetricsReader
-from headroom.controller.gather.pods import ObservedPod, observe
 from headroom.controller.gather.pod_ownership import MOST_READS, Owned
+from headroom.controller.gather.pods import ObservedPod, observe
 from headroom.controller.gather.scrape_failure import ScrapeFailure
 from headroom.controller.gather.shared_reads import SharedReads, Sharing
 from headroom.controller.gather.state import GatherState
