@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from headroom.cli.commands.explanation_text import explained
@@ -69,6 +70,24 @@ def test_explain_shows_decision_and_counterfactuals() -> None:
     assert "SLOMet=False" in text
     assert "ScalingLimited" not in text
     assert "fine" not in text
+
+
+@pytest.mark.parametrize(
+    ("freshness", "ready", "expected"),
+    [
+        pytest.param("Stale", 2, "Metrics are stale: no replica is removed", id="stale"),
+        pytest.param("Missing", 2, "Metrics are missing: no replica is removed", id="missing"),
+        pytest.param("Missing", 0, "UtilizationCeiling: ", id="nothing is ready"),
+        pytest.param("Fresh", 2, "UtilizationCeiling: ", id="fresh"),
+    ],
+)
+def test_first_line_says_that_the_reason_may_be_old(
+    freshness: str, ready: int, expected: str
+) -> None:
+    """The usual reason stood there for two minutes while no replica answered."""
+    signals = STATUS["signals"] | {"freshness": freshness}
+    text = words(SERVICE | {"status": STATUS | {"signals": signals, "readyReplicas": ready}})
+    assert text.splitlines()[1].startswith(expected)
 
 
 HIDDEN = {

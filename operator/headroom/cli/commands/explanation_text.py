@@ -17,6 +17,7 @@ from headroom.api.status import Status
 from headroom.api.status_durations import seconds_of
 from headroom.console.service_state import needing_attention
 from headroom.scaling.values.decision import DemandKnown
+from headroom.scaling.values.signals import Freshness
 
 
 def explained(service: Mapping[str, Any]) -> RenderableType:
@@ -27,7 +28,7 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
     if decision is None:
         parts.append(Text(_no_decision(service["metadata"])))
     else:
-        parts += [_decision(decision), Text(_signals(service, status))]
+        parts += [_doubt(status), _decision(decision), Text(_signals(service, status))]
         parts += [Text(line) for line in _promise(status)]
         if decision.counterfactuals:
             parts += [Text(), _counterfactuals(decision, _promised_s(service, status))]
@@ -62,6 +63,15 @@ def _heading(service: Mapping[str, Any], status: Status) -> Text:
     noun = "replica" if status.replicas == 1 else "replicas"
     text.append(f": {status.replicas} {noun}", style="not bold")
     return text.append(f" ({counts})" if counts else "", style="not bold")
+
+
+def _doubt(status: Status) -> Text:
+    """Return what the decision's reason does not say: it may be that of older metrics."""
+    signals = status.signals
+    if signals is None or signals.freshness == Freshness.FRESH or not status.ready_replicas:
+        return Text(end="")
+    words = f"Metrics are {signals.freshness.lower()}: no replica is removed, "
+    return Text(f"{words}and what follows may be out of date.", style="bold yellow")
 
 
 def _decision(decision: DecisionStatus) -> Text:
