@@ -1,4 +1,8 @@
-"""Subtracts further tries from the counted arrivals while many requests miss."""
+"""Subtracts further tries from the counted arrivals while many requests miss.
+
+Any client may name its requests further tries, and nothing would be left of the demand. Each of
+them follows a request that missed; what was not counted before is demand, however often tried.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,13 @@ def without_further_tries(
     now_s: float,
 ) -> tuple[State, DemandEstimate]:
     """Bound the rate by that of first tries while many requests miss."""
-    total = state.windows.total(state.windows.watched_s(now_s, policy.stable_window_s))
-    named = min(1.0, total.retried / total.arrivals) if total.arrivals > 0 else 0.0
+    watched_s = state.windows.watched_s(now_s, policy.stable_window_s)
+    total = state.windows.total(watched_s)
+    named = 0.0
+    if total.retried > 0 and total.arrivals > 0:
+        before = state.windows.total(watched_s, ago_s=PAUSE_S)
+        tries = min(total.retried, max(total.missed, before.missed))
+        named = min(1.0, tries / total.arrivals)
     if named > 0.0:
         return state, _without_retries(exact, rate_rps, named)
     shortest_s = policy.shortest_window_s
@@ -58,5 +67,8 @@ def _without_retries(exact: DemandEstimate, rate_rps: float, named: float) -> De
     return replace(exact, demand=demand, signals=signals, at_most_rps=first_rps)
 
 
+PAUSE_S = 10.0
+"""Between a miss and the next try: OpenAI's clients wait for up to 8 s. Not a longer window: more
+would be subtracted than misses, and a client that lies could have no replica added."""
 NAMED_RETRIES = 0.05
 """Fewer further tries are not worth a word."""
