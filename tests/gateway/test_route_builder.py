@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
+from fakes_routing import replica_pod
 from headroom.api.status import Status
 from headroom.controller.routing import route_builder
+from headroom.controller.routing.gateway_inputs import GatewayInputs
 from headroom.controller.routing.ready_pods import ready_pod
 from headroom.gateway import Endpoint
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
@@ -117,3 +121,39 @@ def test_generating_service_is_bounded_by_the_sequences_that_are_in_time(
     shown = {"generation": {"sizedBy": "Model", "maxInFlightPerReplica": 41}}
     learned = route_builder.Learned.of(Status.read(shown))
     assert route_builder.in_flight(llama, learned, 3) == 3 * per_replica
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        pytest.param(CostModel(fixed_s=1e-320, per_item_s=0.0, max_batch=4), id="denormal"),
+        pytest.param(CostModel(fixed_s=0.0, per_item_s=0.0, max_batch=4), id="zero"),
+        pytest.param(CostModel(fixed_s=1e-9, per_item_s=0.0, max_batch=1 << 20), id="tiny"),
+        pytest.param(CostModel(fixed_s=1.0, per_item_s=0.0, max_batch=1 << 40), id="large"),
+    ],
+)
+def test_absurd_cost_that_pods_report_gives_a_bound_that_envoy_can_count(cost: CostModel) -> None:
+    """OverflowError ended the routing of all services, again after each restart."""
+    learned = route_builder.Learned(cost=cost)
+    gateway = service(spec__routing={"mode": "Gateway"})
+    found = route_builder.in_flight(gateway, learned, 1000)
+    assert found is not None
+    assert 1000 <= found < 1 << 32
+    assert (route_builder.busy(cost, 1000) or 0) < 1 << 32
+
+
+def test_service_whose_inputs_cannot_be_built_costs_no_other_its_route() -> None:
+    broken = route_builder.Learned(cost=CostModel(fixed_s=math.nan, per_item_s=0.0, max_batch=4))
+    usual = route_builder.Learned(cost=CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4))
+    routing = {"mode": "Gateway"}
+    hostile = service(spec__routing=routing, metadata__name="hostile")
+    neighbour = service(spec__routing=routing, metadata__name="neighbour")
+    pod = ready_pod(replica_pod())
+    assert pod is not None
+    inputs = GatewayInputs()
+    for port, one, learned in ((20001, hostile, broken), (20002, neighbour, usual)):
+        inputs.add(one, port, learned, (pod,), others=(), activators=(), held=3)
+    key = f"{neighbour.namespace}/neighbour"
+    assert [one.key for one in inputs.routes] == [key]
+    assert (inputs.bounds, inputs.busy) == ({key: 11}, {key: 8})
+    assert list(inputs.failed) == [f"{hostile.namespace}/hostile"]

@@ -149,3 +149,18 @@ def test_truncated_page_yields_no_sample_at_any_length() -> None:
     for length in range(0, len(PAGE) - 1, 37):
         with pytest.raises(TelemetryError):
             read(PAGE[:length])
+
+
+def test_cost_of_next_to_nothing_is_refused() -> None:
+    """A replica that carries any rate made the bound of requests in flight overflow."""
+    page_of = PAGE.replace('headroom_cost_per_item_seconds{model="resnet"} 0.06', "")
+    assert page_of != PAGE
+    item = 'headroom_cost_per_item_seconds{model="resnet"} 0\n'
+    tiny = "".join(
+        'headroom_cost_fixed_seconds{model="resnet"} 1e-320\n'
+        if line.startswith("headroom_cost_fixed_seconds{")
+        else line
+        for line in page_of.splitlines(True)
+    )
+    with pytest.raises(InvalidMetric, match="at least 1e-06 s for the largest batch"):
+        read(tiny + item)

@@ -18,6 +18,8 @@ from headroom.scaling.values.observation import CostModel
 LAYER = "in-flight"
 GATEWAYS = "headroom.gateways"
 BATCHES = 2
+MOST_PER_REPLICA = 1 << 20
+"""A cost that a tenant's pods report may be next to nothing; Envoy counts to 2^32."""
 IN_TIME = 0.95
 """Share of the target in which the batches of the bound end; the rest is for their variation."""
 
@@ -28,8 +30,9 @@ def in_flight_per_replica(cost: CostModel, target_s: float) -> int:
     Example: batches of 4 in 0.39 s, target 1.5 s: 3 batches end within 1.43 s, so 12; with a target
     of 0.1 s twice the batch, 8.
     """
-    batches = math.floor(IN_TIME * target_s / cost.batch_s(cost.max_batch))
-    return max(busy_per_replica(cost), cost.slots * cost.max_batch * batches)
+    full_s = max(cost.batch_s(cost.max_batch), IN_TIME * target_s / MOST_PER_REPLICA)
+    in_time = cost.slots * cost.max_batch * math.floor(IN_TIME * target_s / full_s)
+    return max(busy_per_replica(cost), min(in_time, MOST_PER_REPLICA))
 
 
 def busy_per_replica(cost: CostModel) -> int:
@@ -37,7 +40,7 @@ def busy_per_replica(cost: CostModel) -> int:
 
     Example: batches of 4 need 8.
     """
-    return BATCHES * cost.slots * cost.max_batch
+    return min(BATCHES * cost.slots * cost.max_batch, MOST_PER_REPLICA)
 
 
 def build(

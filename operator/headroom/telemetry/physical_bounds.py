@@ -20,6 +20,8 @@ MOST_AT_ONCE = 2.0**24
 MOST_SECONDS = 86_400.0
 """Longest time of one batch, or of one item."""
 MOST_BATCH = 2.0**20
+LEAST_SECONDS = 1e-6
+"""Shortest time of one batch: what a replica carries is divided by it."""
 UNCOUNTED = 16.0
 """Requests that may be between two counters while a page is written."""
 HIGH_COUNTER = 30.0
@@ -45,6 +47,13 @@ def check_quantities(profile: Profile, values: Sequence[float | None]) -> None:
             raise InvalidMetric(
                 _name(profile, QUANTITIES[index]), f"must be at most {_BOUNDS[index]:g}", value
             )
+
+
+def check_batch_time(profile: Profile, seconds: float) -> None:
+    """Check the time of the largest batch that the reported cost gives; raise InvalidMetric."""
+    if seconds < LEAST_SECONDS:
+        rule = f"must give at least {LEAST_SECONDS:g} s for the largest batch"
+        raise InvalidMetric(_name(profile, "fixed_cost_s"), rule, seconds)
 
 
 def check_counts(name: str, counts: Sequence[float]) -> None:

@@ -13,7 +13,7 @@ from headroom.telemetry.accounts import Account, Batch, accounted, with_counts
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.given_up import GivenUp
 from headroom.telemetry.page_checks import check_batches_between, check_places, has_restarted
-from headroom.telemetry.physical_bounds import check_items, whole
+from headroom.telemetry.physical_bounds import check_batch_time, check_items, whole
 from headroom.telemetry.reading import Reading
 from headroom.telemetry.stated_limits import NOTHING_STATED
 
@@ -124,4 +124,6 @@ def _cost(profile: Profile, reading: Reading) -> CostModel | None:
         raise InvalidMetric(profile.max_batch[0].name, "must be at least 1", largest)
     if fixed + per_item == 0.0:
         return None
-    return CostModel(fixed_s=fixed, per_item_s=per_item, max_batch=largest)
+    cost = CostModel(fixed_s=fixed, per_item_s=per_item, max_batch=largest)
+    check_batch_time(profile, cost.batch_s(largest))
+    return cost

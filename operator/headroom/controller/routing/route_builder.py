@@ -12,7 +12,7 @@ from headroom.api.status_durations import seconds_of
 from headroom.controller.routing.ready_pods import ReadyPod
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.activator_messages import UNKNOWN_IN_FLIGHT, Served
-from headroom.gateway.runtime import busy_per_replica, in_flight_per_replica
+from headroom.gateway.runtime import MOST_PER_REPLICA, busy_per_replica, in_flight_per_replica
 from headroom.gateway.values import ClientTokens, Hedge, RemoteKeys, RequestClass, TenantLimit
 from headroom.resources.server_port import server_port
 from headroom.scaling.values.observation import CostModel
@@ -126,7 +126,7 @@ def in_flight(service: InferenceService, learned: Learned, replicas: int) -> int
         if learned.cost is None:
             return None
         per_replica = in_flight_per_replica(learned.cost, service.spec.slo.whole_answer.seconds)
-    return per_replica * max(1, replicas)
+    return min(max(1, per_replica), MOST_PER_REPLICA) * max(1, replicas)
 
 
 def busy(cost: CostModel | None, replicas: int) -> int | None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from headroom.api import InferenceService
 from headroom.controller.ports import Clock, Cluster
-from headroom.controller.routing import route_builder
+from headroom.controller.routing.gateway_inputs import GatewayInputs
 from headroom.controller.routing.gateway_probe import GatewayProber
 from headroom.controller.routing.parsed_services import ParsedServices
 from headroom.controller.routing.ports import Activators, Probe, Publisher
@@ -18,7 +18,7 @@ from headroom.controller.routing.route_writer import Routed, RouteWriter
 from headroom.controller.routing.routing_changes import RoutingChanges
 from headroom.controller.routing.target_pods import TargetPods
 from headroom.errors import ClusterError
-from headroom.gateway import Endpoint, snapshot
+from headroom.gateway import snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -131,8 +131,7 @@ class RoutingLoop:
 
     def _publish(self) -> None:
         """Configure gateways and activators; without a ready replica requests go to activators."""
-        activators = self._activators
-        routes, hosts, bounds, busy, served = [], {}, {}, {}, []
+        activators, inputs = self._activators, GatewayInputs()
         known = [
             (service, learned, pods)
             for service, learned in self._services
@@ -140,25 +139,21 @@ class RoutingLoop:
         ]
         keys = {f"{service.namespace}/{service.name}" for service, _, _ in known}
         for service, learned, pods in known:
-            routed = self._table.routed[service.uid]
-            route = route_builder.route(service, routed.port, keys)
-            routes.append(route)
-            served.append(route_builder.served(service, routed.port, learned, pods))
-            if not pods:  # activators bound what they hold
-                listening = activators.accepting(routed.port)
-                hosts[route.key] = [Endpoint(address, routed.port) for address in listening]
-                continue
-            hosts[route.key] = route_builder.endpoints(service, pods)
-            most = route_builder.in_flight(service, learned, len(pods))
-            if most is not None:
-                bounds[route.key] = most + activators.held(route.key)
-            at_least = route_builder.busy(learned.cost, len(pods))
-            if at_least is not None:
-                busy[route.key] = at_least
-        activators.publish(served)
+            port = self._table.routed[service.uid].port
+            inputs.add(
+                service,
+                port,
+                learned,
+                pods,
+                others=keys,
+                activators=activators.accepting(port),
+                held=activators.held(f"{service.namespace}/{service.name}"),
+            )
+        activators.publish(inputs.served)
         gateways = [pod.address for pod in self._gates.ready(self._gateway_namespace)]
-        found = snapshot(routes, hosts, bounds, gateways, busy)
-        for key in found.failed.keys() - self._table.failed.keys():
-            _log.error("%s cannot be routed through gateways: %s", key, found.failed[key])
-        self._table.failed = found.failed
+        found = snapshot(inputs.routes, inputs.hosts, inputs.bounds, gateways, inputs.busy)
+        failed = {**inputs.failed, **found.failed}
+        for key in failed.keys() - self._table.failed.keys():
+            _log.error("%s cannot be routed through gateways: %s", key, failed[key])
+        self._table.failed = failed
         self._publisher.publish(found)

@@ -15,6 +15,8 @@ OUTLIER_FACTOR = 20.0
 cv 1 exceeds 20 times its mean once in 20 000."""
 _LEAST_SIZE, ROUNDING = 0.5, 1.001
 """The counters of one page may be one batch apart."""
+_SHORTEST_S = 1e-6
+"""No batch is shorter: what a replica carries is divided by it."""
 _LEAST_MEAN_S = 1e-4
 """A shorter batch counts as one of this length."""
 
@@ -29,7 +31,7 @@ def plausible(
     is reported beyond that has no weight.
     """
     if expected is None:
-        return [one for one in intervals if one.size >= _LEAST_SIZE and one.mean_s > 0]
+        return [one for one in intervals if one.size >= _LEAST_SIZE and one.mean_s >= _SHORTEST_S]
     fixed_s, per_item_s = OUTLIER_FACTOR * expected.fixed_s, OUTLIER_FACTOR * expected.per_item_s
     slots = expected.slots
     largest = ROUNDING * expected.max_batch * slots
@@ -37,7 +39,7 @@ def plausible(
         one
         for one in intervals
         for _, _, size, mean_s in (one,)
-        if _LEAST_SIZE <= size <= largest and 0 < mean_s <= fixed_s + per_item_s * size
+        if _LEAST_SIZE <= size <= largest and _SHORTEST_S <= mean_s <= fixed_s + per_item_s * size
     ]
     if elapsed_s <= 0.0:
         return found
