@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -151,3 +152,16 @@ def test_removed_service_admits_nothing_while_its_last_request_is_answered() -> 
     ((request, refusal),) = buffer.dispatch(0.2).refused
     assert request is last
     assert refusal.why is RefusalReason.UNKNOWN
+
+
+def test_start_that_never_ends_refuses_its_own_requests_and_stops_nobody_elses() -> None:
+    """Its Retry-After could not be computed, and no service's requests were dispatched any more."""
+    buffer = make_buffer(cold_start_s=None)
+    waits = admitted(buffer, 0.0, 1.0)
+    buffer.serve([of(cold_start_s=math.inf), of(A, key="vision/bert")])
+    other = buffer.admit("vision/bert", 0.0, None)
+    assert isinstance(other, HeldRequest)
+    buffer.complete(other)
+    turn = buffer.dispatch(2.0)
+    assert turn.given == ((other, A),)
+    assert [(one, why.retry_after_s) for one, why in turn.refused] == [(waits, 86_398)]

@@ -157,3 +157,8 @@ def test_service_whose_inputs_cannot_be_built_costs_no_other_its_route() -> None
     assert [one.key for one in inputs.routes] == [key]
     assert (inputs.bounds, inputs.busy) == ({key: 11}, {key: 8})
     assert list(inputs.failed) == [f"{hostile.namespace}/hostile"]
+
+
+def test_cold_start_without_an_end_is_not_known() -> None:
+    shown = {"coldStart": {"p90": "unbounded"}}
+    assert route_builder.Learned.of(Status.read(shown)) == route_builder.Learned()

@@ -11,6 +11,8 @@ from headroom.gateway.values import Endpoint
 
 UNKNOWN_START_S = 10.0
 """Assumed duration of a cold start that was never measured."""
+LONGEST_START_S = 86_400.0
+"""What status says is believed up to a day: `Retry-After` is a whole number."""
 
 
 @dataclass(slots=True)
@@ -41,7 +43,7 @@ class ServiceQueue:
         if self.served.replicas:
             return 0.0
         start_s = self.served.cold_start_s
-        whole_s = UNKNOWN_START_S if start_s is None else start_s
+        whole_s = UNKNOWN_START_S if start_s is None else min(start_s, LONGEST_START_S)
         return max(0.0, whole_s - (now_s - (self.woken_s if self.woken_s is not None else now_s)))
 
     def free(self, now_s: float, refused_by: Container[Endpoint] = ()) -> Endpoint | None:

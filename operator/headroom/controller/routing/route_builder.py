@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
 from dataclasses import dataclass
 
@@ -95,9 +96,10 @@ class Learned:
     def of(cls, status: Status) -> Learned:
         """Return what the status of a service shows."""
         generation = status.generation
+        start_s = None if status.cold_start is None else seconds_of(status.cold_start.p90)
         return cls(
             cost=None if status.model is None else status.model.cost,
-            cold_start_s=None if status.cold_start is None else seconds_of(status.cold_start.p90),
+            cold_start_s=None if start_s == math.inf else start_s,
             sequences=None if generation is None else generation.max_in_flight_per_replica,
         )
 
