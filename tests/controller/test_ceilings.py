@@ -208,3 +208,42 @@ def test_target_is_counted_by_its_template_alone() -> None:
         assert world.replicas("own") == 3
 
     play(story)
+
+
+PHANTOM: dict[str, Any] = {"minReplicas": 900, "maxReplicas": 1000}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "its own"])
+def test_replicas_that_a_quota_refuses_take_no_accelerators_from_others(kind: str) -> None:
+    """900 replicas without a pod kept every other service from growing."""
+
+    async def story(world: World) -> None:
+        await restarted(world, Caps(accelerators=16))
+        world.create("victim")
+        await world.run_for(30.0)
+        world.pods.refused = "exceeded quota: requests.nvidia.com/gpu=1"
+        if kind == "its own":
+            world.create("hostile", scaling=PHANTOM)
+        else:
+            world.create_workload("own", kind, replicas=900)
+            world.create("hostile", target="own", kind=kind, scaling=PHANTOM)
+        await world.run_for(30.0)
+        assert not world.pods.of("hostile" if kind == "its own" else "own")
+        world.pods.arrivals_rps["victim"] = 6 * REPLICA_RPS
+        await world.run_for(60.0)
+        assert world.replicas("victim") >= 6
+
+    play(story)
+
+
+def test_status_that_says_a_billion_replicas_takes_no_accelerators_from_others() -> None:
+    async def story(world: World) -> None:
+        world.create("victim")
+        await world.run_for(30.0)
+        world.create("hostile", target="missing", status={"replicas": 10**9})
+        world.pods.arrivals_rps["victim"] = 6 * REPLICA_RPS
+        await restarted(world, Caps(accelerators=16))
+        await world.run_for(120.0)
+        assert world.replicas("victim") >= 6
+
+    play(story)

@@ -18,6 +18,7 @@ from headroom.controller.gather.route_status import RouteStatus
 from headroom.controller.service_context import ServiceContext
 from headroom.controller.sharing.ceilings import Ceiling, Ceilings
 from headroom.controller.sharing.competition import Competition
+from headroom.resources.object_conditions import is_true
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,8 @@ class ServiceDecision:
         )
         desired = min(desired, ceiling.replicas)
         workload = context.workload(gathered.deployment)
-        self.ceilings.note(inputs.service, workload, decided.observation, desired)
+        refused = is_true(gathered.deployment or {}, "ReplicaFailure")
+        self.ceilings.note(inputs.service, workload, decided.observation, desired, refused=refused)
         return desired
 
     def yielding(

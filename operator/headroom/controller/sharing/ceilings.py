@@ -2,7 +2,8 @@
 
 A ceiling stops growth and removes nothing: replicas above a lowered ceiling stay until load lets
 them go. Accelerators go to the first service that requests them; priorities act on what the
-scheduler rejects.
+scheduler rejects. A tenant may write any number of replicas, of which its quota refuses the pods:
+what this operator did not ask for, and what is refused, counts as far as there are pods.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from headroom.resources.accelerators import (
 from headroom.scaling.values.observation import Observation, PodState
 from headroom.scaling.values.policy import Policy
 
+MOST_REPLICAS = 1000
+"""The largest `maxReplicas`."""
 _ASK = "the operator's administrator can raise it"
 
 
@@ -66,6 +69,8 @@ class Ceilings:
         self._cache = cache
         self._begun = False
         self._held: dict[str, int] = {}
+        self._granted: dict[str, int] = {}
+        """Replicas that this operator asked for, which may have no pods yet."""
         self._total = 0
 
     def of(self, service: InferenceService, workload: Manifest, current: int) -> Ceiling:
@@ -82,10 +87,9 @@ class Ceilings:
             why += "(--max-replicas-per-service)"
         count = self._count(per_replica(service, template_of(workload)))
         if self._caps.accelerators is not None and count:
-            others = self._total - self._held.get(service.uid, 0)
-            room = max(0, self._caps.accelerators - others) // count
+            room = self._room(service.uid, count)
             if room < allowed:
-                allowed = room
+                allowed, others = room, self._total - self._held.get(service.uid, 0)
                 why = f"the operator allows {self._caps.accelerators} accelerators in all, other "
                 why += f"services hold {others} and each replica {count}; {_ASK} "
                 why += "(--max-accelerators)"
@@ -93,28 +97,58 @@ class Ceilings:
         return Ceiling(replicas=max(allowed, current), why=why, exceeded=exceeded)
 
     def note(
-        self, service: InferenceService, workload: Manifest, observation: Observation, asked: int
+        self,
+        service: InferenceService,
+        workload: Manifest,
+        observation: Observation,
+        asked: int,
+        *,
+        refused: bool = False,
     ) -> None:
-        """Count a service's requested replicas, and its pods beyond them."""
+        """Count a service's requested replicas, and its pods beyond them.
+
+        `refused`: a quota or an admission policy refuses pods that are requested.
+        """
         leaving = observation.count(PodState.TERMINATING)
-        listed = len(observation.pods) - leaving
-        replicas = max(asked, listed + observation.unlisted_ready)
+        listed = len(observation.pods) - leaving + observation.unlisted_ready
         count = self._count(per_replica(service, template_of(workload)))
+        granted = self._grant(service, observation.current, asked, count)
+        replicas = listed if refused else max(granted, listed)
         self._hold(service.uid, count * (replicas + leaving))
+
+    def _grant(self, service: InferenceService, current: int, asked: int, count: int) -> int:
+        """Return how many of the requested replicas this operator, and nobody else, asked for."""
+        known = self._granted.get(service.uid)
+        if known is None:
+            known = 0 if service.spec.target_ref is not None else self._room(service.uid, count)
+        granted = asked if asked > current else min(known, asked)
+        self._granted[service.uid] = granted
+        return granted
+
+    def _room(self, uid: str, count: int) -> int:
+        """Return how many replicas of a service fit into what other services leave."""
+        if self._caps.accelerators is None or not count:
+            return MOST_REPLICAS
+        others = self._total - self._held.get(uid, 0)
+        return max(0, self._caps.accelerators - others) // count
 
     def forget(self, uid: str) -> None:
         """Remove a deleted service."""
         self._total -= self._held.pop(uid, 0)
+        self._granted.pop(uid, None)
 
     def _begin(self) -> None:
-        """Count, once, the replicas in the status of services not evaluated yet."""
+        """Count, once, the pods in the status of services not evaluated yet."""
         if self._begun:
             return
         self._begun = True
         for uid in self._cache.uids():
             raw = self._cache.get(uid) or {}
             count = self._count(of_stored(raw.get("spec") or {}))
-            self._hold(uid, Status.read(raw.get("status")).replicas * count)
+            status = Status.read(raw.get("status"))
+            there = status.ready_replicas + status.warming_replicas + status.broken_replicas
+            there += status.unschedulable_replicas
+            self._hold(uid, min(there, status.replicas, MOST_REPLICAS) * count)
 
     def _count(self, held: Accelerators) -> int:
         return counted(held, self._caps.not_counted)
