@@ -18,7 +18,7 @@ BELIEVED_FOR = 16
 BELIEVED_AT_MOST = 128
 """Calls, for a controller that is not found again and again."""
 MOST_READS = 64
-"""Of controllers in a call: others in the API server's queue, and services that are due, wait."""
+"""Controllers that one call reads: others use the API server too, and other services are due."""
 DEEPEST = 6
 """Controllers between a pod and its workload: a LeaderWorkerSet's worker has four."""
 

@@ -117,7 +117,7 @@ class Ceilings:
         self._hold(service.uid, count * (replicas + leaving))
 
     def _grant(self, service: InferenceService, current: int, asked: int, count: int) -> int:
-        """Return how many of the requested replicas this operator, and nobody else, asked for."""
+        """Return how many of the requested replicas this operator asked for, not others."""
         known = self._granted.get(service.uid)
         if known is None:
             known = 0 if service.spec.target_ref is not None else self._room(service.uid, count)
