@@ -15,12 +15,12 @@ CAPACITY = COST.full_batch_rps * TICK_S
 
 
 def obstacles(
-    arrivals_rps: float, backlog: float, *, pinned: bool = False
+    arrivals_rps: float, backlog: float, *, pinned: bool = False, inside_second: int = 0
 ) -> list[Obstacle | None]:
     """What is seen in three minutes after a second replica became ready.
 
     The first one had a backlog then. Requests go to the replica with the fewest in flight; if
-    they are pinned, to the first one.
+    they are pinned, to the first one. The second one may execute a long request meanwhile.
     """
     state, found = State.initial(), list[Obstacle | None]()
     arrived, waiting, late = np.zeros(2), np.zeros(2), np.zeros(2)
@@ -46,7 +46,14 @@ def obstacles(
             ended = arrived[at] - waiting[at]
             counts = [0.0, 0.0, *[ended - late[at]] * (len(BOUNDS_S) - 3), ended]
             samples.append(
-                sample(name, now_s, arrived[at], waiting=int(waiting[at]), counts=tuple(counts))
+                sample(
+                    name,
+                    now_s,
+                    arrived[at] + at * inside_second,
+                    waiting=int(waiting[at]),
+                    running=at * inside_second,
+                    counts=tuple(counts),
+                )
             )
         decision, state = decide(
             policy(routing=Routing.LEAST_IN_FLIGHT, max_replicas=2),
@@ -71,3 +78,7 @@ def test_replica_that_gets_nothing_is_found_while_the_other_works_off_its_queue(
     found = obstacles(9.0, 200.0, pinned=True)
     assert found[-1] is Obstacle.CONNECTIONS_PINNED
     assert found.index(Obstacle.CONNECTIONS_PINNED) <= 45
+
+
+def test_replica_that_executes_a_long_request_gets_none_where_routing_sees_load() -> None:
+    assert set(obstacles(9.0, 200.0, pinned=True, inside_second=1)) == {None}

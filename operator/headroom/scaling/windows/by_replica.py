@@ -25,6 +25,13 @@ def arrivals_of(windows: Windows, replicas: Iterable[str], window_s: float) -> V
     return arrived
 
 
+def executed_s_of(windows: Windows, replicas: Iterable[str], window_s: float) -> Vector:
+    """Return for how long each executed in the window, summed over slots, [known replicas]."""
+    columns = windows.columns_of(replicas)
+    executed: Vector = (windows.series.newest - windows.before(window_s))[columns, BATCH_SECONDS]
+    return executed
+
+
 def outcomes_of(
     windows: Windows, replicas: Iterable[str], window_s: float, target_s: float
 ) -> tuple[Vector, Vector]:
