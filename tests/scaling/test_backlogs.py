@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -15,12 +17,13 @@ CAPACITY = COST.full_batch_rps * TICK_S
 
 
 def obstacles(
-    arrivals_rps: float, backlog: float, *, pinned: bool = False, inside_second: int = 0
+    arrivals_rps: float, backlog: float, *, pinned: bool = False, each_s: float = math.inf
 ) -> list[Obstacle | None]:
     """What is seen in three minutes after a second replica became ready.
 
     The first one had a backlog then. Requests go to the replica with the fewest in flight; if
-    they are pinned, to the first one. The second one may execute a long request meanwhile.
+    they are pinned, to the first one. The second one may execute requests meanwhile
+    that take `each_s`, one at a time.
     """
     state, found = State.initial(), list[Obstacle | None]()
     arrived, waiting, late = np.zeros(2), np.zeros(2), np.zeros(2)
@@ -44,14 +47,16 @@ def obstacles(
         samples = []
         for at, name in enumerate(names):
             ended = arrived[at] - waiting[at]
-            counts = [0.0, 0.0, *[ended - late[at]] * (len(BOUNDS_S) - 3), ended]
+            long = 0 if at == 0 or each_s == math.inf else 1
+            alone = long * int((now_s - 60.0) // each_s)
+            counts = [0.0, 0.0, *[ended - late[at]] * (len(BOUNDS_S) - 3), ended + alone]
             samples.append(
                 sample(
                     name,
                     now_s,
-                    arrived[at] + at * inside_second,
+                    arrived[at] + alone + long,
                     waiting=int(waiting[at]),
-                    running=at * inside_second,
+                    running=long,
                     counts=tuple(counts),
                 )
             )
@@ -80,5 +85,5 @@ def test_replica_that_gets_nothing_is_found_while_the_other_works_off_its_queue(
     assert found.index(Obstacle.CONNECTIONS_PINNED) <= 45
 
 
-def test_replica_that_executes_a_long_request_gets_none_where_routing_sees_load() -> None:
-    assert set(obstacles(9.0, 200.0, pinned=True, inside_second=1)) == {None}
+def test_replica_that_executes_long_requests_gets_none_where_routing_sees_load() -> None:
+    assert set(obstacles(9.0, 200.0, pinned=True, each_s=12.0)) == {None}
