@@ -9,7 +9,7 @@ import pytest
 
 from fakes_scaling import BOUNDS_S, COST, policy, ready_pod, sample
 from headroom.scaling import Observation, State, decide
-from headroom.scaling.values.decision import Obstacle
+from headroom.scaling.values.decision import Obstacle, Reason
 from headroom.scaling.values.policy import Routing
 
 TICK_S = 2.0
@@ -87,3 +87,34 @@ def test_replica_that_gets_nothing_is_found_while_the_other_works_off_its_queue(
 
 def test_replica_that_executes_long_requests_gets_none_where_routing_sees_load() -> None:
     assert set(obstacles(9.0, 200.0, pinned=True, each_s=12.0)) == {None}
+
+
+@pytest.mark.parametrize(
+    ("queue", "added"),
+    [pytest.param(3000.0, 3, id="for minutes"), pytest.param(100.0, 0, id="for a start")],
+)
+def test_replicas_replace_those_that_work_off_a_queue_of_a_shortage(
+    queue: float, added: int
+) -> None:
+    """Three of nine have a queue since a time when they were alone; the others carry the rest."""
+    state, arrived, needed = State.initial(), np.zeros(9), 0
+    waiting = np.zeros(9)
+    waiting[:3] = arrived[:3] = queue
+    pods = tuple(ready_pod(f"pod-{number}", created_s=-900.0) for number in range(9))
+    for number in range(30):
+        now_s = TICK_S * number
+        arrived[3:] += 0.9 * CAPACITY
+        waiting[:3] = np.maximum(0.0, waiting[:3] - CAPACITY)
+        samples = tuple(
+            sample(pod.uid, now_s, count, waiting=int(inside), running=1)
+            for pod, count, inside in zip(pods, arrived, waiting, strict=True)
+        )
+        observation = Observation(now_s=now_s, current=9, pods=pods, samples=samples)
+        decision, state = decide(
+            policy(routing=Routing.LEAST_IN_FLIGHT, max_replicas=99), state, observation
+        )
+        rules = {one.rule: one.replicas for one in decision.recommendations}
+        needed = rules.get(Reason.LATENCY_MODEL, 0)
+        if number > 15:
+            assert rules.get(Reason.QUEUE_DEPTH, needed) - needed == added
+    assert needed > 0

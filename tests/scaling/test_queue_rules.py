@@ -24,9 +24,9 @@ from headroom.scaling import (
     Signals,
 )
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.recommenders import for_backlog, for_queue
+from headroom.scaling.recommenders import for_backlog, for_queue, replicas_for_latency
 from headroom.scaling.tuning import Tuning
-from headroom.scaling.windows.signals import backlogs, shared_queue
+from headroom.scaling.windows.signals import backlogs, old_queues, shared_queue
 from headroom.scaling.windows.sliding_windows import Windows
 
 UNIT = CostModel(fixed_s=0.1, per_item_s=0.0, max_batch=1)
@@ -188,12 +188,44 @@ def test_backlog_is_worked_off_with_smaller_shares(
     queues: tuple[int, ...], drain_s: float, arrival_rps: float, replicas: int | None
 ) -> None:
     tuning = Tuning(drain_s=drain_s)
-    wanted = for_backlog(policy(tuning=tuning), TAIL, arrival_rps, queues)
+    wanted = for_backlog(policy(tuning=tuning), TAIL, arrival_rps, queues, 1.0)
     assert (wanted and wanted.replicas) == replicas
-    assert (
-        for_backlog(policy(tuning=tuning, routing=Routing.LEAST_IN_FLIGHT), TAIL, 95.0, (9,))
-        is None
-    )
+
+
+@pytest.mark.parametrize("routing", [Routing.LEAST_IN_FLIGHT, Routing.POWER_OF_TWO])
+def test_replicas_that_routing_passes_are_added_to_those_for_the_arrivals(routing: Routing) -> None:
+    seeing, target_s = policy(routing=routing), 1.0
+    carrying = replicas_for_latency(seeing, TAIL, 95.0, target_s)
+    wanted = for_backlog(seeing, TAIL, 95.0, (900, 700), target_s)
+    assert carrying is not None
+    assert wanted is not None
+    assert wanted.replicas == carrying + 2
+    assert for_backlog(seeing, TAIL, 95.0, (), target_s) is None
+
+
+@pytest.mark.parametrize(
+    ("waiting", "found"),
+    [
+        pytest.param((700, 650, 0, 3), (700, 650), id="two take a minute longer than the others"),
+        pytest.param((590, 580, 0, 3), (), id="another would start no earlier"),
+        pytest.param((2000, 1900, 1800, 1750), (), id="all alike: all get requests"),
+        pytest.param((), (), id="none is ready"),
+    ],
+)
+def test_old_queues_are_those_that_outlast_a_start(
+    waiting: tuple[int, ...], found: tuple[int, ...]
+) -> None:
+    pods = tuple(ready_pod(f"pod-{number}") for number in range(len(waiting)))
+    windows = Windows()
+    for now_s in (0.0, 30.0):
+        samples = tuple(
+            sample(pod.uid, now_s, queue + 10.0 * now_s, waiting=queue)
+            for pod, queue in zip(pods, waiting, strict=True)
+        )
+        observation = Observation(now_s=now_s, current=len(pods), pods=pods, samples=samples)
+        windows = windows.absorb(observation)
+    names = [pod.uid for pod in pods]
+    assert old_queues(windows, names, full_rps=10.0, least_s=60.0, window_s=30.0) == found
 
 
 def test_backlogs_exclude_stuck_replicas() -> None:

@@ -10,6 +10,7 @@ from headroom.scaling.demand.connections import EVERY_S, Connections
 from headroom.scaling.forecast import bursts
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
+from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits import cold_start
 from headroom.scaling.limits.flaps import LONGEST_HOLD_S
@@ -26,7 +27,7 @@ from headroom.scaling.windows.by_replica import arrivals_of, executed_batches, s
 from headroom.scaling.windows.contradictions import Contradictions
 from headroom.scaling.windows.histogram import nearest, percentile
 from headroom.scaling.windows.leaps import crowded, overlong
-from headroom.scaling.windows.signals import backlogs, shared_queue
+from headroom.scaling.windows.signals import backlogs, old_queues, shared_queue
 from headroom.scaling.windows.sliding_windows import Windows
 
 
@@ -156,16 +157,20 @@ LEAST_DRAIN_S = 10.0
 def backlogs_of(
     policy: Policy, state: State, tail: ServingModel | None, ready: Sequence[str]
 ) -> tuple[int, ...]:
-    """Return the queues of backlogged replicas; none while no cost is known."""
+    """Return the queues of replicas that carry fewer requests because of them; none without a cost.
+
+    Where routing sees load, those that outlast the start of another replica.
+    """
     if tail is None:
         return ()
-    return backlogs(
-        state.windows,
-        ready,
-        full_rps=tail.cost.full_batch_rps,
-        target_s=policy.latency_target_s,
-        window_s=2 * policy.shortest_window_s,
-    )
+    full_rps, window_s = tail.cost.full_batch_rps, 2 * policy.shortest_window_s
+    windows, target_s = state.windows, policy.latency_target_s
+    if not policy.routing.sees_load:
+        return backlogs(windows, ready, full_rps=full_rps, target_s=target_s, window_s=window_s)
+    if isinstance(tail, GeneratingFleet):
+        return ()
+    least_s = max(target_s, state.cold_starts.assumed_s)
+    return old_queues(windows, ready, full_rps=full_rps, least_s=least_s, window_s=window_s)
 
 
 def forecast_arrivals(

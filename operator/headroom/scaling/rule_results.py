@@ -79,8 +79,9 @@ def evaluate_rules(
         )
     promised = _most([rules.get(Component.MARGIN), rules.get(Component.RESERVE)])
     if tail is not None and expected is not None:
+        most_rps = max(expected.later.for_ceiling_rps, expected.burst_rps or 0.0)
         rules[Component.BACKLOG] = recommenders.for_backlog(
-            policy, tail, max(expected.later.for_ceiling_rps, expected.burst_rps or 0.0), backlogs
+            policy, tail, most_rps, backlogs, target_s
         )
     if reachable:  # else more would not help
         rules[Component.QUEUE] = recommenders.for_queue(

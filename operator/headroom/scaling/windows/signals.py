@@ -48,6 +48,20 @@ def backlogs(
 _AT_WORK = 0.7
 
 
+def old_queues(
+    windows: Windows, ready: Iterable[str], *, full_rps: float, least_s: float, window_s: float
+) -> tuple[int, ...]:
+    """Return the queues of replicas that have `least_s` of work more than the least loaded one.
+
+    Only of replicas that work, as in `backlogs`.
+    """
+    replicas = tuple(ready)
+    lasts = windows.latest(replicas)
+    least = min([one.waiting + one.running for one in lasts], default=0)
+    target_s = least / full_rps + least_s
+    return backlogs(windows, replicas, full_rps=full_rps, target_s=target_s, window_s=window_s)
+
+
 def read_signals(
     policy: Policy, windows: Windows, observation: Observation, standing_queue: int | None
 ) -> Signals:
