@@ -255,7 +255,7 @@ def for_backlog(
         return None
     if policy.routing.sees_load:
         carrying = replicas_for_latency(policy, tail, arrival_rps, target_s)
-        return None if carrying is None else _beside(carrying, queues)
+        return None if carrying is None else _added_to(carrying, queues)
     full_rps = tail.cost.full_batch_rps
     needed_rps = sum(queues) / len(queues) / policy.tuning.drain_s
     spare_rps = min(_LARGEST_DRAIN_SHARE * full_rps, needed_rps)
@@ -269,7 +269,7 @@ def for_backlog(
 _LARGEST_DRAIN_SHARE = 0.5
 
 
-def _beside(carrying: int, queues: Sequence[int]) -> Recommendation:
+def _added_to(carrying: int, queues: Sequence[int]) -> Recommendation:
     return Recommendation(
         rule=Reason.QUEUE_DEPTH,
         replicas=carrying + len(queues),
