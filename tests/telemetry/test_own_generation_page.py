@@ -73,6 +73,8 @@ def test_sglang_first_rank_speaks_for_all_and_the_rest_of_the_time_is_work() -> 
         ("headroom_kv_block_tokens", "1e9"),
         ("headroom_max_batch_size", "1e9"),
         ("headroom_prompt_tokens_sum", "+Inf"),
+        ("headroom_iteration_cost_xx_total", "1e37"),
+        ("headroom_iteration_cost_xy_total", "1e37"),
     ],
 )
 def test_own_page_with_an_impossible_value_is_refused_by_name(series: str, value: str) -> None:

@@ -14,7 +14,7 @@ from headroom.telemetry.errors import (
 )
 from headroom.telemetry.pod_samples import PodSamples
 from pods_world import page
-from telemetry.changed_pages import PAGE, read, with_value
+from telemetry.changed_pages import PAGE, read, with_value, without
 
 
 class Pages:
@@ -74,10 +74,12 @@ def test_requests_longer_than_the_interval_were_in_flight_before(
         Pages().then(text, time_s)
 
 
-def second_page(batches: float, items: float, seconds: float) -> PodSample | None:
-    """Read PAGE, and two seconds later a page on which these were added."""
+def second_page(
+    batches: float, items: float, seconds: float, first: str = PAGE
+) -> PodSample | None:
+    """Read a first page, and two seconds later PAGE on which these were added."""
     pages = PodSamples(HEADROOM, "resnet")
-    pages.take(PAGE, pod="uid-1", time_s=12.0)
+    pages.take(first, pod="uid-1", time_s=12.0)
     added = {
         "headroom_execution_duration_seconds_count": 40 + batches,
         "headroom_batch_size_sum": 40 + items,
@@ -100,11 +102,21 @@ def second_page(batches: float, items: float, seconds: float) -> PodSample | Non
         (1, 0, 0.2),
         (0, 4, 0.0),
         (1, 4, 80.0),
+        (1, 4, 2 * 86_400.0),
     ],
 )
 def test_batches_of_a_server_are_accepted(batches: float, items: float, seconds: float) -> None:
     """The counters of one page may be one batch apart."""
     assert second_page(batches, items, seconds) is not None
+
+
+@pytest.mark.parametrize("name", ["unknown", "8"])
+def test_batch_may_be_as_large_as_the_page_before_says(name: str) -> None:
+    """A server that loads another version may begin to state its largest batch, or change it."""
+    metric = "headroom_max_batch_size"
+    first = without(metric) if name == "unknown" else with_value(metric, name)
+    items = 4 if name == "unknown" else 16
+    assert second_page(1, items, 0.4, first) is not None
 
 
 @pytest.mark.parametrize(
@@ -115,7 +127,7 @@ def test_batches_of_a_server_are_accepted(batches: float, items: float, seconds:
         (10, 1e12, 4.0, "headroom_batch_size_sum"),
         (1e12, 40, 4.0, "headroom_execution_duration_seconds_count"),
         (10, 8, 4.0, "headroom_execution_duration_seconds_count"),
-        (1, 4, 1e9, "headroom_execution_duration_seconds_sum"),
+        (1, 4, 2 * 86_401.0, "headroom_execution_duration_seconds_sum"),
     ],
 )
 def test_batches_that_no_server_executes_are_rejected(

@@ -50,8 +50,9 @@ def check_limits(metrics: GenerationMetrics, kv_tokens: float | None) -> None:
 
 def check_cost(metrics: CostMetrics, xx: Sequence[float], xy: Sequence[float]) -> None:
     """Check that sums of products can be such (Cauchy and Schwarz); raise InvalidMetric."""
-    if max(xx) > MOST_SQUARED or max(xy) > MOST_SQUARED:
-        raise InvalidMetric(metrics.xx, f"must be at most {MOST_SQUARED:g}", max(*xx, *xy))
+    for name, sums in ((metrics.xx, xx), (metrics.xy, xy)):
+        if max(sums) > MOST_SQUARED:
+            raise InvalidMetric(name, f"must be at most {MOST_SQUARED:g}", max(sums))
     size = len(xy)
     squares, place = [], 0
     for row in range(size):
