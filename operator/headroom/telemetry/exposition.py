@@ -25,14 +25,14 @@ from headroom.telemetry.recent_layouts import LayoutMemory
 # could each take would let one line of a megabyte occupy the operator for hours.
 _BLANK = r"[ \t]*+"
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
-_LABEL = rf'[a-zA-Z_][a-zA-Z0-9_]*+{_BLANK}={_BLANK}"(?:[^"\\\n]|\\[\\"n])*+"'
+_LABEL = rf'[a-zA-Z_][a-zA-Z0-9_]*+{_BLANK}={_BLANK}"[^"\\\n]*+(?:\\[\\"n][^"\\\n]*+)*+"'
 _LABELS = rf"{_BLANK}(?:{_LABEL}{_BLANK}(?:,{_BLANK}{_LABEL}{_BLANK})*+,?{_BLANK})?"
 _SERIES = re.compile(rf"{_BLANK}({_NAME})(?:{_BLANK}\{{({_LABELS})\}})?{_BLANK}")
 _LINE = re.compile(
     rf"(?P<series>{_BLANK}{_NAME}(?:{_BLANK}\{{{_LABELS}\}})?){_BLANK}(?<=[ \t}}])"
     rf"(?P<value>[^ \t]++)(?:[ \t]++-?[0-9]++)?{_BLANK}"
 )
-_PAIR = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"')
+_PAIR = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"([^"\\]*+(?:\\.[^"\\]*+)*+)"')
 _ESCAPE = re.compile(r"\\(.)")
 _REMEMBERED_SERIES = 16_384
 """Parsed series by their texts, whatever their layouts."""
