@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
 
-from fakes_activator import KEY, Stage, served
+from fakes_activator import KEY, Stage, served, stage
 from fakes_gateway import Gateway, route, until
 from free_ports import free_port
 from headroom.activator.grpc_proxy import GrpcProxy
@@ -245,13 +246,15 @@ async def test_cancelled_grpc_call_is_released(front: Gateway, held: Stage) -> N
         await until(left, "the call has left")
 
 
-async def test_shutdown_refuses_grpc_calls_with_a_pushback(front: Gateway, held: Stage) -> None:
-    one = await led(front, held, held.port, cold_start_s=4.0)
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
-        waiting = asyncio.create_task(_all(say(one, channel, b"hello")))
-        await held.held(1)
-        held.ended.set()
-        error = (await asyncio.gather(waiting, return_exceptions=True))[0]
+async def test_shutdown_refuses_grpc_calls_with_a_pushback(front: Gateway, tmp_path: Path) -> None:
+    (folder := tmp_path / "activator").mkdir()  # tmp_path has the gateway's token
+    async with stage(folder, drain_s=0.5) as held:
+        one = await led(front, held, held.port, cold_start_s=4.0)
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
+            waiting = asyncio.create_task(_all(say(one, channel, b"hello")))
+            await held.held(1)
+            held.ended.set()
+            error = (await asyncio.gather(waiting, return_exceptions=True))[0]
     assert isinstance(error, grpc.aio.AioRpcError)
     assert error.code() is grpc.StatusCode.UNAVAILABLE
     assert "this activator is shutting down" in str(error.details())
