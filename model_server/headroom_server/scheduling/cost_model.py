@@ -91,8 +91,6 @@ class CostModel(NamedTuple):
         before = self.fit(length)
         after = before.observe(items, seconds, self.tail)
         residual = min(LARGEST_RESIDUAL, seconds / before.batch_s(items) - 1.0)
-        if len(self.fits) == 1 and length in self.fits:
-            return CostModel({length: after}, self.shares, self.residuals.follow(residual))
         fits = {**self.fits, length: after}
         if after.changed != 1.0:
             fits = {

@@ -201,6 +201,9 @@ def test_withdrawn_entry_returns_its_tenants_share() -> None:
         pytest.param([9.0] * 5, [0, 1, 2, 3], [], id="time enough: full"),
         pytest.param([1.05, 9.0], [1], [0], id="not even alone in time: never executed"),
         pytest.param([1.15, 9.0, 9.0], [0], [], id="alone it makes it, and nobody is hurt"),
+        # one after it, the two end at 2.3 s
+        pytest.param([1.15, 2.4, 9.0], [0], [], id="the rest is in time after it"),
+        pytest.param([1.15, 2.2, 9.0], [1, 2], [0], id="one of the rest would be late after it"),
         pytest.param([1.25, 9.0, 9.0, 9.0, 9.0], [1, 2, 3, 4], [0], id="one is shed for four"),
         pytest.param([1.35] * 3 + [1.2], [0, 1, 2], [], id="three in time, or one: three"),
         pytest.param([None, None], [0, 1], [], id="no deadline, no hurry"),

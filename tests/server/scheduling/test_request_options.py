@@ -17,6 +17,7 @@ from headroom_server.scheduling.retry_headers import RETRY_HEADERS, is_retry
 from headroom_server.settings import Settings
 
 CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloClass(9, None)}
+CHAT = {"chat": SloClass(first_token_deadline_s=0.5)}
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,20 @@ CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloCl
             None,
             RequestOptions(5.0, 7, slo_class="gold"),
             id="the request's own word counts before its class's",
+        ),
+        pytest.param(
+            {"x-slo-class": "chat"},
+            CHAT,
+            None,
+            RequestOptions(first_token_deadline_s=0.5, slo_class="chat"),
+            id="a class with a deadline of the first token",
+        ),
+        pytest.param(
+            {"x-slo-class": "chat", "x-first-token-timeout": "2"},
+            CHAT,
+            None,
+            RequestOptions(first_token_deadline_s=2.0, slo_class="chat"),
+            id="the request's own deadline of the first token",
         ),
     ],
 )
