@@ -35,12 +35,21 @@ def chat(**fields: object) -> Any:
     return parse_chat(orjson.dumps(CHAT | fields))
 
 
+NAMED = {"name": "x", "schema": {}}
+TOOL = {"type": "function", "function": {"name": "f"}}
+
+
+def chosen(tool: str) -> dict[str, object]:
+    return {"type": "function", "function": {"name": tool}}
+
+
 @pytest.mark.parametrize(
     ("prompt", "prompts"),
     [
         ("a", ("a",)),
         (["a", "b"], ("a", "b")),
         ([1, 2], ((1, 2),)),
+        ([7], ((7,),)),
         ([[1], [2, 3]], ((1,), (2, 3))),
     ],
 )
@@ -100,8 +109,14 @@ def test_wrong_field_of_completion_is_named(fields: dict[str, object], field: st
     [
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "user"}]}, "messages.0"),
+        ({"messages": [{"role": "user", "refusal": "no"}]}, "messages.0"),
         ({"messages": [{"role": "root", "content": ""}]}, "messages.0.role"),
+        ({"messages": [{"role": ["user"], "content": ""}]}, "messages.0.role"),
         ({"messages": [{"role": "user", "content": 1}]}, "messages.0.content"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"response_format": {"type": "text", "json_schema": NAMED}}, "response_format"),
+        ({"structured_outputs": {"regex": "a", "choice": ["b"]}}, "structured_outputs"),
+        ({"structured_outputs": {"json_object": False}}, "structured_outputs"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
             "messages.0.content.0.type",
@@ -109,6 +124,7 @@ def test_wrong_field_of_completion_is_named(fields: dict[str, object], field: st
         ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens"),
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"tool_choice": "required"}, "tool_choice"),
+        ({"tools": [TOOL], "tool_choice": chosen("other")}, "tool_choice"),
         ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools.0.function.name"),
         ({"chat_template_kwargs": {"messages": []}}, "chat_template_kwargs"),
         ({"modalities": ["audio"]}, "modalities.0"),
@@ -196,6 +212,26 @@ def test_messages_become_what_templates_expect() -> None:
     )
     assert parsed.messages[2]["tool_calls"][0]["function"]["arguments"] == {"a": 1}
     assert parsed.messages[3] == {"role": "tool", "content": "2", "tool_call_id": "1"}
+
+
+def test_refusal_of_an_earlier_answer_is_its_text() -> None:
+    refused = {"role": "assistant", "content": None, "refusal": "no"}
+    assert chat(messages=[refused]).messages == ({"role": "assistant", "content": "no"},)
+
+
+def test_named_tool_is_the_one_that_must_be_called() -> None:
+    assert chat(tools=[TOOL]).tools.forced is None
+    assert chat(tools=[TOOL], tool_choice=chosen("f")).tools.forced == "f"
+
+
+def test_choices_of_all_prompts_are_bounded_together() -> None:
+    assert completion(n=64, prompt=["a", "b"]).choices.n == 64
+
+
+def test_chat_has_as_many_alternatives_as_are_asked_for() -> None:
+    assert chat(logprobs=True, top_logprobs=3).choices.sampling.logprobs == 3
+    assert chat(logprobs=True).choices.sampling.logprobs == 0
+    assert chat().choices.sampling.logprobs is None
 
 
 def test_fields_that_libraries_add_to_messages_are_not_read() -> None:
