@@ -15,7 +15,7 @@ from headroom_server.generation.text.chat_template import ChatTemplate
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.text.tool_calls import ToolStyle
-from headroom_server.generation.values import Alternative, SampledToken
+from headroom_server.generation.values import Alternative, GenerationRequest, SampledToken
 from headroom_server.openai_api.answers.collecting import CollectedAnswer
 from headroom_server.openai_api.answers.completion_form import CompletionForm
 from headroom_server.openai_api.answers.encoding import AnswerIdentity, Part, Usage
@@ -26,6 +26,7 @@ from headroom_server.scheduling.request_options import SloClass
 from server_world import until
 
 pytestmark = pytest.mark.clock
+FILL = {"fill": SloClass(batch=True), "chat": SloClass()}
 
 
 async def test_completion_is_the_models_text_with_usage() -> None:
@@ -275,6 +276,41 @@ async def test_metrics_add_up_and_parse() -> None:
     assert sum(blocks.values()) == LIMITS.blocks
     iterations = samples["headroom_iteration_cost_xx_total", ("column", "1"), model, ("row", "1")]
     assert iterations >= samples["headroom_iterations_total", model]
+
+
+@pytest.mark.parametrize(
+    ("headers", "fields", "classes"),
+    [
+        pytest.param({"x-slo-class": "fill"}, {}, FILL, id="a class of best effort"),
+        pytest.param({}, {"service_tier": "flex"}, FILL, id="OpenAI's own word for it"),
+        pytest.param({"x-slo-class": "chat"}, {"service_tier": "flex"}, FILL, id="both"),
+    ],
+)
+async def test_request_of_best_effort_waits_for_later_ones(
+    headers: dict[str, str], fields: dict[str, str], classes: dict[str, SloClass]
+) -> None:
+    served: list[int] = []
+
+    def script(request: GenerationRequest) -> bytes:
+        served.append(len(request.prompt))
+        return b"x"
+
+    executor = ScriptedExecutor(script, limits=LIMITS._replace(max_sequences=1))
+    options = GeneratorOptions(classes=classes)
+    async with front(executor, options=options) as world:
+        served.clear()
+        executor.hold()
+        asked = []
+        nothing: dict[str, str] = {}
+        first, last = ("a", nothing, nothing), ("ccc", nothing, nothing)
+        for prompt, named, more in (first, ("bb", headers, fields), last):
+            body = {"model": "m", "prompt": prompt, **more}
+            post = world.http.post("/v1/completions", json=body, headers=named)
+            asked.append(asyncio.create_task(post))
+            await asyncio.sleep(0.05)
+        executor.free.set()
+        assert [one.status_code for one in await asyncio.gather(*asked)] == [200] * 3
+    assert list(dict.fromkeys(served)) == [2, 4, 3], "a prompt has a token before its text"
 
 
 async def test_metrics_of_classes_sum_to_those_of_all_requests() -> None:
