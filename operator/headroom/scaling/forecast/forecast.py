@@ -82,7 +82,8 @@ class Forecast:
             return self
         trend = self.trend
         if analogs is not self.analogs:
-            trend = rising(analogs.history) if policy.tuning.has(Component.TREND) else None
+            follows = policy.tuning.has(Component.TREND)
+            trend = rising(analogs.history, generates=_generates(policy)) if follows else None
         return Forecast(analogs=analogs, bursts=bursts, peaks=peaks, trend=trend)
 
     def expected(
@@ -94,7 +95,7 @@ class Forecast:
             now = _plain(rate_rps)
             return Expected(later=now, most=now, burst_rps=burst_rps)
         later, most = _plain(rate_rps), _plain(rate_rps)
-        if past.later is not None:
+        if past.later is not None or (self.trend is not None and _generates(policy)):
             stable = past.history.stable_rate(now_s, rate_rps)
             weights = past.weights(stable.rate_rps, policy.stable_window_s)
             if policy.pace > 1.0:  # more than the stable rate is noise of few requests
@@ -165,6 +166,11 @@ def _after(ratio: float, rise: float, rate_rps: float, most_rps: float) -> float
     """
     usual_rps = rate_after(min(ratio, max(rise, _DOUBLE)), rate_rps)
     return max(usual_rps, min(rate_after(ratio, rate_rps), most_rps))
+
+
+def _generates(policy: Policy) -> bool:
+    """Whether the service has promises on tokens: its first rise cannot wait for analogs."""
+    return policy.token_targets is not None
 
 
 def _plain(rate_rps: float) -> Rates:

@@ -1,0 +1,78 @@
+"""A rise of a generating service: seen within its first minutes, and extended along its tangent."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fakes_scaling import policy
+from headroom.scaling.forecast.forecast import Forecast
+from headroom.scaling.forecast.rate_history import WINDOW_S
+from headroom.scaling.forecast.trend import rising
+from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.tokens import Target, TokenTargets
+from scaling.test_trend import Load, constant, doubling, wandering, watched
+
+START_S = 300.0
+EARLY_S = (160.0, 240.0, 320.0, 440.0)
+"""Before the history shows how much the growth over 150 s varies."""
+TOKENS = policy(token_targets=TokenTargets(first_token=Target(percentile=0.95, seconds=1.5)))
+
+
+def day(now_s: float) -> float:
+    """A day's wave, shortened: from 5 to 43/s within 20 minutes, and back."""
+    return 24.0 - 19.0 * math.cos(2.0 * math.pi * now_s / 2400.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rise_that_bends_is_not_expected_to_bend_for_a_whole_start(seed: int) -> None:
+    later_s = 600.0 + START_S + WINDOW_S
+    seen = watched(day, 600.0, seed=seed)
+    trend, of_requests = rising(seen, generates=True), rising(seen)
+    assert trend is not None
+    assert of_requests is not None
+    assert trend.expected_rps(later_s) < 1.4 * day(later_s)
+    assert of_requests.expected_rps(later_s) > 1.6 * day(later_s)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_first_rise_is_seen_within_five_minutes(seed: int) -> None:
+    seen = watched(doubling(300.0, from_s=0.0), 300.0, seed=seed)
+    assert rising(seen, generates=True) is not None
+    assert rising(seen) is None
+
+
+def jump_after(time_s: float) -> Load:
+    return lambda now_s: 16.0 if now_s < time_s else 48.0
+
+
+@pytest.mark.parametrize("load", [constant, jump_after(120.0), jump_after(200.0)])
+def test_first_minutes_without_a_rise_have_no_trend(load: Load) -> None:
+    seen = (watched(load, seconds, seed=seed) for seed in range(10) for seconds in EARLY_S)
+    assert not any(rising(one, generates=True) for one in seen)
+
+
+def test_first_minutes_of_a_load_that_wanders_seldom_have_a_trend() -> None:
+    found = sum(
+        rising(watched(wandering(0.4, 120.0, seed), seconds, seed=seed), generates=True) is not None
+        for seed in range(25)
+        for seconds in EARLY_S
+    )
+    assert found <= 4
+
+
+def expected_rps(policy: Policy) -> float:
+    """What to add replicas for five minutes after a load began to double as often."""
+    forecast, history = Forecast(), watched(doubling(300.0, from_s=0.0), 300.0)
+    for now_s, rate_rps in zip(history.times_s, history.measured_rps, strict=True):
+        forecast = forecast.observe(policy, float(now_s), float(rate_rps), None, START_S)
+    rate_rps = float(history.measured_rps[-1])
+    return (
+        forecast.expected(policy, 300.0, rate_rps, None, START_S).later.for_ceiling_rps / rate_rps
+    )
+
+
+def test_only_services_with_promises_on_tokens_expect_a_first_rise_to_go_on() -> None:
+    assert expected_rps(TOKENS) > 1.5
+    assert expected_rps(policy()) == pytest.approx(1.0, abs=0.1)
