@@ -12,10 +12,8 @@ bridges a gap in the metrics explains nothing and is left out, since the load ma
 The growth is shrunk by what noise alone would show (James and Stein 1961), so that it begins at
 zero where it becomes significant, and it is extended no further ahead than it has been observed.
 
-Replicas that generate start slowly, so the time ahead is as long as what was seen of the rise. That
-it has bent upwards does not say that it goes on to: it is extended along its tangent. While nothing
-is known of how much growth varies, the scatter around the fit decides. Worked: 5 to 43/s within 20
-minutes, starts of 300 s: at 26/s the exponential expects 70/s, its tangent 54/s, and 41/s come.
+Replicas that generate start slowly, and their first rise comes once. While nothing is known of how
+much growth varies, the scatter around the fit decides for them alone.
 """
 
 from __future__ import annotations
@@ -109,7 +107,7 @@ def rising(history: RateHistory, *, generates: bool = False) -> Trend | None:
         time_s=float(history.times_s[-1]) - window_s / 2,
         rate_rps=fit.rate_rps,
         growth_per_s=fit.growth_per_s * (1 - (DEVIATIONS / score) ** 2),
-        exponential=fit.exponential and not generates,
+        exponential=fit.exponential,
         seen_s=windows * window_s,
     )
 
