@@ -103,5 +103,5 @@ def test_controller_chain_is_followed_up_to_its_bound(between: int, is_ours: boo
     pod = {
         "metadata": {"name": "p", "namespace": "default", "ownerReferences": [bystander, owner(0)]}
     }
-    found, strangers = asyncio.run(PodOwnership().of(cluster, [pod], "workload"))
-    assert (len(found), strangers) == (int(is_ours), [])
+    owned = asyncio.run(PodOwnership().of(cluster, [pod], "workload"))
+    assert (len(owned.ours), owned.strangers, owned.unresolved) == (int(is_ours), (), ())

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import torch
 
-from headroom_server.generation.values import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar
 
 
 def hide_forbidden(logits: torch.Tensor, grammars: Mapping[int, TokenGrammar]) -> None:
