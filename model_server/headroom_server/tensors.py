@@ -19,6 +19,7 @@ from headroom_server.datatypes import DATATYPES, STRINGS, Numbers, ends
 from headroom_server.errors import InvalidRequestError
 from headroom_server.json_values import kind
 from headroom_server.typed_arrays import finite
+from headroom_server.value_ranges import ValueRange
 
 __all__ = ["DATATYPES", "DYNAMIC", "Numbers", "Signature", "TensorSpec", "finite"]
 
@@ -33,6 +34,8 @@ class TensorSpec:
     name: str
     datatype: str
     shape: tuple[int, ...] = ()
+    value_range: ValueRange | None = field(default=None, compare=False)
+    """What a request may send: of tokens, from 0 to the size of the vocabulary less 1."""
     dynamic: bool = field(init=False, repr=False, compare=False)
     """Whether a dimension is the request's length."""
     elements: int = field(init=False, repr=False, compare=False)
@@ -59,6 +62,8 @@ class TensorSpec:
             raise ValueError(
                 f"tensor {self.name}: at most one dimension must be -1; got {self.shape}"
             )
+        if self.value_range is not None:
+            self.value_range.check_datatype(self.datatype)
         if self.is_strings and self.dynamic:
             raise ValueError(
                 f"tensor {self.name}: BYTES must not have a dimension -1, because strings are not "
@@ -132,6 +137,7 @@ class Signature:
         init=False, repr=False, compare=False
     )
     """For each output, the test whether all its numbers are finite."""
+    _ranges: tuple[tuple[str, ValueRange], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Raise ValueError for missing or repeated tensors, or shapes that do not fit together."""
@@ -142,6 +148,8 @@ class Signature:
                 raise ValueError(
                     f"the {side} of a model must be at least one, with distinct names; got {names}"
                 )
+        if any(spec.value_range for spec in self.outputs):
+            raise ValueError("minimum and maximum must be of inputs; an output has one")
         for name, sizes in (("lengths", self.lengths), ("batches", self.batches)):
             if any(size < 1 for size in sizes) or any(a >= b for a, b in pairwise(sizes)):
                 raise ValueError(f"{name} must be at least 1 and ascending; got {sizes}")
@@ -161,6 +169,8 @@ class Signature:
             )
         finite_of = tuple((one.name, DATATYPES[one.datatype].finite) for one in self.outputs)
         object.__setattr__(self, "_finite", finite_of)
+        ranges = ((one.name, one.value_range) for one in self.inputs)
+        object.__setattr__(self, "_ranges", tuple(one for one in ranges if one[1] is not None))
 
     def all_finite(self, outputs: Mapping[str, Numbers]) -> bool:
         """Return whether no number of the outputs is NaN or infinite."""
@@ -168,6 +178,15 @@ class Signature:
             if not finite_numbers(outputs[name]):
                 return False
         return True
+
+    def check_ranges(self, inputs: Mapping[str, Numbers]) -> None:
+        """Check the values of a request's inputs whose range is declared.
+
+        Raises:
+            InvalidRequestError: one is outside.
+        """
+        for name, allowed in self._ranges:
+            allowed.check(inputs[name], f"inputs.{name}")
 
     @property
     def dynamic(self) -> bool:

@@ -57,6 +57,7 @@ def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
             inputs[spec.name] = _raw(spec, tensor, raw[index], count)
         else:
             inputs[spec.name] = _contents(spec, tensor, count)
+    contract.signature.check_ranges(inputs)
     if len(request.id) > MAX_ID_CHARACTERS:
         raise InvalidRequestError(f"id must be a string of at most {MAX_ID_CHARACTERS} characters")
     refuse_sequences(_chosen(request.parameters, "sequence_id"))

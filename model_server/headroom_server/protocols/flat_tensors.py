@@ -21,6 +21,7 @@ class FlatTensors:
     """Built from a model's signature when it is loaded."""
 
     def __init__(self, signature: Signature, max_items: int) -> None:
+        self._signature = signature
         self._max_items = max_items
         self._columns = {
             spec.name: (spec.datatype, [*spec.shape], spec.elements, DATATYPES[spec.datatype])
@@ -30,7 +31,11 @@ class FlatTensors:
         self._count = len(signature.inputs)
 
     def read(self, tensors: Any) -> Work | None:
-        """Return the numbers of a request's `inputs`; None if it has another form."""
+        """Return the numbers of a request's `inputs`; None if it has another form.
+
+        Raises:
+            InvalidRequestError: a value is outside its declared range.
+        """
         if type(tensors) is not list or len(tensors) != self._count:
             return None
         items = 0
@@ -57,4 +62,7 @@ class FlatTensors:
                     return None
         except (LookupError, TypeError, OverflowError):
             return None
-        return Work(items, inputs) if len(inputs) == self._count else None
+        if len(inputs) != self._count:
+            return None
+        self._signature.check_ranges(inputs)
+        return Work(items, inputs)

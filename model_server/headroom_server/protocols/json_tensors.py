@@ -37,6 +37,7 @@ def read(contract: Contract, tensors: list[dict[str, Any]], tail: bytes) -> Work
             "the binary_data_size of all inputs must sum to the bytes after the JSON, "
             f"{len(tail)}; got {at}"
         )
+    contract.signature.check_ranges(inputs)
     return Work(items, inputs, length)
 
 

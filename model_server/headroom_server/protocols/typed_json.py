@@ -70,6 +70,7 @@ class TypedJsonCodec:
             columns = {specs[0].name: instances}
         length = _length(specs, columns) if self._contract.max_length else 0
         inputs = {spec.name: _numbers(spec, columns[spec.name], length) for spec in specs}
+        self._contract.signature.check_ranges(inputs)
         return Work(len(instances), inputs, length)
 
     def render(self, work: Work, outputs: Mapping[str, Numbers]) -> bytes:

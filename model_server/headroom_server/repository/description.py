@@ -17,6 +17,8 @@
     name = "tokens"
     datatype = "INT64"                   # BYTES (strings) only with a class
     shape = [-1]                         # of one item
+    minimum = 0                          # values outside are refused before they are executed
+    maximum = 30521
 
     [[outputs]]
     name = "score"

@@ -42,6 +42,10 @@ def _work(sample: Sample, signature: Signature, where: str) -> Work:
         spec.name: _numbers(sample.inputs[spec.name], spec, length, f"{where}.inputs.{spec.name}")
         for spec in signature.inputs
     }
+    try:
+        signature.check_ranges(numbers)
+    except InvalidRequestError as error:
+        raise LoadError(f"{where}.{error.message}") from error
     return Work(1, numbers, length)
 
 

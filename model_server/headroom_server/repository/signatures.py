@@ -33,11 +33,22 @@ def agreed(description: Description, own: Signature | None) -> Signature:
     try:
         return replace(
             own,
+            inputs=own.inputs if declared is None else _ranged(own.inputs, declared.inputs),
             lengths=description.lengths or own.lengths,
             batches=description.batches or own.batches,
         )
     except ValueError as error:
         raise LoadError(f"lengths, batches: {error}") from error
+
+
+def _ranged(
+    own: tuple[TensorSpec, ...], declared: tuple[TensorSpec, ...]
+) -> tuple[TensorSpec, ...]:
+    """Return the model's inputs with the ranges of the description, where it has any."""
+    return tuple(
+        replace(one, value_range=described.value_range or one.value_range)
+        for one, described in zip(own, declared, strict=True)
+    )
 
 
 def _listed(side: tuple[TensorSpec, ...] | TensorSpec | None) -> str:

@@ -7,10 +7,11 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from headroom_server.scheduling.request_options import LAST_PRIORITY, USUAL_PRIORITY
 from headroom_server.tensors import DATATYPES, DYNAMIC, TensorSpec
+from headroom_server.value_ranges import ValueRange
 
 Whole = Annotated[int, Field(strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -64,6 +65,9 @@ class Tensor(Table):
     shape: tuple[Annotated[int, Field(strict=True, le=2**31), AfterValidator(_dimension)], ...] = (
         Field((), max_length=32)
     )
+    minimum: int | FiniteFloat | None = None
+    """Of an input's values; a request with a smaller one is refused."""
+    maximum: int | FiniteFloat | None = None
 
     @model_validator(mode="after")
     def _one_dynamic(self) -> Self:
@@ -72,7 +76,9 @@ class Tensor(Table):
 
     def spec(self) -> TensorSpec:
         """Return it as the server uses it."""
-        return TensorSpec(self.name, self.datatype, self.shape)
+        bounded = self.minimum is not None or self.maximum is not None
+        allowed = ValueRange(self.minimum, self.maximum) if bounded else None
+        return TensorSpec(self.name, self.datatype, self.shape, allowed)
 
 
 class Mask(Table):
