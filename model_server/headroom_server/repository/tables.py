@@ -66,7 +66,7 @@ class Tensor(Table):
         Field((), max_length=32)
     )
     minimum: int | FiniteFloat | None = None
-    """Of an input's values; a request with a smaller one is refused."""
+    """The smallest value of an input; a request with a smaller one is refused."""
     maximum: int | FiniteFloat | None = None
 
     @model_validator(mode="after")

@@ -20,8 +20,8 @@ from headroom_server.torch_generation.layout import Group
 from headroom_server.torch_generation.model_shape import ModelShape
 
 GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""Without cuDNN's, which plans anew for each shape: 0.1 s, and an iteration with a prompt has a new
-one nearly every time (torch 2.11, H200)."""
+"""Without cuDNN's, which makes a plan for each shape: 0.1 s, and an iteration with a prompt has a
+new one nearly every time (torch 2.11, H200)."""
 
 
 def kernels_for(device: torch.device) -> AbstractContextManager[None]:

@@ -17,7 +17,7 @@ class ReportedRow(NamedTuple):
     """What one row of logits reports."""
 
     logprob: float
-    """Of the chosen token."""
+    """The chosen token's."""
     alternatives: tuple[Alternative, ...]
     """The most probable tokens, in falling order."""
 
