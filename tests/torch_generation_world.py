@@ -12,7 +12,8 @@ import torch
 
 from generation_chunks import Grown
 from headroom_server.generation.values import Chunk, GenerationRequest, Iteration, Sampling
-from headroom_server.torch_generation.executor import ExecutorOptions, TorchExecutor
+from headroom_server.torch_generation.executor import TorchExecutor
+from headroom_server.torch_generation.loading import ExecutorOptions
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

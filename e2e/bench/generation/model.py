@@ -9,7 +9,8 @@ from typing import NamedTuple
 import torch
 from safetensors.torch import save_file
 
-from headroom_server.torch_generation.executor import ExecutorOptions, TorchExecutor
+from headroom_server.torch_generation.executor import TorchExecutor
+from headroom_server.torch_generation.loading import ExecutorOptions
 
 
 class Size(NamedTuple):

@@ -16,7 +16,8 @@ import torch
 from bench.figures import Figure, at_most, shown
 from bench.generation.model import LARGE, Size, make_model
 from headroom_server.generation.loop.warming import decodes
-from headroom_server.torch_generation.executor import ExecutorOptions, TorchExecutor
+from headroom_server.torch_generation.executor import TorchExecutor
+from headroom_server.torch_generation.loading import ExecutorOptions
 
 BATCHES = (1, 8, 32)
 REPEATS = 20

@@ -85,10 +85,8 @@ def build_executor(settings: Settings) -> Executor:
     if settings.engine == "generation-emulated":
         return _emulated(settings)
     from headroom_server.torch_engine.choosing_devices import chosen  # noqa: PLC0415
-    from headroom_server.torch_generation.executor import (  # noqa: PLC0415
-        ExecutorOptions,
-        TorchExecutor,
-    )
+    from headroom_server.torch_generation.executor import TorchExecutor  # noqa: PLC0415
+    from headroom_server.torch_generation.loading import ExecutorOptions  # noqa: PLC0415
 
     options = ExecutorOptions(
         dtype=settings.dtype,

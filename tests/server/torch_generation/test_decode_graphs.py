@@ -24,20 +24,16 @@ from generation_chunks import Grown
 from headroom_server.engine import DeviceLostError, OutOfMemoryError
 from headroom_server.generation.loop.warming import warm_up_iterations
 from headroom_server.generation.values import Chunk
-from headroom_server.torch_generation.decode_graphs import (
-    Flex,
-    Kernels,
-    Recorded,
-    compiled_flex,
-    obstacle,
-)
+from headroom_server.torch_generation.decode_graphs import obstacle
+from headroom_server.torch_generation.decode_kernels import Flex, Kernels, Recorded, compiled_flex
 from headroom_server.torch_generation.decode_tables import (
     TableSizes,
     block_mask,
     numbers_of,
     tables_of,
 )
-from headroom_server.torch_generation.executor import ExecutorOptions, TorchExecutor
+from headroom_server.torch_generation.executor import TorchExecutor
+from headroom_server.torch_generation.loading import ExecutorOptions
 from headroom_server.torch_generation.model_shape import shape_of
 from torch_generation_world import (
     OPTIONS,

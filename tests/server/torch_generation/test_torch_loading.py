@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from headroom_server.engine import LoadError
-from headroom_server.torch_generation.executor import ExecutorOptions, TorchExecutor
+from headroom_server.torch_generation.executor import TorchExecutor
 from headroom_server.torch_generation.linear import linear
+from headroom_server.torch_generation.loading import ExecutorOptions
 from headroom_server.torch_generation.memory import available_bytes
 from headroom_server.torch_generation.model_shape import shape_of
 from headroom_server.torch_generation.rope import inverse_frequencies
