@@ -45,7 +45,7 @@ class EngineLoad:
         sequence.phase = Phase.PREFILL
         sequence.started_s = now_s
         self._handed_over += 1
-        sequence.place_s = self._handed_over - BEFORE_ALL  # nobody overtakes it any more
+        sequence.place_s = self._handed_over - BEFORE_ALL  # no later request comes before it
         insort(state.prefilling, sequence, key=order)
         self.tokens += len(sequence.tokens)
         state.charges.start(sequence, state.expected_left(sequence))
