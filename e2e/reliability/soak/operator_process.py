@@ -7,24 +7,39 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from cluster_world import FakeClock, FakeCluster
 from headroom.console.read_model import ReadModel
 from headroom.controller.controller import Controller
 from headroom.controller.leadership import Candidate, Election
 from headroom.ops.operator_metrics import OperatorMetrics
-
-if TYPE_CHECKING:
-    from reliability.soak.world import World
+from pods_world import Pods
+from reliability.soak.soak_results import SoakResults
 
 MAX_REPLICAS = 6
+
+
+class Surroundings(Protocol):
+    """What an operator process lives in, and what is noted of it."""
+
+    results: SoakResults
+    clock: FakeClock
+    cluster: FakeCluster
+    pods: Pods
+    outcomes: Counter[str]
+    decided_s: dict[str, float]
+
+    async def meet(self, verb: str, *, cut: bool) -> None:
+        """Let a request meet what goes on; raise ClusterError where it fails."""
 
 
 class Connection:
     """One process' way to the API: its requests are counted, and meet what goes on."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Surroundings) -> None:
         self._world = world
         self.cut = False
 
@@ -43,7 +58,7 @@ class Connection:
 class Operator:
     """A process that stands for the lease."""
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: Surroundings, name: str) -> None:
         self.api = Connection(world)
         self.instruments = OperatorMetrics()
         self.election: Election
@@ -85,7 +100,7 @@ class Operator:
 class _Noting:
     """Passes figures on, and looks at them."""
 
-    def __init__(self, instruments: OperatorMetrics, world: World) -> None:
+    def __init__(self, instruments: OperatorMetrics, world: Surroundings) -> None:
         self._instruments, self._world = instruments, world
 
     def __getattr__(self, name: str) -> Any:

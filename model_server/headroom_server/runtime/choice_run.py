@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from headroom_server.generation.values import Delivery, FinishReason, GenerationRequest
 from headroom_server.telemetry.accounting import Outcome
-
-if TYPE_CHECKING:
-    from headroom_server.runtime.generation_run import GenerationRun
-
+from headroom_server.telemetry.class_ledger import ClassLedger
+from headroom_server.telemetry.generation_ledger import GenerationLedger
+from headroom_server.tracing.current import Generated
 
 Deliver = Callable[[Delivery], object]
 """Gets what one iteration produced for one choice; the last has `finish`."""
@@ -27,12 +26,42 @@ OUTCOMES = {
 }
 
 
+class Request(Protocol):
+    """The request of a choice: its times, its counts, and which of its choices have not ended."""
+
+    arrived_s: float
+    clock: Callable[[], float]
+    trace: Generated | None
+
+    @property
+    def counts(self) -> GenerationLedger:
+        """The counts of its model."""
+        ...
+
+    @property
+    def of_class(self) -> ClassLedger | None:
+        """The counts of the class that it names; None: it names none."""
+        ...
+
+    def note(self, trace: Generated, delivery: Delivery, prompt_tokens: int) -> None:
+        """Note a delivery in its trace."""
+        ...
+
+    def runs(self, key: int) -> bool:
+        """Whether a choice has not ended."""
+        ...
+
+    def ended(self, key: int, outcome: Outcome) -> None:
+        """A choice has ended."""
+        ...
+
+
 class ChoiceRun:
     """One choice in the engine."""
 
     __slots__ = ("_deliver", "_first_s", "_last_s", "_run", "request", "tokens")
 
-    def __init__(self, run: GenerationRun, request: GenerationRequest, deliver: Deliver) -> None:
+    def __init__(self, run: Request, request: GenerationRequest, deliver: Deliver) -> None:
         self.request = request
         self.tokens = 0
         self._run = run
@@ -46,7 +75,7 @@ class ChoiceRun:
         if trace is not None:
             run.note(trace, delivery, len(self.request.prompt))
         if count:
-            now_s, ledger = run.clock(), run.generator.generation
+            now_s, ledger = run.clock(), run.counts
             if self.tokens:
                 ledger.later(now_s - self._last_s, count)
             else:
@@ -75,7 +104,7 @@ class ChoiceRun:
         if self._run.trace is not None:
             self._run.trace.finish_reasons.append(str(reason))
         prompt_tokens = len(self.request.prompt)
-        self._run.generator.generation.finish(reason, prompt_tokens, self.tokens, spent_s)
+        self._run.counts.finish(reason, prompt_tokens, self.tokens, spent_s)
         if (own := self._run.of_class) is not None:
             own.tokens.finish(reason, prompt_tokens, self.tokens, spent_s)
         self._run.ended(self.request.key, OUTCOMES[reason])

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from headroom_server.generation.ports import ManagedEngine
 from headroom_server.generation.values import Delivery, FinishReason, GenerationRequest
 from headroom_server.runtime.choice_run import ChoiceRun, Deliver
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.telemetry.accounting import Outcome
-from headroom_server.telemetry.class_ledger import ClassLedger
+from headroom_server.telemetry.class_ledger import ClassLedger, ClassLedgers
+from headroom_server.telemetry.generation_ledger import GenerationLedger
 from headroom_server.tracing.current import TRACE, Generated
-
-if TYPE_CHECKING:
-    from headroom_server.runtime.generation_requests import GenerationRequests
-
 
 WORST_FIRST = (
     Outcome.FAILED,
@@ -23,6 +21,20 @@ WORST_FIRST = (
     Outcome.CANCELLED,
     Outcome.OK,
 )
+
+
+class GeneratingModel(Protocol):
+    """The model of a request: its engine, and its counts."""
+
+    clock: Callable[[], float]
+    engine: ManagedEngine
+    generation: GenerationLedger
+    classes: ClassLedgers
+    model: str
+
+    def closed(self, run: GenerationRun, outcome: Outcome) -> None:
+        """A run has its outcome."""
+        ...
 
 
 def _traced(model: str, clock: Callable[[], float]) -> Generated | None:
@@ -44,7 +56,7 @@ class GenerationRun:
     )  # fmt: skip
 
     def __init__(
-        self, generator: GenerationRequests, arrived_s: float, options: RequestOptions
+        self, generator: GeneratingModel, arrived_s: float, options: RequestOptions
     ) -> None:
         self.generator = generator
         self.clock = generator.clock
@@ -55,6 +67,11 @@ class GenerationRun:
         self._over = False
         self.outcome: Outcome | None = None
         self.trace = _traced(generator.model, self.clock)
+
+    @property
+    def counts(self) -> GenerationLedger:
+        """The counts of its model."""
+        return self.generator.generation
 
     @property
     def of_class(self) -> ClassLedger | None:
@@ -111,7 +128,7 @@ class GenerationRun:
         if self._over:
             return
         for choice in self._choices.values():
-            self.generator.generation.finished[FinishReason.CANCELLED] += 1
+            self.counts.finished[FinishReason.CANCELLED] += 1
             self.generator.engine.cancel(choice.request.key)
         self._choices.clear()
         self.close(outcome if self._worst is Outcome.OK else self._worst)

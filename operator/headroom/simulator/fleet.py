@@ -45,6 +45,11 @@ class Fleet:
         self._serial = 0
         self._free_rows: list[int] = []
 
+    @property
+    def priority(self) -> int:
+        """Services with a higher one get GPUs first."""
+        return self.spec.policy.priority
+
     def advance(self, times_s: np.ndarray, index: int, until_s: float) -> int:
         """Run the plant until then; return the index of the first arrival not admitted."""
         while self.clients is not None:

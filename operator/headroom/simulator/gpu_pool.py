@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from headroom.scaling.values.observation import Pod, PodState
 from headroom.simulator.compiled.plant_layout import NONE
 from headroom.simulator.plant import Cluster
-
-if TYPE_CHECKING:
-    from headroom.simulator.fleet import Fleet
 
 
 @dataclass(slots=True)
@@ -50,6 +47,23 @@ class Replica:
         return self.shown
 
 
+class PodOwner(Protocol):
+    """A service whose pods wait for GPUs."""
+
+    @property
+    def priority(self) -> int:
+        """Higher ones get GPUs first."""
+        ...
+
+    def draw_start_s(self) -> float:
+        """Return the duration of a cold start."""
+        ...
+
+    def placed(self, replica: Replica, now_s: float, node_s: float) -> None:
+        """Start a pod on a node that becomes available at node_s."""
+        ...
+
+
 class Pool:
     """The GPUs that all services share; pods wait for them by priority, then age."""
 
@@ -58,14 +72,13 @@ class Pool:
         self._held = 0
         self.lost = 0
         """GPUs of lost nodes."""
-        self._pending: list[tuple[int, float, int, Fleet, Replica]] = []
+        self._pending: list[tuple[int, float, int, PodOwner, Replica]] = []
         self._serial = 0
 
-    def enqueue(self, fleet: Fleet, replica: Replica) -> None:
+    def enqueue(self, owner: PodOwner, replica: Replica) -> None:
         """Add a pod to the queue for a GPU."""
         self._serial += 1
-        priority = -fleet.spec.policy.priority
-        self._pending.append((priority, replica.created_s, self._serial, fleet, replica))
+        self._pending.append((-owner.priority, replica.created_s, self._serial, owner, replica))
         self._pending.sort(key=lambda entry: entry[:3])
 
     def dequeue(self, replica: Replica) -> None:
@@ -85,8 +98,8 @@ class Pool:
     def begin(self) -> None:
         """Assign GPUs at time zero, nodes included; pods without one get a cold start later."""
         self._place(0.0, provision_s=0.0)
-        for *_, fleet, replica in self._pending:
-            replica.start_s = fleet.draw_start_s()
+        for *_, owner, replica in self._pending:
+            replica.start_s = owner.draw_start_s()
 
     def place(self, now_s: float) -> None:
         """Assign free GPUs to pods in the queue."""
@@ -95,6 +108,6 @@ class Pool:
     def _place(self, now_s: float, provision_s: float) -> None:
         limit = math.inf if self._cluster.gpus is None else self._cluster.gpus - self.lost
         while self._pending and self._held < limit:
-            *_, fleet, replica = self._pending.pop(0)
+            *_, owner, replica = self._pending.pop(0)
             self._held += 1
-            fleet.placed(replica, now_s, now_s + provision_s)
+            owner.placed(replica, now_s, now_s + provision_s)
