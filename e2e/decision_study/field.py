@@ -1,4 +1,4 @@
-"""PURE. All points of a comparison, by setting and by cell; which cells are feasible."""
+"""All points of a comparison, by setting and by cell; which cells are feasible. Pure."""
 
 from __future__ import annotations
 

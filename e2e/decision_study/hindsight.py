@@ -1,4 +1,4 @@
-"""PURE. Headroom against every peer that is tuned per cell in hindsight."""
+"""Headroom against every peer that is tuned per cell in hindsight. Pure."""
 
 from __future__ import annotations
 

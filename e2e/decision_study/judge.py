@@ -1,4 +1,4 @@
-"""PURE. Judges the promises of the comparison from its points, by these definitions.
+"""Judges the promises of the comparison from its points, by these definitions. Pure.
 
 - The mean over cells of a cell's attainment, and of its GPU-hours over the clairvoyant's.
 - A point beats another if it misses no more *and* costs no more, and less in one of both, over

@@ -1,4 +1,4 @@
-"""PURE. Judges the cases outside the comparison: wrong claims, faults, removals while blind."""
+"""Judges the cases outside the comparison: wrong claims, faults, removals while blind. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Plans the runs: a sweep with one seed, then more seeds for the settings that matter.
+"""Plans the runs: a sweep with one seed, then more seeds for the settings that matter. Pure.
 
 first   every cell x every peer x its grid with seed 1; Headroom and the bounds with all seeds
 second  all other seeds for settings on the front of a cell, settings that beat Headroom in it, and

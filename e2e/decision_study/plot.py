@@ -1,4 +1,4 @@
-"""PURE. Misses against cost of every policy with one setting for all cells, as an SVG file.
+"""Misses against cost of every policy with one setting for all cells, as an SVG file. Pure.
 
 Every peer is a line through the front of its settings, connected to a dot at its defaults;
 Headroom has one setting. Colours follow the reader's light or dark scheme.

@@ -1,4 +1,4 @@
-"""PURE. Records of several seeds -> one point of misses and cost per cell and setting."""
+"""Records of several seeds -> one point of misses and cost per cell and setting. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The promises as rows: promised, measured, whether it holds."""
+"""The promises as rows: promised, measured, whether it holds. Pure."""
 
 from __future__ import annotations
 

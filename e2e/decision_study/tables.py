@@ -1,4 +1,4 @@
-"""PURE. The results as tables, the same for a terminal and for Markdown."""
+"""The results as tables, the same for a terminal and for Markdown. Pure."""
 
 from __future__ import annotations
 

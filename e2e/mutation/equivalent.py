@@ -1,4 +1,4 @@
-"""PURE. Mutations without any effect on behaviour, each with its reason.
+"""Mutations without any effect on behaviour, each with its reason. Pure.
 
 They count as not noticed without running tests.
 """

@@ -1,4 +1,4 @@
-"""PURE. Selects the modules to mutate, and the tests that should notice, nearest first."""
+"""Selects the modules to mutate, and the tests that should notice, nearest first. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Element types: how numbers and strings are stored, and their JSON values.
+"""Element types: how numbers and strings are stored, and their JSON values. Pure.
 
 A tensor's elements are stored in a flat `array.array`, with the same bytes as on the wire
 (`typed_arrays`). BYTES are stored as in the binary extension: each element follows its length, 4

@@ -1,4 +1,4 @@
-"""PURE. Values of JSON: nested lists of a shape, and the names of types for messages."""
+"""Values of JSON: nested lists of a shape, and the names of types for messages. Pure."""
 
 from __future__ import annotations
 

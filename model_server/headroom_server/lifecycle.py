@@ -1,4 +1,4 @@
-"""PURE. The phases of a server's life as a table, and the seconds spent in each.
+"""The phases of a server's life as a table, and the seconds spent in each. Pure.
 
     init -> load (-> compile) -> warm -> selftest -> ready -> draining -> stopped
 

@@ -1,4 +1,4 @@
-"""PURE. Settings from flags, environment and a file, as one checked value.
+"""Settings from flags, environment and a file, as one checked value. Pure.
 
 A flag takes precedence over its variable, a variable over the file, the file over the default:
 

@@ -1,4 +1,4 @@
-"""PURE. Tensor declarations (shape, datatype), and numbers checked against them.
+"""Tensor declarations (shape, datatype), and numbers checked against them. Pure.
 
 A request's numbers are stored in flat typed arrays (`array.array`), which are compact while they
 wait and become a torch tensor without conversion. Shapes are per item; the batch dimension comes

@@ -1,4 +1,4 @@
-"""PURE. Numbers in typed arrays; FP16 and BF16, for which `array` has no type, as 16 bits."""
+"""Numbers in typed arrays; FP16 and BF16, for which `array` has no type, as 16 bits. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The range of an input's values, checked before a request is queued.
+"""The range of an input's values, checked before a request is queued. Pure.
 
 On a GPU an index out of range (a token beyond the vocabulary) ends the process's CUDA context:
 every request in hand fails, and the replica restarts. On a CPU it fails one request.

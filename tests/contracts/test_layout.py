@@ -23,6 +23,11 @@ MOST_ENGINE_LINES = 2500
 MOST_UNSORTED = 20
 """Modules of a package whose docstring need not say which of them belong together."""
 ONE_PER_SYSTEM = {"adapters", "profiles"}
+IMPURE = {
+    "aiohttp", "asyncio", "kopf", "kubernetes", "logging", "os", "random", "secrets", "signal",
+    "socket", "ssl", "subprocess", "tempfile", "threading", "time",
+}  # fmt: skip
+"""No module whose first line ends with "Pure." imports one of these."""
 TOP = {
     "pyproject.toml", "README.md", "Makefile", "LICENSE", "requirements.lock",
     "operator", "model_server", "deploy", "charts", "tests", "e2e",
@@ -64,6 +69,29 @@ def test_module_has_docstring_and_bounded_length() -> None:
         if lines > MOST_LINES:
             offenders.append(f"{path.relative_to(ROOT)} has {lines} lines")
     assert offenders == []
+
+
+def test_pure_module_says_so_at_the_end_of_its_first_line_and_imports_no_clock_or_io() -> None:
+    offenders = []
+    for path in SOURCES:
+        tree = ast.parse(path.read_text())
+        first, _, rest = (ast.get_docstring(tree) or "").partition("\n")
+        if re.search(r"\b(Pure|PURE)\b", f"{first.removesuffix(' Pure.')} {rest}"):
+            offenders.append(f"{path.relative_to(ROOT)} says it elsewhere, or in another way")
+        if first.endswith(" Pure."):
+            found = sorted(_imported(tree) & IMPURE)
+            offenders += [f"{path.relative_to(ROOT)} imports {module}" for module in found]
+    assert offenders == []
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    names = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    return {name.partition(".")[0] for name in names}
 
 
 def test_large_package_says_which_modules_belong_together() -> None:

@@ -1,4 +1,4 @@
-"""PURE. Results of one cell of a family: Headroom, bounds and peers."""
+"""Results of one cell of a family: Headroom, bounds and peers. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Clients that depend on the answers: a bounded number of connections, users, or retries."""
+"""Clients that depend on the answers: a bounded number of connections, users, or retries. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Random numbers of one member: an independent stream per aspect, and the usual draws."""
+"""Random numbers of one member: an independent stream per aspect, and the usual draws. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Divides the replicas that Headroom holds at an instant into what each of its parts adds.
+"""Divides the replicas that Headroom holds at an instant into what each of its parts adds. Pure.
 
 The layers follow one another as in the decision: each one is what its part raises the number to,
 over the ones before it. The first is what carries the present arrivals; what the clairvoyant holds

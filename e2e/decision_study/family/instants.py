@@ -1,4 +1,4 @@
-"""PURE. Arrivals that are no Poisson process: clumps, self-exciting bursts, recorded instants."""
+"""Arrivals that are no Poisson process: clumps, self-exciting bursts, recorded instants. Pure."""
 
 from __future__ import annotations
 

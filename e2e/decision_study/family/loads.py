@@ -1,4 +1,4 @@
-"""PURE. The classes of workloads, and one random load of a class."""
+"""The classes of workloads, and one random load of a class. Pure."""
 
 from __future__ import annotations
 

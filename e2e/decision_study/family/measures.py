@@ -1,4 +1,4 @@
-"""PURE. What is kept of a run: its hours, each with requests, misses, GPU-hours and flaps.
+"""What is kept of a run: its hours, each with requests, misses, GPU-hours and flaps. Pure.
 
 Flaps are counted in two ways.
 

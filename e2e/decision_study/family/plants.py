@@ -1,4 +1,4 @@
-"""PURE. One random plant: server, target, cold start, routing and patience, at any speed."""
+"""One random plant: server, target, cold start, routing and patience, at any speed. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Random rates over time: jumps, modulated, on/off, growth, daily curves, jittered surges.
+"""Random rates over time: jumps, modulated, on/off, growth, daily curves, jittered surges. Pure.
 
 Each shape is drawn in units of its own and scaled to a peak by the caller; arrivals within it are
 Poisson. Lengths and levels differ from member to member.

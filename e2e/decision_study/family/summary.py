@@ -1,4 +1,4 @@
-"""PURE. The compact tables for tuning: per class of workload, and the worst cells."""
+"""The compact tables for tuning: per class of workload, and the worst cells. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Judges the promises on a set of the family, by these definitions.
+"""Judges the promises on a set of the family, by these definitions. Pure.
 
 - A cell or an hour is kept if at least 95 % of its requests are in time. The first hour of a run is
   for learning and does not count.

@@ -1,4 +1,4 @@
-"""PURE. A circuit breaker for an optional service that must never slow down requests.
+"""A circuit breaker for an optional service that must never slow down requests. Pure.
 
     open ── a probe succeeds ──> closed ── FAILURES in a row ──> open
 

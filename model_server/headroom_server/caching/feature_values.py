@@ -1,4 +1,4 @@
-"""PURE. Keys and values of cached features: numbers that are computed from a text alone.
+"""Keys and values of cached features: numbers that are computed from a text alone. Pure.
 
     16 bytes   digest of key and payload
     payload    the numbers, four bytes each

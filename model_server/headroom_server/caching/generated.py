@@ -1,4 +1,4 @@
-"""PURE. Keys and values of cached answers of generated text.
+"""Keys and values of cached answers of generated text. Pure.
 
 What is cached are tokens, so that streams and whole answers, completions and chats have the same
 entries. Tenants share none: response times would show what others asked.

@@ -1,4 +1,4 @@
-"""PURE. Cache keys: model, version, signature and every input's numbers.
+"""Cache keys: model, version, signature and every input's numbers. Pure.
 
 The key is computed from the numbers in memory, not from the body, so that all encodings of a
 request (JSON, binary tensors, gRPC) have one key. An owner has keys of its own. The requested

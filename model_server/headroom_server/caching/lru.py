@@ -1,4 +1,4 @@
-"""PURE. An LRU cache bounded in bytes and in age."""
+"""An LRU cache bounded in bytes and in age. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Seals values that are kept outside this process: they can be neither guessed nor replaced.
+"""Seals values that are kept outside this process: they can be neither guessed nor replaced. Pure.
 
 A name is a keyed digest, so that a reader of the store cannot try inputs. A sealed value is:
 

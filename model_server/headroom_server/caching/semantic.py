@@ -1,4 +1,4 @@
-"""PURE. Answers to similar questions: by scope (what must be equal), then by cosine.
+"""Answers to similar questions: by scope (what must be equal), then by cosine. Pure.
 
 A scope is a tenant, a model and everything of a request but its last text. Entries leave when they
 are old, and in the order of their last use when they are too many, or too large together.

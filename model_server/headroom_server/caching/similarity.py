@@ -1,4 +1,4 @@
-"""PURE. The most similar of many unit vectors, by cosine.
+"""The most similar of many unit vectors, by cosine. Pure.
 
 Each vector has a code of `BITS` bits: on which side of as many random planes it lies. Two vectors
 at angle a differ in BITS * a / pi bits on average, with the variance of as many coin throws

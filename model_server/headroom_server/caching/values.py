@@ -1,4 +1,4 @@
-"""PURE. Tensors computed from a request as bytes for an external store, and their size.
+"""Tensors computed from a request as bytes for an external store, and their size. Pure.
 
     16 bytes   digest of key and payload
     payload    the tensors' numbers, in the declared order, little-endian

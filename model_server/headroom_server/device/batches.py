@@ -1,4 +1,4 @@
-"""PURE. Batches on their way through the device: staged ahead, computed, executed."""
+"""Batches on their way through the device: staged ahead, computed, executed. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. What to execute after a failed batch, how large batches may be, when to probe the engine.
+"""What to execute after a failed batch, how large batches may be, when to probe the engine. Pure.
 
 One request may have failed the batch. Halves are tried, then halves of those that fail, until it is
 isolated: one bad request among n costs at most 2 * log2(n) further executions. A batch that exceeds

@@ -1,4 +1,4 @@
-"""PURE. The ports of generation: an executor of iterations, or a whole engine."""
+"""The ports of generation: an executor of iterations, or a whole engine. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The port of grammars, which constrain the tokens of one choice."""
+"""The port of grammars, which constrain the tokens of one choice. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The vocabulary of generation: requests, sampling, iterations, what is delivered.
+"""The vocabulary of generation: requests, sampling, iterations, what is delivered. Pure.
 
 Times are seconds of one monotonic clock; positions and lengths count tokens.
 """

@@ -1,4 +1,4 @@
-"""PURE. Errors as status codes, and as messages of a stream that goes on."""
+"""Errors as status codes, and as messages of a stream that goes on. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Protocol messages to work, and outputs to messages."""
+"""Protocol messages to work, and outputs to messages. Pure."""
 
 from __future__ import annotations
 

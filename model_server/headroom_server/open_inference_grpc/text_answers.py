@@ -1,4 +1,4 @@
-"""PURE. Generated text as messages: parts of a stream, or one message.
+"""Generated text as messages: parts of a stream, or one message. Pure.
 
 The last response has the reason of the end and the sums of tokens.
 """

@@ -1,4 +1,4 @@
-"""PURE. Requests for generated text from messages.
+"""Requests for generated text from messages. Pure.
 
     text_input            BYTES [1]    the prompt
     sampling_parameters   BYTES [1]    optional: a JSON object with the fields of completions

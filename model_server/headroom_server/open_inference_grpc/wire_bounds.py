@@ -1,4 +1,4 @@
-"""PURE. Counts the fields and numbers of a message before it is parsed.
+"""Counts the fields and numbers of a message before it is parsed. Pure.
 
 A field of 2 bytes on the wire can be a tensor, which takes 200 bytes in memory, and a number of one
 byte takes 8. So both are counted, at every level, and compared with what the model's largest

@@ -1,4 +1,4 @@
-"""PURE. An encoded call becomes a request of the engine for each choice."""
+"""An encoded call becomes a request of the engine for each choice. Pure."""
 
 from __future__ import annotations
 

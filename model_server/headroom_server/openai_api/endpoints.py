@@ -1,4 +1,4 @@
-"""PURE. The paths that generate text: how their bodies are read, and the form of their answers."""
+"""The paths that generate text: how their bodies are read, and the form of their answers. Pure."""
 
 from __future__ import annotations
 

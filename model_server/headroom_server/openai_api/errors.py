@@ -1,4 +1,4 @@
-"""PURE. Errors in the form of a path's protocol.
+"""Errors in the form of a path's protocol. Pure.
 
 OpenAI's, with the name of the field: {"error": {"message": ..., "type": ..., "param": ...,
 "code": ...}}. The Open Inference Protocol's, whose clients expect a string: {"error": ...}.

@@ -1,4 +1,4 @@
-"""PURE. Fields of Triton's back end for vLLM, as the fields of completions.
+"""Fields of Triton's back end for vLLM, as the fields of completions. Pure.
 
 Its clients give numbers as strings, in a JSON text `sampling_parameters`, and say with
 `exclude_input_in_output` whether the answer begins with the prompt; without it, it does not here.

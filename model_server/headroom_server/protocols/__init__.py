@@ -1,1 +1,1 @@
-"""PURE. Encoding of requests and responses: Open Inference Protocol v2 and typed JSON."""
+"""Encoding of requests and responses: Open Inference Protocol v2 and typed JSON. Pure."""

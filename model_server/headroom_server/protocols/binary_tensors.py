@@ -1,4 +1,4 @@
-"""PURE. Tensors as bytes: row-major, little-endian, no padding between elements.
+"""Tensors as bytes: row-major, little-endian, no padding between elements. Pure.
 
 The binary data extension and the raw contents of gRPC use this form, and so do the arrays that
 store a request's numbers: data is only copied and checked. Each element of BYTES follows its

@@ -1,4 +1,4 @@
-"""PURE. Bounds on a request's body that follow from the model: looked at before it is parsed.
+"""Bounds on a request's body that follow from the model: looked at before it is parsed. Pure.
 
 A parser builds an object for each value: `[]` has 2 bytes in a body, and 64 in memory. So a large
 body is refused by its length before it is received, and by the number of its values and of its

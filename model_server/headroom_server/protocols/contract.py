@@ -1,4 +1,4 @@
-"""PURE. Validation of requests to one model, independent of the protocol."""
+"""Validation of requests to one model, independent of the protocol. Pure."""
 
 from __future__ import annotations
 

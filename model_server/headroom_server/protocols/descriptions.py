@@ -1,4 +1,4 @@
-"""PURE. Metadata of the server and its models, the same for HTTP and gRPC."""
+"""Metadata of the server and its models, the same for HTTP and gRPC. Pure."""
 
 from __future__ import annotations
 

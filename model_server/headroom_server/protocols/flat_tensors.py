@@ -1,4 +1,4 @@
-"""PURE. A one-pass parser for the JSON tensors that nearly all clients send.
+"""A one-pass parser for the JSON tensors that nearly all clients send. Pure.
 
 It accepts exactly four fields, no dynamic dimension and flat data. For anything else it returns
 None, and the general parser reads it or reports the error. A test checks that both give the same

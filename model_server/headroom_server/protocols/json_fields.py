@@ -1,4 +1,4 @@
-"""PURE. Fields of the Open Inference Protocol's JSON, checked by hand: a tensor may have megabytes.
+"""Fields of the Open Inference Protocol's JSON, checked by hand: a tensor may have megabytes. Pure.
 
 All raise InvalidRequestError with the field, the rule and what was found.
 """

@@ -1,4 +1,4 @@
-"""PURE. The inputs of a request in any form that JSON allows: flat, nested, or bytes after it."""
+"""The inputs of a request in any form that JSON allows: flat, nested, or bytes after it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Open Inference Protocol v2 over HTTP: request bodies to work, outputs to bodies.
+"""Open Inference Protocol v2 over HTTP: request bodies to work, outputs to bodies. Pure.
 
 JSON tensors, and the binary data extension: after the JSON, whose length a header gives, come the
 bytes of the inputs with a `binary_data_size`, in their order, and nothing else.

@@ -1,4 +1,4 @@
-"""PURE. Parameters of requests that mean the same over HTTP and gRPC."""
+"""Parameters of requests that mean the same over HTTP and gRPC. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Typed JSON: bodies validated in one pass by pydantic schemas derived from the model.
+"""Typed JSON: bodies validated in one pass by pydantic schemas derived from the model. Pure.
 
     {"instances": [<item>, ...]}  ->  {"predictions": [<item>, ...]}
 

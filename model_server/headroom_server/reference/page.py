@@ -47,7 +47,7 @@ def page() -> str:
 
 def _example() -> str:
     """Return the description that shows every field."""
-    return (inspect.getdoc(description) or "").removeprefix("PURE. ")
+    return (inspect.getdoc(description) or "").replace(" Pure.\n", "\n", 1)
 
 
 def _settings(group: type[Group]) -> str:

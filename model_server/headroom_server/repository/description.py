@@ -1,4 +1,4 @@
-"""PURE. `model.toml`, the description of one version of a model.
+"""`model.toml`, the description of one version of a model. Pure.
 
     engine = "torch"                     # or "emulated"
     architecture = "encoder"             # registered, or "module:Class"; not for a program

@@ -1,4 +1,4 @@
-"""PURE. Reads `model.toml` into a description; each mistake gets a line."""
+"""Reads `model.toml` into a description; each mistake gets a line. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Formats of weights: data for everyone, programs from trusted repositories, no pickles.
+"""Formats of weights: data for everyone, programs from trusted repositories, no pickles. Pure.
 
     safetensors    .safetensors   numbers and names; reading it runs no code
     export         .pt2           torch.export: reading it may run the code it contains

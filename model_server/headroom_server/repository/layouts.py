@@ -1,4 +1,4 @@
-"""PURE. Inputs, outputs and weights of the registered architectures, without torch.
+"""Inputs, outputs and weights of the registered architectures, without torch. Pure.
 
 A layout is a function of the description's `parameters`; it checks them and returns the signature
 and the names and shapes of the weights. torch builds its modules from the same functions.

@@ -1,4 +1,4 @@
-"""PURE. The model's location: HEADROOM_MODEL_URI as a directory of this container.
+"""The model's location: HEADROOM_MODEL_URI as a directory of this container. Pure.
 
 ""                   no files
 file:///path         this path

@@ -1,4 +1,4 @@
-"""PURE. The header of a safetensors file: names, types and shapes, without the numbers.
+"""The header of a safetensors file: names, types and shapes, without the numbers. Pure.
 
 The file is 8 bytes of length (little endian), that many bytes of JSON, then the numbers. The JSON
 maps names to {"dtype", "shape", "data_offsets": [begin, end]}. Source:

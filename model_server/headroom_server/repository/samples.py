@@ -1,4 +1,4 @@
-"""PURE. Warm-up samples of a description, as work for the device."""
+"""Warm-up samples of a description, as work for the device. Pure."""
 
 from __future__ import annotations
 

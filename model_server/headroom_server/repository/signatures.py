@@ -1,4 +1,4 @@
-"""PURE. A model's signature, from its description and from the model itself."""
+"""A model's signature, from its description and from the model itself. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The tables of `model.toml` as frozen values; `description` combines them."""
+"""The tables of `model.toml` as frozen values; `description` combines them. Pure."""
 
 from __future__ import annotations
 

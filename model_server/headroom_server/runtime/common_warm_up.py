@@ -1,4 +1,4 @@
-"""PURE. The warm-up of a model from those of its devices, and the times that it took."""
+"""The warm-up of a model from those of its devices, and the times that it took. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Admission, order of service, batch composition and batch cost.
+"""Admission, order of service, batch composition and batch cost. Pure.
 
 - the interface, of the server and of simulations: scheduler
 - whether a request may wait: admission, deadline_admission, deadline_margin, finish_prediction

@@ -1,4 +1,4 @@
-"""PURE. Decides whether a valid request may wait, and if not, when to retry.
+"""Decides whether a valid request may wait, and if not, when to retry. Pure.
 
 | server   | queue and prediction                      | response                                |
 |----------|-------------------------------------------|-----------------------------------------|

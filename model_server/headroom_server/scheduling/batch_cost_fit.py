@@ -1,4 +1,4 @@
-"""PURE. The cost of a batch of one length: t(b) = fixed + per_item * b seconds, learned online.
+"""The cost of a batch of one length: t(b) = fixed + per_item * b seconds, learned online. Pure.
 
 Warm-up times every batch size, which determines the shape. Later batches are weighted by age (each
 counts `FORGET` times the next one). Traffic may show only one batch size, which says nothing about

@@ -1,4 +1,4 @@
-"""PURE. Selects the waiting requests of the next batch.
+"""Selects the waiting requests of the next batch. Pure.
 
 The first request always goes and sets the padded length. Those of the same length follow in order;
 the first that does not fit closes the batch, so that a wide request is never overtaken. Then

@@ -1,4 +1,4 @@
-"""PURE. The queue and its batches: work-conserving, built around the first request.
+"""The queue and its batches: work-conserving, built around the first request. Pure.
 
 The device requests a batch whenever it is free and gets what fits now; nothing waits for more
 requests unless a maximum wait is set. `priority_queues` has the order of service, and

@@ -1,4 +1,4 @@
-"""PURE. Batch costs per padded length: initialized by warm-up, updated with every batch.
+"""Batch costs per padded length: initialized by warm-up, updated with every batch. Pure.
 
 A model without a dynamic dimension has only length 0. If one length changes its speed, the others
 are assumed to change with it (a throttled device is slow at everything) until their own batches

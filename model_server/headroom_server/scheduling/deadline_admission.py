@@ -1,4 +1,4 @@
-"""PURE. Decides whether a new request would meet its deadline, and learns from those that did not.
+"""Decides whether a new request would meet its deadline, and learns from those that did not. Pure.
 
 A request is accepted if its predicted finish (`finish_prediction`) is within the usable share of
 its deadline (`deadline_margin`), which each priority has for itself.

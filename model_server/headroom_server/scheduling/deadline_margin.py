@@ -1,4 +1,4 @@
-"""PURE. The usable share of a deadline, controlled by how many deadlines were missed.
+"""The usable share of a deadline, controlled by how many deadlines were missed. Pure.
 
 Additive increase, multiplicative decrease: if at most `TARGET` of 100 deadlines were missed, the
 share grows by 1 % of the deadline; otherwise it shrinks by a twentieth, once per generation,

@@ -1,4 +1,4 @@
-"""PURE. Limits the size of a batch by the deadlines of its requests.
+"""Limits the size of a batch by the deadlines of its requests. Pure.
 
 A larger batch ends later. If the whole would be too late for some request, there are two ways:
 

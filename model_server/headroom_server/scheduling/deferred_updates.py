@@ -1,4 +1,4 @@
-"""PURE. Updates the cost model: per batch if admission reads it, else several at once.
+"""Updates the cost model: per batch if admission reads it, else several at once. Pure.
 
 Admission reads the model for every request with a deadline; then it is updated as each batch ends.
 Otherwise the current model is not needed, and an update costs half as much CPU as serving a

@@ -1,4 +1,4 @@
-"""PURE. The devices of one queue: when each is free, and when a position in the queue is served.
+"""The devices of one queue: when each is free, and when a position in the queue is served. Pure.
 
 The device that is free first takes the first batch, so no device idles while a request waits. One
 queue per device cannot guarantee that, even with join-the-shortest-queue: at 90 % load two devices

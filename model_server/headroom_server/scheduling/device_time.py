@@ -1,4 +1,4 @@
-"""PURE. Predicts when a device is free: its assigned batches, and the gap between batches."""
+"""Predicts when a device is free: its assigned batches, and the gap between batches. Pure."""
 
 from __future__ import annotations
 

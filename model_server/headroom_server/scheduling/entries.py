@@ -1,4 +1,4 @@
-"""PURE. Queue entries, and the batches they leave in."""
+"""Queue entries, and the batches they leave in. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Predicts when a new request would be answered, and whether that is in doubt.
+"""Predicts when a new request would be answered, and whether that is in doubt. Pure.
 
 The predicted finish of a new request is: the remaining work of the devices, the batches before it
 in order of service, each on the device that is free first, its own batch at the 95th percentile of

@@ -1,4 +1,4 @@
-"""PURE. The waiting entries of all priorities, in order of service.
+"""The waiting entries of all priorities, in order of service. Pure.
 
 1. The priority whose oldest entry is most urgent goes first: a level of priority is worth
    `AGEING_S` of waiting, so that no request starves.

@@ -1,4 +1,4 @@
-"""PURE. Recognizes retries by the headers of clients and proxies.
+"""Recognizes retries by the headers of clients and proxies. Pure.
 
 | header | sent by | a further try |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""PURE. The scheduling decisions: admission, order of service, and learning from batches.
+"""The scheduling decisions: admission, order of service, and learning from batches. Pure.
 
 The scheduler gets every event with its time, and has neither clock nor thread nor random numbers of
 its own: the server and simulations drive it alike.

@@ -1,4 +1,4 @@
-"""PURE. The waiting entries of one priority, in order of service.
+"""The waiting entries of one priority, in order of service. Pure.
 
 Tenants share the device equally: an entry's level is its tenant's service so far, in items, when
 its turn comes (start-time fair queueing, Goyal 1996). A single tenant is served first come, first

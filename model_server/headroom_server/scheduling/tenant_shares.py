@@ -1,4 +1,4 @@
-"""PURE. Accounts the work that each tenant received: the tenant with the least is served next.
+"""Accounts the work that each tenant received: the tenant with the least is served next. Pure.
 
 Start-time fair queueing (Goyal 1996). A tenant that comes back enters at the level of the one
 served last: idle time earns no credit. The level also rises with each round of tenants that came at

@@ -1,4 +1,4 @@
-"""PURE. The server's settings: every key with its limits and default. Durations are in seconds.
+"""The server's settings: every key with its limits and default. Durations are in seconds. Pure.
 
 A module has one group of keys; `fields` has the types that they share.
 """

@@ -1,4 +1,4 @@
-"""PURE. Settings: batches, the queue before them, and deadlines."""
+"""Settings: batches, the queue before them, and deadlines. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Settings: caches of answers and of features."""
+"""Settings: caches of answers and of features. Pure."""
 
 from __future__ import annotations
 

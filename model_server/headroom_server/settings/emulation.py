@@ -1,4 +1,4 @@
-"""PURE. Settings: how long the emulated engine sleeps, and what goes wrong with it."""
+"""Settings: how long the emulated engine sleeps, and what goes wrong with it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Settings: what computes, and on which devices."""
+"""Settings: what computes, and on which devices. Pure."""
 
 from __future__ import annotations
 

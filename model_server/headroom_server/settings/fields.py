@@ -1,4 +1,4 @@
-"""PURE. Types of settings: the base of all groups, durations, and how text is split."""
+"""Types of settings: the base of all groups, durations, and how text is split. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Settings: text generation and the classes of its requests."""
+"""Settings: text generation and the classes of its requests. Pure."""
 
 from __future__ import annotations
 

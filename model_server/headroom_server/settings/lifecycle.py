@@ -1,4 +1,4 @@
-"""PURE. Settings: warm-up and drain."""
+"""Settings: warm-up and drain. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Settings: addresses, and limits on connections and bodies."""
+"""Settings: addresses, and limits on connections and bodies. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Settings: which models are served."""
+"""Settings: which models are served. Pure."""
 
 from __future__ import annotations
 

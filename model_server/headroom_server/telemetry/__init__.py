@@ -1,4 +1,4 @@
-"""PURE. Counts requests and batches, and renders metrics as Prometheus text.
+"""Counts requests and batches, and renders metrics as Prometheus text. Pure.
 
 - counts: accounting, generation_ledger, class_ledger, histograms
 - the data of a scrape: snapshot, generation_snapshot

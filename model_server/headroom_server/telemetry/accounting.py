@@ -1,4 +1,4 @@
-"""PURE. Counts of requests and batches since the process started.
+"""Counts of requests and batches since the process started. Pure.
 
 Every received request is in exactly one place: waiting, running, or counted under one outcome. So
 received = sum of outcomes + in flight at any time. Refusals are also counted by reason: refused =

@@ -1,4 +1,4 @@
-"""PURE. The series of caches: what was found, what is kept, and the second level."""
+"""The series of caches: what was found, what is kept, and the second level. Pure."""
 
 from __future__ import annotations
 

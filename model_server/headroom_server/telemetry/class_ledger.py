@@ -1,4 +1,4 @@
-"""PURE. Counts of a generating model's requests by the SLO class that they name.
+"""Counts of a generating model's requests by the SLO class that they name. Pure.
 
 The ledgers of the model count all requests; these count those with a class again. A scrape shows
 the rest without the label `class` and each class with it, so that a sum over the label is the total

@@ -1,4 +1,4 @@
-"""PURE. The Prometheus text format, and the series that all kinds of models share.
+"""The Prometheus text format, and the series that all kinds of models share. Pure.
 
 Text is written directly: the client library needs 3 ms for the same samples, ten times as long, and
 a scrape runs on the loop that serves requests.

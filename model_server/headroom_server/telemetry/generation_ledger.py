@@ -1,4 +1,4 @@
-"""PURE. Counts of generation since the process started, next to those of its requests."""
+"""Counts of generation since the process started, next to those of its requests. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The metrics of a generating model as Prometheus text. Names and labels are an API.
+"""The metrics of a generating model as Prometheus text. Names and labels are an API. Pure.
 
 Requests have the same series as those of other models; tokens and iterations have their own.
 """

@@ -1,4 +1,4 @@
-"""PURE. The data of a scrape of a generating model, from one instant."""
+"""The data of a scrape of a generating model, from one instant. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Histograms with fixed buckets: any two can be merged, whatever the SLO target."""
+"""Histograms with fixed buckets: any two can be merged, whatever the SLO target. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The server's metrics as Prometheus text. Names and labels are an API."""
+"""The server's metrics as Prometheus text. Names and labels are an API. Pure."""
 
 from __future__ import annotations
 

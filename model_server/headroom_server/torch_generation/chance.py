@@ -1,4 +1,4 @@
-"""PURE. The uniform number of a token: a hash of the request's seed and the token's position.
+"""The uniform number of a token: a hash of the request's seed and the token's position. Pure.
 
 There is no state, so a result depends neither on the other members of a batch, nor on how often a
 position was computed (preemption, rejected drafts), nor on the order of requests.

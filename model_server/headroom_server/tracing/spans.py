@@ -1,4 +1,4 @@
-"""PURE. Spans from times that are measured anyway.
+"""Spans from times that are measured anyway. Pure.
 
     request   ├ receive ┤├ queue ────┤├ batch ─────────────┤├ respond ┤
                                       ┊ link

@@ -1,4 +1,4 @@
-"""PURE. A request's sampling as the fields of vLLM's SamplingParams."""
+"""A request's sampling as the fields of vLLM's SamplingParams. Pure."""
 
 from __future__ import annotations
 

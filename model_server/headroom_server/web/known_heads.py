@@ -1,4 +1,4 @@
-"""PURE. A cache of parsed request heads, found by their bytes.
+"""A cache of parsed request heads, found by their bytes. Pure.
 
 A client that keeps a connection repeats the same head, including the body's length. Equal bytes
 parse equally, so such a request needs no parser. Only heads with an unambiguous end are cached: CR

@@ -1,4 +1,4 @@
-"""PURE. Heads of HTTP responses as bytes, and the answers of inference."""
+"""Heads of HTTP responses as bytes, and the answers of inference. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Connections and arriving bytes: a bound for all, shared by the clients' addresses.
+"""Connections and arriving bytes: a bound for all, shared by the clients' addresses. Pure.
 
 A client may hold as much as is free (Choudhury and Hahne, "Dynamic queue length thresholds", 1998):
 one takes at most half of the bound, two a third each, and another one always finds room. Bytes

@@ -1,4 +1,4 @@
-"""PURE. Requests that offer to go on in another protocol, which a server may ignore.
+"""Requests that offer to go on in another protocol, which a server may ignore. Pure.
 
 Java's HTTP client offers HTTP/2 with every request over plain TCP, also with one that has a body.
 Source: RFC 9110, section 7.8.

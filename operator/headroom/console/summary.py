@@ -1,6 +1,6 @@
-"""Summarizes one service from its stored object: SLO target, state, replicas, accelerators.
+"""Summarizes one service from its stored object: SLO target, state, replicas, accelerators. Pure.
 
-Pure. What the object does not say is None, never zero. Objects written by another version are read
+What the object does not say is None, never zero. Objects written by another version are read
 as far as possible.
 """
 

@@ -1,6 +1,6 @@
-"""Computes the decision for another SLO or other bounds, with the production rules.
+"""Computes the decision for another SLO or other bounds, with the production rules. Pure.
 
-Pure. It uses the last evaluation: its windows, its pods, its time. So the answer differs from the
+It uses the last evaluation: its windows, its pods, its time. So the answer differs from the
 actual decision only by the changed values.
 """
 

@@ -1,6 +1,4 @@
-"""Capacity planning: replicas for a workload, a cost and an SLO target.
-
-Pure: rates, costs and measurements are values, and so are plans.
+"""Capacity planning: replicas for a workload, a cost and an SLO target. Pure.
 
 - a cost and a target: replicas, queueing, batching, ceiling, utilization_curve, curve_plot,
   feasibility

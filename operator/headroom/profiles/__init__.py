@@ -1,4 +1,4 @@
-"""Profiles of model servers: probes, arguments and metrics, one value per server. Pure data."""
+"""Profiles of model servers: probes, arguments and metrics, one value per server. Pure."""
 
 from headroom.profiles.catalogue import CUSTOM, PROFILES, profile_named
 from headroom.profiles.quantities import Histogram, Label, Metric

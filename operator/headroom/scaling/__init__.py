@@ -1,4 +1,4 @@
-"""Decides how many replicas a service needs. Pure: no Kubernetes, no clock, no I/O.
+"""Decides how many replicas a service needs. Pure.
 
 decide(policy, state, observation) -> (decision, state)
 

@@ -1,4 +1,4 @@
-"""PURE. Counts what a foreign engine holds, and whether it can compute another request."""
+"""Counts what a foreign engine holds, and whether it can compute another request. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The queue in front of a foreign engine: who is admitted, and who is handed over next.
+"""The queue in front of a foreign engine: who is admitted, and who is handed over next. Pure.
 
 The engine schedules what it has in its own order, usually that of arrival. So it gets only what it
 can compute now (its seats, its memory, two iterations of prompts); the rest waits here, where

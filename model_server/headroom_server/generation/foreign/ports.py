@@ -1,4 +1,4 @@
-"""PURE. The port of a foreign engine: its methods, and its reports of iterations and answers."""
+"""The port of a foreign engine: its methods, and its reports of iterations and answers. Pure."""
 
 from __future__ import annotations
 

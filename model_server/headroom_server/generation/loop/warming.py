@@ -1,4 +1,4 @@
-"""PURE. The iterations of warm-up: every shape that traffic will execute.
+"""The iterations of warm-up: every shape that traffic will execute. Pure.
 
 The first execution of a shape may compile, allocate or select kernels, or record a CUDA graph.
 """

@@ -1,4 +1,4 @@
-"""PURE. Decides every iteration: which sequences decode, which prompts advance, who waits.
+"""Decides every iteration: which sequences decode, which prompts advance, who waits. Pure.
 
 - the iteration: scheduler, iteration_plan, decode_plan, prompt_fill, prompt_starts,
   iteration_budget, pace, executing_iteration, outcome, endings

@@ -1,4 +1,4 @@
-"""PURE. Decides whether a request is valid, and whether it may wait.
+"""Decides whether a request is valid, and whether it may wait. Pure.
 
 | request                                           | response                                |
 |---------------------------------------------------|-----------------------------------------|

@@ -1,4 +1,4 @@
-"""PURE. The least squares of an iteration's time: sums over iterations, and their solution.
+"""The least squares of an iteration's time: sums over iterations, and their solution. Pure.
 
 Terms that the traffic does not tell apart share the time (a ridge); a negative one is left out.
 """

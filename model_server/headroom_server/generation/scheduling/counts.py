@@ -1,4 +1,4 @@
-"""PURE. The counts of a scheduler, from one instant."""
+"""The counts of a scheduler, from one instant. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The decodes of an iteration: a token for every sequence, drafts, and room in memory."""
+"""The decodes of an iteration: a token for every sequence, drafts, and room in memory. Pure."""
 
 from __future__ import annotations
 

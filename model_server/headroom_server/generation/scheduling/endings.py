@@ -1,4 +1,4 @@
-"""PURE. Ends requests: releases what they hold, and learns from them."""
+"""Ends requests: releases what they hold, and learns from them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The iteration that executes now, and which one repeats after a failure.
+"""The iteration that executes now, and which one repeats after a failure. Pure.
 
 A failed iteration is repeated in halves until the failing chunk is alone: at most 2 log2(n) further
 executions, before anything else runs. Repeating is harmless: keys and values are written to the

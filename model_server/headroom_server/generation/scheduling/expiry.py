@@ -1,4 +1,4 @@
-"""PURE. The deadlines of accepted requests, earliest first."""
+"""The deadlines of accepted requests, earliest first. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Predicts when a new request would get its first token, and its whole answer.
+"""Predicts when a new request would get its first token, and its whole answer. Pure.
 
 The first token waits for the slowest of three: the time of the prompts before it and its own, at
 the share of an iteration that prompts get; a seat; and memory. Seats and memory come from answers

@@ -1,4 +1,4 @@
-"""PURE. Accepts requests, or says why not, and finds those whose deadline passed."""
+"""Accepts requests, or says why not, and finds those whose deadline passed. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The budget of an iteration for prompts, in tokens and in time."""
+"""The budget of an iteration for prompts, in tokens and in time. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The time of an iteration, learned online.
+"""The time of an iteration, learned online. Pure.
 
     t = a + b P + d D + c KV + e X        P: tokens of prompts (and drafts) computed
                                           D: sequences decoded

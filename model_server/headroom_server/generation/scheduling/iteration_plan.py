@@ -1,4 +1,4 @@
-"""PURE. Plans the next iteration: decodes, then prompts, with its features for the cost."""
+"""Plans the next iteration: decodes, then prompts, with its features for the cost. Pure."""
 
 from __future__ import annotations
 

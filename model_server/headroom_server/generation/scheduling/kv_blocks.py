@@ -1,4 +1,4 @@
-"""PURE. The blocks of keys and values: reference counts, and a cache of unreferenced full blocks.
+"""The blocks of keys and values: reference counts, and a cache of unreferenced full blocks. Pure.
 
 A block is in exactly one state:
 

@@ -1,4 +1,4 @@
-"""PURE. Gives sequences their blocks: shared prefixes, growth, release."""
+"""Gives sequences their blocks: shared prefixes, growth, release. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Prompt lookup: propose what followed the last tokens when they occurred before.
+"""Prompt lookup: propose what followed the last tokens when they occurred before. Pure.
 
 Saxena, "Prompt Lookup Decoding" (2023). Summaries, edits and code repeat their input, so the guess
 is often right, and it costs no model. The index maps `GRAM` tokens to where they were last

@@ -1,4 +1,4 @@
-"""PURE. Predicts the peak of memory for keys and values: whether a sequence may start."""
+"""Predicts the peak of memory for keys and values: whether a sequence may start. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Settings of the generation scheduler."""
+"""Settings of the generation scheduler. Pure."""
 
 from __future__ import annotations
 

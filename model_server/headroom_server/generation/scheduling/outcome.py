@@ -1,4 +1,4 @@
-"""PURE. Applies the result of an iteration: delivers tokens, continues or ends sequences."""
+"""Applies the result of an iteration: delivers tokens, continues or ends sequences. Pure."""
 
 from __future__ import annotations
 

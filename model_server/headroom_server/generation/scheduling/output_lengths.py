@@ -1,4 +1,4 @@
-"""PURE. Predicts the length of answers from those that ended.
+"""Predicts the length of answers from those that ended. Pure.
 
 A histogram with bounds growing by a half, in which each answer counts `FORGET` times the next.
 `expected(generated)` is the mean length of the answers longer than that: an answer that is already

@@ -1,4 +1,4 @@
-"""PURE. Limits the share of an iteration for prompts, so that running answers keep their pace.
+"""Limits the share of an iteration for prompts, so that running answers keep their pace. Pure.
 
 Every iteration delays the answers that are being decoded. Without prompts it takes `base_s`.
 

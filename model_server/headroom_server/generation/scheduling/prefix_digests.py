@@ -1,4 +1,4 @@
-"""PURE. Names of full blocks: a digest of a block's tokens and of everything before them.
+"""Names of full blocks: a digest of a block's tokens and of everything before them. Pure.
 
 Equal names mean equal keys and values. The chain begins with the tenant, so that a tenant never
 shares blocks with another one, and response times say nothing about another tenant's prompts.

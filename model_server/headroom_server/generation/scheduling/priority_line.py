@@ -1,4 +1,4 @@
-"""PURE. The waiting requests of one priority, by tenant and by place."""
+"""The waiting requests of one priority, by tenant and by place. Pure."""
 
 from __future__ import annotations
 

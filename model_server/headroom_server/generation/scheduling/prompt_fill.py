@@ -1,4 +1,4 @@
-"""PURE. The prompts of an iteration: in order of service, within their pace.
+"""The prompts of an iteration: in order of service, within their pace. Pure.
 
 While usual requests run or wait, long prompts are served apart: after the others, from a time of
 their own, so that their number changes nothing for the others.

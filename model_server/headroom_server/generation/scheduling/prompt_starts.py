@@ -1,4 +1,4 @@
-"""PURE. Starts waiting prompts: each needs a seat and memory, which others may have to give.
+"""Starts waiting prompts: each needs a seat and memory, which others may have to give. Pure.
 
 Batch-class requests give theirs to interactive ones; a tenant that has several seats gives one to a
 tenant that has none, once in an iteration.

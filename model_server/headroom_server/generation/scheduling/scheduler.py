@@ -1,4 +1,4 @@
-"""PURE. The scheduler of generation: what each iteration computes, and who gets what of it.
+"""The scheduler of generation: what each iteration computes, and who gets what of it. Pure.
 
 It gets every event with its time and has no clock, thread or random numbers of its own; the loop
 of the engine and simulations drive it alike. It is not safe for threads: one thread calls it, or

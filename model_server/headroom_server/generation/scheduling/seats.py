@@ -1,4 +1,4 @@
-"""PURE. Limits how many sequences run, and chooses who is preempted for a tenant without a seat."""
+"""Limits how many sequences run, and chooses who is preempted for a tenant without a seat. Pure."""
 
 from __future__ import annotations
 

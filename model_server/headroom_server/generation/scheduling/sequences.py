@@ -1,4 +1,4 @@
-"""PURE. An accepted request while it is generated: its tokens, blocks and progress."""
+"""An accepted request while it is generated: its tokens, blocks and progress. Pure."""
 
 from __future__ import annotations
 

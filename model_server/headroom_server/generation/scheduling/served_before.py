@@ -1,4 +1,4 @@
-"""PURE. Predicts which waiting requests are served before a new one, as by `waiting_line`."""
+"""Predicts which waiting requests are served before a new one, as by `waiting_line`. Pure."""
 
 from __future__ import annotations
 

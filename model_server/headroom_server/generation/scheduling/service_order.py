@@ -1,4 +1,4 @@
-"""PURE. The order of service: a request's place, and ranks by class and priority.
+"""The order of service: a request's place, and ranks by class and priority. Pure.
 
 A request's place is a point in time: its arrival, plus a second per level of priority, plus
 `OVERTAKING` times the time of its prompt. So a short prompt overtakes the long ones that came

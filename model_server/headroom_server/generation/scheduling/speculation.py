@@ -1,4 +1,4 @@
-"""PURE. Chooses how many tokens to draft: as many as raise the tokens per second.
+"""Chooses how many tokens to draft: as many as raise the tokens per second. Pure.
 
 Drafts are computed like a prompt: each adds `b + e * context` to the iteration, while the constant
 and the sequence's own decode are paid anyway. With acceptance p, k drafts yield on average

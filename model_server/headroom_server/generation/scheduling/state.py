@@ -1,4 +1,4 @@
-"""PURE. The accepted requests of a scheduler and where they are: waiting, prefill, decode."""
+"""The accepted requests of a scheduler and where they are: waiting, prefill, decode. Pure."""
 
 from __future__ import annotations
 

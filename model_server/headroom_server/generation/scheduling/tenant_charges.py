@@ -1,4 +1,4 @@
-"""PURE. Charges tenants the work of their requests: what is expected first, what was done at last.
+"""Charges tenants the work of their requests: what is expected first, what was done at last. Pure.
 
 Work is counted in tokens, as by a virtual token counter (Sheng et al., OSDI 2024): a token of a
 prompt counts once, a generated one `OUTPUT_WEIGHT` times.

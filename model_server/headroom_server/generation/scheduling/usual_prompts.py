@@ -1,4 +1,4 @@
-"""PURE. Tells long prompts: several times the usual one, and many iterations' worth of time.
+"""Tells long prompts: several times the usual one, and many iterations' worth of time. Pure.
 
 The usual length is the squared mean of square roots: many short prompts weigh more than few long
 ones, and a prompt of one token does not count for nothing, as it would in a geometric mean.

@@ -1,4 +1,4 @@
-"""PURE. The waiting requests in order of service.
+"""The waiting requests in order of service. Pure.
 
 The next request is of the priority that has the earliest place (`service_order`); within a
 priority, of the tenant that received the least (`tenant_shares`); within a tenant, the one with the

@@ -1,4 +1,4 @@
-"""PURE. An answer of at least so many tokens: the tokens that end it are forbidden before."""
+"""An answer of at least so many tokens: the tokens that end it are forbidden before. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Stop strings: text is held back for as long as it may be the beginning of one."""
+"""Stop strings: text is held back for as long as it may be the beginning of one. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Tool calls in an answer's text, in the styles that models are trained on.
+"""Tool calls in an answer's text, in the styles that models are trained on. Pure.
 
 | style | text | models |
 |---|---|---|

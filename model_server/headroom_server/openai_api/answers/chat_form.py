@@ -1,4 +1,4 @@
-"""PURE. Chat completions as OpenAI's JSON, and as the events of a stream."""
+"""Chat completions as OpenAI's JSON, and as the events of a stream. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Turns one choice's tokens into text that may be sent, until the answer is complete."""
+"""Turns one choice's tokens into text that may be sent, until the answer is complete. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Completions as OpenAI's JSON, and as the events of a stream."""
+"""Completions as OpenAI's JSON, and as the events of a stream. Pure."""
 
 from __future__ import annotations
 

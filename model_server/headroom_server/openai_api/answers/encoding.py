@@ -1,4 +1,4 @@
-"""PURE. Parts of answers, and what their encodings as JSON and as events of a stream share."""
+"""Parts of answers, and what their encodings as JSON and as events of a stream share. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Holds the parts of an answer that its client does not read yet."""
+"""Holds the parts of an answer that its client does not read yet. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The events of one stream: those that open a choice, its parts, the sums, the end."""
+"""The events of one stream: those that open a choice, its parts, the sums, the end. Pure."""
 
 from __future__ import annotations
 

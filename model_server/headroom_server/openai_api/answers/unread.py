@@ -1,4 +1,4 @@
-"""PURE. Counts the memory of answers that wait for their last token, or for their reader."""
+"""Counts the memory of answers that wait for their last token, or for their reader. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""PURE. Bodies of requests to OpenAI's API: parsed, validated and bounded."""
+"""Bodies of requests to OpenAI's API: parsed, validated and bounded. Pure."""

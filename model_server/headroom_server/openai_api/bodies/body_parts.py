@@ -1,4 +1,4 @@
-"""PURE. Bounds on the values in a body, and in the arguments of its tool calls."""
+"""Bounds on the values in a body, and in the arguments of its tool calls. Pure."""
 
 from __future__ import annotations
 

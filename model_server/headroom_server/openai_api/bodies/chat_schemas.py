@@ -1,4 +1,4 @@
-"""PURE. The body of POST /v1/chat/completions: messages and tools."""
+"""The body of POST /v1/chat/completions: messages and tools. Pure."""
 
 from __future__ import annotations
 

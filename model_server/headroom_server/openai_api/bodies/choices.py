@@ -1,4 +1,4 @@
-"""PURE. Reads what a request asks of its choices: lengths, stops, sampling, constraint."""
+"""Reads what a request asks of its choices: lengths, stops, sampling, constraint. Pure."""
 
 from __future__ import annotations
 

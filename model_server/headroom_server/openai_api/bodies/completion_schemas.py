@@ -1,4 +1,4 @@
-"""PURE. The body of POST /v1/completions."""
+"""The body of POST /v1/completions. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. A body becomes validated fields, or an error that names the field and the rule."""
+"""A body becomes validated fields, or an error that names the field and the rule. Pure."""
 
 from __future__ import annotations
 

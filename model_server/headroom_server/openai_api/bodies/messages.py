@@ -1,4 +1,4 @@
-"""PURE. Messages and tools of a chat, as templates expect them."""
+"""Messages and tools of a chat, as templates expect them. Pure."""
 
 from __future__ import annotations
 

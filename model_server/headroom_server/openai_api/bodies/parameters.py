@@ -1,4 +1,4 @@
-"""PURE. Requests as values: what a client asks for, independent of a model and of JSON."""
+"""Requests as values: what a client asks for, independent of a model and of JSON. Pure."""
 
 from __future__ import annotations
 

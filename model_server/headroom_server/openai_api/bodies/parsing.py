@@ -1,4 +1,4 @@
-"""PURE. Bodies of requests to OpenAI's API become values; errors name the field and the rule."""
+"""Bodies of requests to OpenAI's API become values; errors name the field and the rule. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. Fields that the bodies of requests to OpenAI's API share, validated within physical bounds.
+"""Fields that the bodies of requests to OpenAI's API share, validated within physical bounds. Pure.
 
 Fields, names and ranges: https://platform.openai.com/docs/api-reference, and for the sampling that
 OpenAI does not have, vLLM's names (https://docs.vllm.ai/en/latest/serving/openai_compatible_server).

@@ -1,4 +1,4 @@
-"""PURE. The bodies of POST /tokenize and POST /detokenize, with vLLM's names.
+"""The bodies of POST /tokenize and POST /detokenize, with vLLM's names. Pure.
 
 Source: https://docs.vllm.ai/en/latest/serving/openai_compatible_server (Tokenizer API).
 """

@@ -1,4 +1,4 @@
-"""PURE. Bodies of the usual form, without the validator: a tenth of its time.
+"""Bodies of the usual form, without the validator: a tenth of its time. Pure.
 
 Usual is a body that has only the fields of `USUAL`, with values of their plain types and within the
 bounds of `schemas`. Everything else, every error included, is left to the validator; where both

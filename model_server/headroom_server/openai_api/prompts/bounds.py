@@ -1,4 +1,4 @@
-"""PURE. Bounds on prompts and their answers: bytes, the model's context, what is reported."""
+"""Bounds on prompts and their answers: bytes, the model's context, what is reported. Pure."""
 
 from __future__ import annotations
 

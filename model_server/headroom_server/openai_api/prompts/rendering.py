@@ -1,4 +1,4 @@
-"""PURE. Prompts are rendered by the chat template, and tokenized."""
+"""Prompts are rendered by the chat template, and tokenized. Pure."""
 
 from __future__ import annotations
 

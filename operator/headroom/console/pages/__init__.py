@@ -1,1 +1,1 @@
-"""The console's pages as HTML and SVG. Pure: time is an argument."""
+"""The console's pages as HTML and SVG. Pure."""

@@ -1,4 +1,4 @@
-"""PURE. A recording of a running operator as arrivals and services to simulate.
+"""A recording of a running operator as arrivals and services to simulate. Pure.
 
 The format of its lines is `headroom.telemetry.recording`.
 """
