@@ -36,10 +36,10 @@ class Process:
         return int(line.split()[1]) * 1024 / 1e6
 
 
-def of_container(container_id: str, proc: Path = PROC) -> Sequence[Process]:
+def of_container(container_id: str) -> Sequence[Process]:
     """Find a container's processes by its ID in their cgroup; any version of cgroups names it."""
     found = []
-    for folder in proc.iterdir():
+    for folder in PROC.iterdir():
         if folder.name.isdecimal():
             try:
                 groups = (folder / "cgroup").read_text()

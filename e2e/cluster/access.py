@@ -32,10 +32,10 @@ def token_file(tokens: Mapping[str, str]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def kubeconfig(server: str, authority_pem: bytes, token: str, namespace: str = "default") -> str:
+def kubeconfig(server: str, authority_pem: bytes, token: str) -> str:
     """A kubeconfig that needs no other file; JSON, which every YAML reader takes."""
     authority = base64.b64encode(authority_pem).decode()
-    context = {"cluster": "headroom", "user": "headroom", "namespace": namespace}
+    context = {"cluster": "headroom", "user": "headroom", "namespace": "default"}
     config = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -39,14 +39,12 @@ class ControlPlane(LocalCluster):
         # Admission marks new nodes as not ready, and no controller here takes the mark off again.
         self.kubectl("patch", "node", name, "--type=merge", "-p", '{"spec":{"taints":null}}')
         status = {"capacity": room, "allocatable": room, "conditions": [ready]}
-        self.write_status("node", name, status)
+        self._write_status(name, status)
 
-    def write_status(
-        self, kind: str, name: str, status: dict[str, Any], namespace: str = "default"
-    ) -> None:
-        """Write what a kubelet or a controller would: merge `status` into an object's status."""
+    def _write_status(self, name: str, status: dict[str, Any]) -> None:
+        """Write what a kubelet would: merge `status` into a node's status."""
         self.kubectl(
-            *("patch", kind, name, "--namespace", namespace),
+            *("patch", "node", name),
             *("--subresource=status", "--type=merge", "-p", json.dumps({"status": status})),
         )
 

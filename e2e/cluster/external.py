@@ -18,14 +18,14 @@ from cluster.tools import binaries
 class ExternalCluster(Cluster):
     """The same interface on any cluster; what it holds stays when the block ends."""
 
-    def __init__(self, kubeconfig: Path | None = None, *, cache: Cache | None = None) -> None:
-        configured = str(kubeconfig or os.environ.get("KUBECONFIG", ""))
+    def __init__(self) -> None:
+        configured = os.environ.get("KUBECONFIG", "")
         if not configured:
             raise ClusterError("no cluster is configured. Set KUBECONFIG to its kubeconfig file.")
         path = Path(configured)
         if not path.is_file():
             raise ClusterError(f"KUBECONFIG must name a file; got {configured}.")
-        built = binaries.kubernetes(cache or Cache.of_this_user())
+        built = binaries.kubernetes(Cache.of_this_user())
         program = shutil.which("kubectl") or built.component("kubectl")
         if not Path(program).exists():
             raise ClusterError(

@@ -103,12 +103,10 @@ class Cluster(ABC):
         """The environment in which kubectl speaks to this cluster and nothing else."""
         return {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self._scratch / "kubectl")}
 
-    def service_account_kubeconfig(
-        self, namespace: str, account: str, lifetime_s: int = 3600
-    ) -> Path:
+    def service_account_kubeconfig(self, namespace: str, account: str) -> Path:
         """A kubeconfig with a service account's own rights, to run its program outside a pod."""
         token = self.kubectl(
-            *("create", "token", account, "--namespace", namespace, f"--duration={lifetime_s}s")
+            *("create", "token", account, "--namespace", namespace, "--duration=1h")
         ).strip()
         path = self._scratch / f"{namespace}.{account}.kubeconfig"
         access.write_private(path, access.with_token(self._flat_kubeconfig(), token, namespace))

@@ -126,11 +126,11 @@ def recent(seconds: Sequence[Progress], of_s: int = RECENT_S) -> Tally:
     return merged(second.tally for second in seconds[-of_s:])
 
 
-def arrivals_rps(seconds: Sequence[Progress], over_s: int = RECENT_S) -> float | None:
+def arrivals_rps(seconds: Sequence[Progress]) -> float | None:
     """Return the recent rate of due requests; None before two seconds are known."""
     if len(seconds) < 2:
         return None
-    first, last = seconds[max(0, len(seconds) - 1 - over_s)], seconds[-1]
+    first, last = seconds[max(0, len(seconds) - 1 - RECENT_S)], seconds[-1]
     return (last.due - first.due) / (last.at_s - first.at_s)
 
 

@@ -31,7 +31,7 @@ UNREAD = shutil.ignore_patterns("__pycache__", ".*")
 IMPORTED = ("aiohttp", "hypothesis.strategies", "numpy", "orjson", "pydantic", "yaml")
 """Imported once, not for every bug: most of the tests' dependencies."""
 RUNNER = Path(__file__).with_name("runner.py")
-PASSED, FAILED, INTERRUPTED_BY_ERRORS, NONE_FOUND = 0, 1, 2, 5
+PASSED, FAILED, INTERRUPTED_BY_ERRORS = 0, 1, 2
 SLOWER = 5.0
 """A bug that slows the tests down by this factor is noticed."""
 LEAST_S = 120.0

@@ -68,9 +68,7 @@ def drawn(seed: int, count: int) -> list[LeaderFault]:
     return found[:count]
 
 
-async def contend(
-    on: SharedCluster, faults: Sequence[LeaderFault], every_s: float = EVERY_S
-) -> Rivalry:
+async def contend(on: SharedCluster, faults: Sequence[LeaderFault]) -> Rivalry:
     """Strike leaders one after another, until time is over or no operator takes over any more."""
     rivalry = Rivalry()
     async with (
@@ -86,8 +84,8 @@ async def contend(
             return rivalry
         begun_s, load = time.monotonic(), 0.5
         for number, fault in enumerate(faults):
-            await asyncio.sleep(max(0.0, begun_s + number * every_s - time.monotonic()))
-            if time.monotonic() > begun_s + len(faults) * every_s:
+            await asyncio.sleep(max(0.0, begun_s + number * EVERY_S - time.monotonic()))
+            if time.monotonic() > begun_s + len(faults) * EVERY_S:
                 break
             if number % 3 == 1 or fault is LeaderFault.STOP_IN_A_WRITE:
                 load = min(load + 0.9, MOST)
@@ -97,7 +95,7 @@ async def contend(
             except (NotReached, TimeoutError) as error:
                 rivalry.wrongs.append(f"no. {number}, {fault}: {error}")
                 break
-        await asyncio.sleep(every_s / 3)
+        await asyncio.sleep(EVERY_S / 3)
         writes = [write for each in both for write in writes_of(each.proxy.exchanges, each.name)]
         rivalry.writes = len(writes)
         rivalry.wrongs += too_late(writes) + fallen(of.replicas_of)

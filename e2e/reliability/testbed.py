@@ -37,10 +37,8 @@ class SharedCluster:
 
 
 @contextlib.asynccontextmanager
-async def shared_cluster(
-    cluster: ControlPlane, scratch: Path, nodes: int = 1
-) -> AsyncIterator[SharedCluster]:
-    """Install what ships, but the operator's Deployment, and make nodes; they go with the block."""
+async def shared_cluster(cluster: ControlPlane, scratch: Path) -> AsyncIterator[SharedCluster]:
+    """Install what ships, but the operator's Deployment, and a node, which goes with the block."""
     shipped = yaml.safe_load_all(cluster.kubectl("kustomize", BASE))
     cluster.apply(*(one for one in shipped if one["kind"] != "Deployment"))
     cluster.kubectl(
@@ -49,14 +47,12 @@ async def shared_cluster(
     )
     credentials = cluster.service_account_kubeconfig(SYSTEM, OPERATOR)
     async with Admin(cluster.kubeconfig) as admin, Exporter() as exporter:
-        names = [f"reliability-{number}-{secrets.token_hex(2)}" for number in range(nodes)]
-        for name in names:
-            await _add_node(admin, name)
+        node = f"reliability-{secrets.token_hex(2)}"
+        await _add_node(admin, node)
         try:
             yield SharedCluster(cluster, admin, exporter, credentials, scratch)
         finally:
-            for name in names:
-                await admin.delete(f"/api/v1/nodes/{name}")
+            await admin.delete(f"/api/v1/nodes/{node}")
 
 
 async def _add_node(admin: Admin, name: str) -> None:

@@ -17,8 +17,6 @@ LOCAL_OVERLAY = ROOT / "deploy" / "overlays" / "local"
 SYSTEM = "headroom-system"
 OPERATOR = "headroom-operator"
 SERVER_IMAGE = "localhost/headroom-model-server:dev"
-FULL_BATCH_RPS = 10.26
-"""Full-batch throughput of the scenarios' plant: 4 requests in 150 + 4 x 60 ms."""
 
 Object = Mapping[str, Any]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from bench.processes import PROC, Process
@@ -22,10 +21,10 @@ class Usage(NamedTuple):
     processes: int
 
 
-def marked(mark: str, proc: Path = PROC) -> Iterator[int]:
+def marked(mark: str) -> Iterator[int]:
     """Processes that were started with this mark in their environment, by whatever way."""
     wanted = f"{MARK}={mark}".encode()
-    for folder in proc.iterdir():
+    for folder in PROC.iterdir():
         if folder.name.isdecimal():
             with contextlib.suppress(OSError):
                 if wanted in (folder / "environ").read_bytes().split(b"\0"):
@@ -43,9 +42,9 @@ def usage(mark: str) -> Usage:
     return Usage(cpu_s, rss_mb, count)
 
 
-def machine_cpu_s(proc: Path = PROC) -> float:
+def machine_cpu_s() -> float:
     """Return the CPU time of this machine so far, including what a hypervisor took."""
-    fields = (proc / "stat").read_text().splitlines()[0].split()[1:9]
+    fields = (PROC / "stat").read_text().splitlines()[0].split()[1:9]
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
     ticks = user + nice + system + irq + softirq + steal
     return ticks / os.sysconf("SC_CLK_TCK")

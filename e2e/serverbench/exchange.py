@@ -83,14 +83,13 @@ def request_bytes(
     path: str,
     body: bytes,
     *,
-    content_type: str = "application/json",
     headers: Sequence[tuple[str, str]] = (),
 ) -> str:
     """A POST, as a `Kind` holds it."""
     lines = [
         f"POST {path} HTTP/1.1",
         "host: localhost",
-        f"content-type: {content_type}",
+        "content-type: application/json",
         f"content-length: {len(body)}",
         *(f"{name}: {value}" for name, value in headers),
     ]

@@ -26,7 +26,6 @@ def test_every_profile_can_be_chosen() -> None:
 def test_minimal_body_gets_every_default() -> None:
     found = service()
     assert (found.name, found.namespace, found.generation) == ("resnet50", "vision", 3)
-    assert (found.resource_version, found.deleting) == ("41", False)
     assert found.model_name == "resnet50"
     assert found.warmup_max_latency == Duration.parse("250ms")
     assert found.spec.manifest() == {
@@ -81,11 +80,9 @@ def test_explicit_values_override_defaults() -> None:
     found = service(
         spec__model={"name": "resnet50-v2"},
         spec__warmup={"maxLatency": "400ms"},
-        metadata__deletionTimestamp="2026-01-31T12:00:00Z",
     )
     assert found.model_name == "resnet50-v2"
     assert found.warmup_max_latency.seconds == 0.4
-    assert found.deleting
 
 
 def test_to_policy_copies_the_spec() -> None:

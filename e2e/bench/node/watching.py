@@ -29,9 +29,9 @@ class Watch:
 
     changes: list[Seen] = field(default_factory=list)
 
-    def first(self, *columns: str, since_s: float = 0.0) -> Seen | None:
-        """Find the first change since then that begins with these columns."""
-        return next((seen for seen in self.since(since_s) if _begins(seen, columns)), None)
+    def first(self, *columns: str) -> Seen | None:
+        """Find the first change that begins with these columns."""
+        return next((seen for seen in list(self.changes) if _begins(seen, columns)), None)
 
     def since(self, time_s: float) -> Sequence[Seen]:
         """All changes since then, oldest first."""

@@ -27,6 +27,7 @@ PER_ITEM_COST_S = 0.0005
 MAX_BATCH_SIZE = 8
 IDEAL_RPS = MAX_BATCH_SIZE / (FIXED_COST_S + PER_ITEM_COST_S * MAX_BATCH_SIZE)
 RATE_RPS = 500.0
+SECONDS, ROUNDS = 4.0, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def started(arguments: list[str], port: int, path: str, **env: str) -> Iterator[
         child.wait(timeout=30)
 
 
-def measure_overhead(*, seconds: float = 4.0, rounds: int = 4) -> Overhead:
+def measure_overhead() -> Overhead:
     """Alternate between the servers, then saturate ours."""
     instant_port, bare_port, port = free_port(), free_port(), free_port()
     settings = {
@@ -87,11 +88,9 @@ def measure_overhead(*, seconds: float = 4.0, rounds: int = 4) -> Overhead:
         started(["-m", "headroom_server"], port, "/v2/health/ready", **settings) as server,
     ):
         servers = (instant, bare, server)
-        runs = [
-            tuple(_cpu_per_request(one, seconds, seed) for one in servers) for seed in range(rounds)
-        ]
+        runs = [tuple(_cpu_per_request(one, seed) for one in servers) for seed in range(ROUNDS)]
         scrape_s = _scrape_s(port)
-        saturated = saturate(port, 6 * MAX_BATCH_SIZE, seconds)
+        saturated = saturate(port, 6 * MAX_BATCH_SIZE, SECONDS)
         rss_mb = server.process.rss_mb
     throughput_rps = saturated.ok / saturated.seconds
     return Overhead(
@@ -109,9 +108,9 @@ def measure_overhead(*, seconds: float = 4.0, rounds: int = 4) -> Overhead:
     )
 
 
-def _cpu_per_request(server: Server, seconds: float, seed: int) -> tuple[float, Load]:
+def _cpu_per_request(server: Server, seed: int) -> tuple[float, Load]:
     before_s = server.process.cpu_s
-    result = send([server.port], RATE_RPS, seconds, seed, clients=0)
+    result = send([server.port], RATE_RPS, SECONDS, seed, clients=0)
     return (server.process.cpu_s - before_s) / result.ok, result
 
 

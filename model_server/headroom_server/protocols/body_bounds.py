@@ -3,7 +3,7 @@
 A parser builds an object for each value: `[]` has 2 bytes in a body, and 64 in memory. So a large
 body is refused by its length before it is received, and by the number of its values and of its
 lists, objects and fields before it is parsed. Numbers take at most some 50 bytes of memory each
-while they are parsed; a body within these bounds takes at most `MOST_COST` times its length.
+while they are parsed; a body within these bounds takes at most 16 times its length.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ UNCHECKED_BYTES = 64 * 1024
 """Smaller bodies are parsed as they are: they cost at most 8 MiB."""
 NUMBER_BYTES = 64
 """Bytes of one number in JSON with its separator and indentation: 24 digits, 40 spaces."""
-MOST_COST = 16
-"""Bytes of memory per byte of a body while it is parsed."""
 _OTHER = 4096
 """Values, and lists, objects and fields, of everything that is no tensor's data."""
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)

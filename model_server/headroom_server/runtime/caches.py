@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from headroom_server.caching.cache import Cache
@@ -60,7 +59,6 @@ def cache_of(
     settings: Settings,
     source: ModelSource,
     second_level: GuardedStore | None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Cache | None:
     """Return one model's cache; None if it caches nothing."""
     described = source.description
@@ -69,7 +67,7 @@ def cache_of(
         max_bytes, ttl_s = described.cache.bytes, described.cache.ttl_s or ttl_s
     if max_bytes == 0:
         return None
-    options = LevelOptions(max_bytes, ttl_s, clock, second_level)
+    options = LevelOptions(max_bytes, ttl_s, time.monotonic, second_level)
     return Cache(identity_of(settings, source), options)
 
 
@@ -85,12 +83,11 @@ def input_cache_of(
     settings: Settings,
     source: ModelSource,
     second_level: GuardedStore | None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Cache | None:
     """Return the cache of what one model's class computes from inputs; None if it keeps nothing."""
     if settings.feature_cache_bytes == 0 or not has_class(settings, source):
         return None
-    options = _feature_levels(settings, second_level, clock)
+    options = _feature_levels(settings, second_level)
     return Cache(f"{identity_of(settings, source)} features", options)
 
 
@@ -126,14 +123,9 @@ def feature_cache_of(settings: Settings, second_level: GuardedStore | None) -> F
     return FeatureCache(_feature_levels(settings, second_level))
 
 
-def _feature_levels(
-    settings: Settings,
-    second_level: GuardedStore | None,
-    clock: Callable[[], float] = time.monotonic,
-) -> LevelOptions:
-    return LevelOptions(
-        settings.feature_cache_bytes, settings.feature_cache_ttl_s, clock, second_level
-    )
+def _feature_levels(settings: Settings, second_level: GuardedStore | None) -> LevelOptions:
+    max_bytes, ttl_s = settings.feature_cache_bytes, settings.feature_cache_ttl_s
+    return LevelOptions(max_bytes, ttl_s, time.monotonic, second_level)
 
 
 def embedding_identity(settings: Settings) -> str:

@@ -37,7 +37,6 @@ class HoldingProxy:
         buffer: RequestBuffer,
         metrics: Metrics,
         on_request: Callable[[str], None],
-        host: str = "",
         bounds: Bounds | None = None,
     ) -> None:
         bounds = bounds or Bounds()
@@ -45,7 +44,6 @@ class HoldingProxy:
         self._connections = FairShare(bounds.connections)
         self._metrics = metrics
         self._on_request = on_request
-        self._host = host or None
         self._servers: dict[int, tuple[str, asyncio.Server]] = {}
         self._served: dict[str, Served] = {}
         self._handling: set[asyncio.Task[Any]] = set()
@@ -95,7 +93,7 @@ class HoldingProxy:
                 continue
             try:
                 server = await asyncio.start_server(
-                    self._accept_for(one.key), self._host, port, backlog=4096, limit=PIECE
+                    self._accept_for(one.key), None, port, backlog=4096, limit=PIECE
                 )
             except OSError as error:
                 _log.warning("%s: port %d cannot be opened: %s", one.key, port, error)

@@ -32,14 +32,17 @@ class MeasuredStep:
     batch_seconds: float | None = None
 
 
-async def idle_s(server: LiveServer, requests: int = 5) -> float:
+_IDLE_REQUESTS = 5
+
+
+async def idle_s(server: LiveServer) -> float:
     """Return the median latency of sequential requests.
 
     Raises Unmeasurable if the server refuses them.
     """
     clock = asyncio.get_running_loop().time
     taken = []
-    for _ in range(requests):
+    for _ in range(_IDLE_REQUESTS):
         began_s = clock()
         status, text = await server.ask()
         if status != 200:

@@ -33,8 +33,6 @@ class InferenceService:
     namespace: str
     uid: str
     generation: int
-    resource_version: str
-    deleting: bool
     spec: Spec
 
     @classmethod
@@ -65,8 +63,6 @@ class InferenceService:
             namespace=namespace,
             uid=uid,
             generation=generation,
-            resource_version=str(metadata.get("resourceVersion", "")),
-            deleting=metadata.get("deletionTimestamp") is not None,
             spec=spec,
         )
 
@@ -117,7 +113,7 @@ def _spec(value: object, problems: list[Problem]) -> Spec | None:
     try:
         return Spec.model_validate(value)
     except ValidationError as error:
-        problems.extend(problems_of(error, "spec"))
+        problems.extend(problems_of(error))
         return None
 
 

@@ -50,13 +50,13 @@ class InvalidSpec(ValueError):  # noqa: N818  (named by what the caller does nex
         super().__init__("; ".join(named))
 
 
-def problems_of(error: ValidationError, root: str) -> tuple[Problem, ...]:
-    """Translate pydantic's errors below `root` into paths and rules of the resource."""
+def problems_of(error: ValidationError) -> tuple[Problem, ...]:
+    """Translate pydantic's errors of a spec into paths and rules of the resource."""
     found: list[Problem] = []
     for detail in error.errors(include_url=False):
         if detail["type"] == "default_factory_not_called":
             continue  # a default that follows from another field, which has its own problem
-        path = _path(root, detail["loc"])
+        path = _path(detail["loc"])
         if detail["type"] == "rules":
             value = detail["input"]
             for rule, got in detail["ctx"]["broken"]:
@@ -112,8 +112,8 @@ def _open(value: Any, levels: int = _LEVELS) -> Any:
     return [_open(inner, levels - 1) for inner in value[:_SHOWN]]
 
 
-def _path(root: str, location: tuple[int | str, ...]) -> str:
-    return root + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in location)
+def _path(location: tuple[int | str, ...]) -> str:
+    return "spec" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in location)
 
 
 def _at(value: Any, path: str) -> Any:

@@ -40,14 +40,12 @@ class ForeignEngine:
         clock: Callable[[], float],
         options: SchedulingOptions | None = None,
         warm_up: WarmUpLimits | None = None,
-        chance: Callable[[], float] = random.random,
     ) -> None:
         self.name = name
         self._model = model
         self._clock = clock
         self._options = options or SchedulingOptions()
         self._warm_up = warm_up or WarmUpLimits()
-        self._chance = chance
         self._shared = SharedGate()
         self._receivers = Receivers()
         """Receivers of requests in flight; used on the server's loop only."""
@@ -89,7 +87,7 @@ class ForeignEngine:
             self._options,
             self._warm_up,
             clock=self._clock,
-            chance=self._chance,
+            chance=random.random,
             post=report,
             deliver=self._receive,
             fail_all=self.fail_all,

@@ -42,7 +42,6 @@ class LoopEngine:
         options: SchedulingOptions | None = None,
         warm_up: WarmUpLimits | None = None,
         emulated: bool = False,
-        chance: Callable[[], float] = random.random,
     ) -> None:
         self.name = name
         self.emulated = emulated
@@ -50,7 +49,6 @@ class LoopEngine:
         self._clock = clock
         self._options = options or SchedulingOptions()
         self._warm_up = warm_up or WarmUpLimits()
-        self._chance = chance
         self._shared = SharedScheduler()
         self._receivers = Receivers()
         """Receivers of requests in flight; used on the event loop only."""
@@ -90,7 +88,7 @@ class LoopEngine:
             self._options,
             self._warm_up,
             clock=self._clock,
-            chance=self._chance,
+            chance=random.random,
             post=report,
             deliver=self._deliver,
         )

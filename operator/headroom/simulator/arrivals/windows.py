@@ -17,6 +17,9 @@ import numpy as np
 from headroom.simulator.arrivals.recorded_trace import RateTrace
 from headroom.simulator.validation import require
 
+RISE_S = 600.0
+"""A rise is the difference of the requests of two such times."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteepWindow:
@@ -27,15 +30,13 @@ class SteepWindow:
     mean_rps: float
 
 
-def steepest_rise(
-    trace: RateTrace, *, window_s: float = 10_800.0, over_s: float = 600.0
-) -> SteepWindow:
+def steepest_rise(trace: RateTrace, *, window_s: float = 10_800.0) -> SteepWindow:
     """Return the window of whole bins with the steepest rise; the earliest of equals.
 
     Raises:
-        ValueError: a window is not longer than two `over_s`, or the trace is shorter than a window.
+        ValueError: a window is not longer than two rises, or the trace is shorter than a window.
     """
-    over = max(1, round(over_s / trace.bin_s))
+    over = max(1, round(RISE_S / trace.bin_s))
     bins = math.ceil(window_s / trace.bin_s - 1e-9)
     known = len(trace.requests)
     require(bins > 2 * over, f"a window must be longer than 2 x {over * trace.bin_s:g} s", window_s)

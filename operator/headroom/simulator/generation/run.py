@@ -54,14 +54,12 @@ def simulate_tokens(
     requests: Requests,
     make: TokenAutoscalerFactory,
     seed: int,
-    *,
-    on_progress: Callable[[float], None] | None = None,
 ) -> TokenOutcome:
     """Return the outcome. Same service, requests, autoscaler and seed: same outcome."""
     began_s = time.perf_counter()
     bounded = requests.bounded(service.engine.context_tokens)
     run = _Run(service, bounded, make(Truth(service=service, requests=bounded)), seed)
-    run.until(bounded.duration_s, on_progress)
+    run.until(bounded.duration_s)
     return run.outcome(time.perf_counter() - began_s)
 
 
@@ -82,7 +80,7 @@ class _Run:
         first = service.initial_replicas
         self.fleet.begin(service.min_replicas if first is None else first)
 
-    def until(self, end_s: float, on_progress: Callable[[float], None] | None) -> None:
+    def until(self, end_s: float) -> None:
         """Run to the end of the load."""
         decide_s, look_s = self.autoscaler.period_s, 0.0
         while True:
@@ -94,8 +92,6 @@ class _Run:
             if look_s <= now_s:
                 self._look(now_s)
                 look_s += LOOK_S
-                if on_progress is not None:
-                    on_progress(now_s / end_s)
             if decide_s <= now_s:
                 self._decide(now_s)
                 decide_s += self.autoscaler.period_s

@@ -40,13 +40,11 @@ def traced(name: str) -> Requests:
     )
 
 
-def llmd_stages(*, poisson: bool = False, seed: int = 0) -> Requests:
-    """Return llm-d's stages: 12,480 requests at constant rates, or as a Poisson process."""
-    random, pieces, start_s = np.random.default_rng(seed), [], 0.0
+def llmd_stages() -> Requests:
+    """Return llm-d's stages: 12,480 requests at constant rates."""
+    pieces, start_s = [], 0.0
     for rate, seconds in LLMD_STAGES:
-        count = rate * seconds
-        at = random.uniform(0, seconds, count) if poisson else np.arange(count) / rate
-        pieces.append(start_s + np.sort(at))
+        pieces.append(start_s + np.arange(rate * seconds) / rate)
         start_s += seconds
     arrival_s = np.concatenate(pieces)
     return Requests(

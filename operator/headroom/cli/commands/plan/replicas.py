@@ -18,8 +18,6 @@ from headroom.planner.queueing import in_system
 from headroom.planner.replicas import PERCENTILES, Expectation, ReplicaPlan
 from headroom.scaling.values.decision import Reason
 
-ATTAINMENTS = (0.95, 0.99, 0.999)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
