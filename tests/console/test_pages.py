@@ -28,7 +28,8 @@ from headroom.console.pages.what_if_form import Asked
 from headroom.console.read_model import ReadModel
 from headroom.console.service_state import State
 from headroom.console.summary import summarize
-from headroom.console.what_if import Changes, answer, neighbours, parsed
+from headroom.console.what_if import answer, neighbours
+from headroom.console.what_if_changes import Changes, parsed
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Demand, DemandKnown, decide
 from headroom.scaling.post_rules import PostRuleInputs

@@ -12,7 +12,8 @@ from headroom.console.pages import formatting
 from headroom.console.pages.decision import decision_section
 from headroom.console.pages.what_if_form import Asked, section
 from headroom.console.summary import summarize
-from headroom.console.what_if import Changes, answer, neighbours, parsed
+from headroom.console.what_if import answer, neighbours
+from headroom.console.what_if_changes import Changes, parsed
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Policy, State, decide
 from headroom.scaling.values.policy import Routing

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from headroom.charts.markup import Inner, Markup, tag
 from headroom.console.pages import formatting as fmt
-from headroom.console.what_if import PERCENTILES, Answer, answer, neighbours, parsed
+from headroom.console.what_if import Answer, answer, neighbours
+from headroom.console.what_if_changes import PERCENTILES, parsed
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Policy
 from headroom.scaling.values.tokens import Target, TokenTargets
