@@ -10,7 +10,9 @@ import pytest
 from fakes_scaling import Service, policy
 from headroom.scaling import State
 from headroom.scaling.forecast.forecast import Forecast
-from headroom.scaling.forecast.periodic_peaks import Peak, PeriodicPeaks, next_peak
+from headroom.scaling.forecast.peak import Peak
+from headroom.scaling.forecast.peak_series import next_peak
+from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
 from headroom.scaling.last_hour import MOST_FLAPS, MOST_LEVELS, LastHour
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import SlidingExtreme

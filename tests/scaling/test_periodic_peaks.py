@@ -9,7 +9,9 @@ import pytest
 
 from fakes_scaling import Service, policy
 from headroom.scaling.forecast.forecast import Forecast, Rates
-from headroom.scaling.forecast.periodic_peaks import ExpectedPeak, Peak, PeriodicPeaks, next_peak
+from headroom.scaling.forecast.peak import Peak
+from headroom.scaling.forecast.peak_series import ExpectedPeak, next_peak
+from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
 from headroom.scaling.tuning import Component, Tuning
 
 

@@ -16,12 +16,9 @@ from dataclasses import dataclass, field
 from headroom.scaling.checkpoint_numbers import Checkpoint, groups_of, short
 from headroom.scaling.forecast.analog_forecast import AnalogForecast
 from headroom.scaling.forecast.forecast import Forecast
-from headroom.scaling.forecast.periodic_peaks import (
-    LONGEST_SERIES,
-    Peak,
-    PeriodicPeaks,
-    next_peak,
-)
+from headroom.scaling.forecast.peak import Peak
+from headroom.scaling.forecast.peak_series import LONGEST_SERIES, next_peak
+from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
 from headroom.scaling.forecast.rate_history import STEP_S, RateHistory
 from headroom.scaling.limits.flaps import EVERY, LONGEST_HOLD_S, Flaps
 from headroom.scaling.limits.stabilization import SlidingExtreme
