@@ -8,7 +8,7 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.latency.mixed_fleet import MixedFleet
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.replacement.evidence import Speeds
-from headroom.scaling.replacement.replacer import Situation
+from headroom.scaling.replacement.situation import Situation
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State

@@ -10,13 +10,13 @@ arrive later than its successor. If it may not be replaced, the model buys that 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.replacement.budget import Budget
 from headroom.scaling.replacement.evidence import Evidence, Suspicion
+from headroom.scaling.replacement.situation import Situation, UnderWay
 from headroom.scaling.replica_defect import Defect, Replacement, ReplacementStep
 from headroom.scaling.values.policy import Policy
 
@@ -25,52 +25,6 @@ PATIENCE_S = 180.0
 DELETED_WITHIN_S = 60.0
 """A pod that is still ready after this could not be deleted; it is kept for `REFUSED_S`."""
 REFUSED_S = 600.0
-USUAL_START_S = 300.0
-"""A surge or a successor is waited for twice as long as a cold start; for this long if unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """What a tick knows about replacing."""
-
-    now_s: float
-    ready: tuple[str, ...]
-    current: int
-    usable: bool
-    """Whether the evidence counts: fresh metrics, no rollout."""
-    cv: float | None
-    """Variation of an execution; None while unknown."""
-    may_surge: bool
-    """Whether one more replica is allowed and would find a node."""
-    others_carry: Callable[[float], bool]
-    """Whether no more requests are late without a replica that is this slow than with it."""
-    start_s: float | None
-    """The measured cold start."""
-
-    @property
-    def longest_s(self) -> float:
-        """How long a new replica is waited for."""
-        return USUAL_START_S if self.start_s is None else max(60.0, 2.0 * self.start_s)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnderWay:
-    """The replacement in progress."""
-
-    pod: str
-    defect: Defect
-    step: ReplacementStep
-    suspicion: Suspicion
-    since_s: float
-    """Start of the step."""
-    until_ready: int
-    """Other replicas that must be ready for the step to end."""
-
-    @property
-    def factor(self) -> float:
-        """How many times as long as the others it takes; infinite where it answers nothing."""
-        factor = self.suspicion.factor
-        return math.inf if factor is None or self.defect is Defect.FAILING else factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
