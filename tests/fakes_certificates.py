@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headroom.adapters.certificate_issuer import KeyPair, new_ca, new_leaf
+from headroom.adapters.certificate_issuer import new_ca, new_leaf
+from headroom.adapters.certificate_reader import KeyPair
 from headroom.adapters.server_tls import Identity, ServerTls
 from headroom.certificates.values import CA_SECRET, Role
 from headroom.errors import Conflict, NotFound

@@ -21,7 +21,7 @@ from headroom.activator.client_tls import ClientTls
 from headroom.activator.metrics import Metrics
 from headroom.activator.operator_client import OperatorClient
 from headroom.adapters.activator_api import MAX_CONNECTIONS, ActivatorApi
-from headroom.adapters.certificate_issuer import KeyPair
+from headroom.adapters.certificate_reader import KeyPair
 from headroom.adapters.server_tls import ServerTls
 from headroom.bounded_listener import HANDSHAKE_S
 from headroom.certificates.values import DAY_S, Role

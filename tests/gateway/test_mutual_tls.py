@@ -25,7 +25,8 @@ from fakes_gateway import (
     url,
 )
 from free_ports import free_port
-from headroom.adapters.certificate_issuer import KeyPair, new_leaf
+from headroom.adapters.certificate_issuer import new_leaf
+from headroom.adapters.certificate_reader import KeyPair
 from headroom.adapters.server_tls import Identity, ServerTls
 from headroom.adapters.xds_server import XdsServer
 from headroom.adapters.xds_server.messages import METHOD

@@ -7,8 +7,8 @@ import binascii
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headroom.adapters import certificate_issuer as issuer
-from headroom.adapters.certificate_issuer import KeyPair
+from headroom.adapters import certificate_issuer, certificate_reader
+from headroom.adapters.certificate_reader import KeyPair
 from headroom.certificates.rotation import Places, Source
 from headroom.certificates.values import Authorities, Leaf
 
@@ -49,7 +49,7 @@ def pair_of(data: Data) -> KeyPair:
 
 def leaf_of(data: Data, authorities: Iterable[bytes]) -> Leaf | None:
     """Read a holder's Secret; None where certificate or key is missing or malformed."""
-    return issuer.read_leaf(pair_of(data), data.get(BUNDLE, b""), authorities)
+    return certificate_reader.read_leaf(pair_of(data), data.get(BUNDLE, b""), authorities)
 
 
 def pairs_of(data: Data) -> Pairs:
@@ -63,9 +63,9 @@ def pairs_of(data: Data) -> Pairs:
 def authorities_of(pairs: Pairs) -> Authorities:
     """Read the CAs."""
     return Authorities(
-        current=issuer.read_ca(pairs["current"]),
-        staged=issuer.read_ca(pairs["staged"]),
-        previous=issuer.read_trusted(pairs["previous"].certificate),
+        current=certificate_reader.read_ca(pairs["current"]),
+        staged=certificate_reader.read_ca(pairs["staged"]),
+        previous=certificate_reader.read_trusted(pairs["previous"].certificate),
     )
 
 
@@ -74,7 +74,7 @@ def placed(pairs: Pairs, wanted: Places, now_s: float) -> Pairs:
 
     def of(source: Source) -> KeyPair:
         if source is Source.NEW:
-            return issuer.new_ca(now_s)
+            return certificate_issuer.new_ca(now_s)
         return pairs[source.name.lower()] if source is not Source.NONE else _NOTHING
 
     return {
@@ -100,5 +100,5 @@ def trusted(pairs: Pairs) -> dict[str, bytes]:
     return {
         one.fingerprint: pairs[place].certificate
         for place in PLACES
-        if (one := issuer.read_trusted(pairs[place].certificate)) is not None
+        if (one := certificate_reader.read_trusted(pairs[place].certificate)) is not None
     }
