@@ -19,8 +19,8 @@ from headroom.simulator.arrivals import PoissonArrivals, shapes
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.campaign import shipped
 from headroom.simulator.compiled import kernel, replica_rows
+from headroom.simulator.compiled.plant_allocation import allocate, with_rows
 from headroom.simulator.compiled.plant_layout import Number, Tally
-from headroom.simulator.compiled.plant_state import allocate, with_rows
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.run import simulate

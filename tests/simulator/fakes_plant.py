@@ -19,16 +19,11 @@ from headroom.simulator.compiled import (
     replica_rows,
     unfinished,
 )
-from headroom.simulator.compiled.client_state import (
-    Amount,
-    ClientState,
-    Count,
-    Phase,
-    allocate_clients,
-    enlarged,
-)
+from headroom.simulator.compiled.client_layout import Amount, Count, Phase
+from headroom.simulator.compiled.client_state import ClientState, allocate_clients, enlarged
+from headroom.simulator.compiled.plant_allocation import allocate, with_more_nodes, with_rows
 from headroom.simulator.compiled.plant_layout import NONE, Column, Number, Quantity, Tally
-from headroom.simulator.compiled.plant_state import PlantState, allocate, with_more_nodes, with_rows
+from headroom.simulator.compiled.plant_state import PlantState
 from headroom.simulator.plant import Network, Server, ServiceSpec, Spread
 from headroom.simulator.scores import fine_quantile
 

@@ -11,9 +11,11 @@ from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.clients import Clients
 from headroom.simulator.cold_start import ColdStart
 from headroom.simulator.compiled import client_kernel, kernel, replica_rows
-from headroom.simulator.compiled.client_state import Count, allocate_clients, enlarged
+from headroom.simulator.compiled.client_layout import Count
+from headroom.simulator.compiled.client_state import allocate_clients, enlarged
+from headroom.simulator.compiled.plant_allocation import allocate, with_more_nodes, with_rows
 from headroom.simulator.compiled.plant_layout import Quantity, Tally
-from headroom.simulator.compiled.plant_state import PlantState, allocate, with_more_nodes, with_rows
+from headroom.simulator.compiled.plant_state import PlantState
 from headroom.simulator.plant import ServiceSpec
 
 _REQUESTS = 100_000

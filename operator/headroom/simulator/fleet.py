@@ -13,9 +13,10 @@ import numpy as np
 
 from headroom.scaling.values.observation import PodState
 from headroom.simulator.compiled import client_kernel, kernel, replica_rows
-from headroom.simulator.compiled.client_state import Count, allocate_clients, enlarged
+from headroom.simulator.compiled.client_layout import Count
+from headroom.simulator.compiled.client_state import allocate_clients, enlarged
+from headroom.simulator.compiled.plant_allocation import allocate, with_more_nodes, with_rows
 from headroom.simulator.compiled.plant_layout import NONE, Quantity, Tally
-from headroom.simulator.compiled.plant_state import allocate, with_more_nodes, with_rows
 from headroom.simulator.event_queue import EventQueue, Priority
 from headroom.simulator.gpu_pool import Pool, Replica
 from headroom.simulator.plant import ServiceSpec

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from headroom.simulator.compiled.client_connections import disconnect
-from headroom.simulator.compiled.client_state import Amount, ClientState, Count, Phase
+from headroom.simulator.compiled.client_layout import Amount, Count, Phase
+from headroom.simulator.compiled.client_state import ClientState
 from headroom.simulator.compiled.client_tries import (
     end_patience,
     first_unsent,

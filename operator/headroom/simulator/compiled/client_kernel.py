@@ -12,7 +12,8 @@ import math
 
 from headroom.simulator.compiled.client_connections import send_first
 from headroom.simulator.compiled.client_ends import give_up, hear_first
-from headroom.simulator.compiled.client_state import Amount, ClientState, Count, Phase
+from headroom.simulator.compiled.client_layout import Amount, Count, Phase
+from headroom.simulator.compiled.client_state import ClientState
 from headroom.simulator.compiled.client_tries import begin_try, think, want
 from headroom.simulator.compiled.compiling import compiled
 from headroom.simulator.compiled.heap import pop
