@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from headroom.adapters.pod_connections import MOST_OF_HEAD, PodConnections, Request
+from headroom.adapters.http_exchange import MOST_OF_HEAD
+from headroom.adapters.pod_connections import PodConnections, Request
 
 pytestmark = pytest.mark.clock
 

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from headroom.adapters.activator_reports import ActivatorReports
 from headroom.bounded_listener import BoundedListener, listening
 from headroom.gateway.activator_messages import (
     ASK_WITHIN_S,
-    GONE_AFTER_S,
     Report,
     Served,
     read_report,
@@ -31,7 +31,6 @@ MAX_REPORT_BYTES = 1 << 20
 MAX_CONNECTIONS = 32
 """Connections at once, of 300 KiB each, 10 MiB in all. An activator has two, and two more while
 certificates change."""
-FORGOTTEN_AFTER_S = 60.0
 
 Authenticate = Callable[[str, str], Awaitable[bool]]
 """Tells whether a bearer token, which an address sent, is an activator's."""
@@ -71,8 +70,7 @@ class ActivatorApi:
         self._hold_s = hold_s
         self._published: tuple[str, bytes] | None = None
         self._news = asyncio.Event()
-        self._reports: dict[str, tuple[Report, float]] = {}
-        self._arrived: dict[str, int] = {}
+        self._reports = ActivatorReports()
         self._on_held: Callable[[str], None] = lambda _: None
         self._on_change: Callable[[], None] = lambda: None
 
@@ -98,21 +96,15 @@ class ActivatorApi:
 
     def accepting(self, port: int) -> tuple[str, ...]:
         """Return the addresses of the activators that accept requests at a service's port."""
-        return tuple(
-            sorted(
-                report.address
-                for report in self._fresh()
-                if port in report.listening and not report.leaving
-            )
-        )
+        return self._reports.accepting(port, _now_s())
 
     def held(self, key: str) -> int:
         """Return the held requests of a service, over all activators."""
-        return sum(dict(report.held).get(key, 0) for report in self._fresh())
+        return self._reports.held(key, _now_s())
 
     def arrived(self, key: str) -> int:
         """Return the requests of a service that activators received since this process began."""
-        return self._arrived.get(key, 0)
+        return self._reports.arrived(key)
 
     async def serve(self, port: int, host: str | None = None) -> None:
         """Serve until cancelled, from the first certificate on. Raises OSError for a taken port."""
@@ -131,10 +123,6 @@ class ActivatorApi:
             await self.listener.serve(listening(port, host), runner.server, context)
         finally:
             await runner.cleanup()
-
-    def _fresh(self) -> list[Report]:
-        now_s = asyncio.get_running_loop().time()
-        return [one for one, at_s in self._reports.values() if now_s - at_s < GONE_AFTER_S]
 
     def _wake(self) -> None:
         self._news.set()
@@ -181,28 +169,15 @@ class ActivatorApi:
         return report
 
     def _record(self, report: Report) -> None:
-        now_s = asyncio.get_running_loop().time()
-        before, at_s = self._reports.get(report.address, (Report(address=""), 0.0))
-        if now_s - at_s >= GONE_AFTER_S:
-            before = Report(address="")
-        self._reports = {
-            address: known
-            for address, known in self._reports.items()
-            if now_s - known[1] < FORGOTTEN_AFTER_S
-        } | {report.address: (report, now_s)}
-        if (before.listening, before.leaving) != (report.listening, report.leaving):
+        news = self._reports.record(report, _now_s())
+        if news.changed:
             self._on_change()
-        if before.address:  # the counts of a first report have no known start
-            counted = dict(before.arrived)
-            for key, number in report.arrived:
-                more = number - counted.get(key, 0)
-                self._arrived[key] = self._arrived.get(key, 0) + (more if more >= 0 else number)
-        known = dict(before.held)
-        for key, number in report.held:
-            if number and not known.get(key):
-                self._on_held(key)
-        if known != dict(report.held):
-            self._on_change()
+        for key in news.first_held:
+            self._on_held(key)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _certificate(request: web.Request) -> Mapping[str, Any] | None:
