@@ -13,7 +13,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from cluster_world import FakeClock, FakeCluster, Manifest
+from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
+from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.options import ControllerOptions
+from headroom.controller.report.recording import Recording
 from headroom.controller.sharing.ceilings import NO_CAPS
 from headroom.controller.warmup import WarmupDeps
 from headroom.resources.settings import Settings
@@ -125,18 +129,19 @@ class World:
     def start_operator(self) -> None:
         """Begin a new process: nothing is left of the old one but what the cluster keeps."""
         self.recorder = FakeRecorder()
-        self.controller = Controller(
+        connections = Connections(
             cluster=self.cluster,
-            scraper=self.pods,
+            metrics=MetricsReader(self.pods, self.operator_clock, {}),
             clock=self.operator_clock,
             recorder=self.recorder,
-            instance="operator-0",
-            journal=self.journal,
-            caps=self.caps,
-            chance=random.Random(7),
+            recording=Recording(self.journal),
             warmup=WarmupDeps(requester=self.servers, watches=[self.pod_events]),
-            router=self.router,
-            settings=Settings(marks_pods=True),
+        )
+        options = ControllerOptions(
+            instance="operator-0", caps=self.caps, settings=Settings(marks_pods=True)
+        )
+        self.controller = Controller(
+            connections, options, router=self.router, chance=random.Random(7)
         )
 
     async def __aenter__(self) -> World:

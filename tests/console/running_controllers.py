@@ -8,7 +8,10 @@ import pytest
 
 from cluster_world import FakeClock, FakeCluster
 from controller_world import FakeRecorder
+from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
+from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.options import ControllerOptions
 from pods_world import Pods
 
 pytestmark = pytest.mark.clock
@@ -17,11 +20,9 @@ pytestmark = pytest.mark.clock
 def controller() -> Controller:
     clock = FakeClock()
     cluster = FakeCluster(clock)
+    metrics = MetricsReader(Pods(cluster, clock), clock, {})
     return Controller(
-        cluster=cluster,
-        scraper=Pods(cluster, clock),
-        clock=clock,
-        recorder=FakeRecorder(),
-        instance="operator-0",
+        Connections(cluster=cluster, metrics=metrics, clock=clock, recorder=FakeRecorder()),
+        ControllerOptions(instance="operator-0"),
         chance=random.Random(1),
     )

@@ -10,8 +10,11 @@ from typing import Any
 
 from cluster_world import FakeClock, FakeCluster, Manifest
 from controller_world import FakeRecorder, spec
+from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
+from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
+from headroom.controller.options import ControllerOptions
 from headroom.errors import ClusterError, Unavailable
 from pods_world import Pods
 from virtual_time import VirtualTimeLoop
@@ -56,14 +59,14 @@ class Operator:
         self.api = Connection(world.cluster)
         self.recorder = FakeRecorder()
         self.observed = Observed()
-        self.controller = Controller(
+        connections = Connections(
             cluster=self.api,
-            scraper=world.pods,
+            metrics=MetricsReader(world.pods, world.clock, {}),
             clock=world.clock,
             recorder=self.recorder,
-            instance=name,
-            chance=random.Random(7),
         )
+        options = ControllerOptions(instance=name)
+        self.controller = Controller(connections, options, chance=random.Random(7))
         self.election = Election(
             leases=self.api,
             clocks=world.clock,

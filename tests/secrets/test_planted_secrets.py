@@ -27,7 +27,10 @@ from headroom.cli.compose.console import serve_console
 from headroom.cli.run_options.console import ConsoleChoice
 from headroom.cli.run_options.prometheus import prometheus_sources
 from headroom.console.read_model import ReadModel
+from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
+from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.options import ControllerOptions
 from headroom.errors import ClusterError, ScrapeFailed
 from headroom.ops.operator_metrics import OperatorMetrics
 from service_world import body
@@ -135,13 +138,10 @@ async def test_no_log_event_status_metric_or_page_has_it(
             KubernetesApi(KubernetesConnection(on_call=instruments.called, kubeconfig=path)) as api,
             PodScraper() as scraper,
         ):
+            metrics = MetricsReader(scraper, clock, {})
             controller = Controller(
-                cluster=api,
-                scraper=scraper,
-                clock=clock,
-                recorder=instruments,
-                instance="operator-0",
-                tick_s=0.2,
+                Connections(cluster=api, metrics=metrics, clock=clock, recorder=instruments),
+                ControllerOptions(instance="operator-0", tick_s=0.2),
             )
             model = ReadModel(controller.cache.objects)
             choice = ConsoleChoice(port=unused_tcp_port)

@@ -13,8 +13,11 @@ from typing import Any, Protocol
 
 from cluster_world import FakeClock, FakeCluster
 from headroom.console.read_model import ReadModel
+from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
+from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
+from headroom.controller.options import ControllerOptions
 from headroom.ops.operator_metrics import OperatorMetrics
 from pods_world import Pods
 from reliability.soak.soak_results import SoakResults
@@ -62,15 +65,15 @@ class Operator:
         self.api = Connection(world)
         self.instruments = OperatorMetrics()
         self.election: Election
-        self.controller = Controller(
+        connections = Connections(
             cluster=self.api,
-            scraper=world.pods,
+            metrics=MetricsReader(world.pods, world.clock, {}),
             clock=world.clock,
             recorder=_Noting(self.instruments, world),
-            instance=name,
-            chance=random.Random(name),
             listener=ReadModel(lambda: ()),
         )
+        options = ControllerOptions(instance=name)
+        self.controller = Controller(connections, options, chance=random.Random(name))
         self.election = Election(
             leases=self.api,
             clocks=world.clock,

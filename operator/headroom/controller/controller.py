@@ -9,31 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 
-from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.connections import Connections
 from headroom.controller.leadership.guard import Lease, LeasedCluster
-from headroom.controller.ports import (
-    Clock,
-    Cluster,
-    Journal,
-    Manifest,
-    Prometheus,
-    Recorder,
-    Scraper,
-)
+from headroom.controller.options import ControllerOptions
+from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.reconciler import Reconciler
-from headroom.controller.report.evaluation import DecisionListener
-from headroom.controller.report.recording import Recording
 from headroom.controller.routing import Router
 from headroom.controller.scheduling.scheduler import Scheduler
 from headroom.controller.services.resync import Resync
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.controller.sharing.ceilings import NO_CAPS, Caps
-from headroom.controller.warmup import PodWatch, WarmupDeps
+from headroom.controller.warmup import PodWatch
 from headroom.errors import ClusterError
 from headroom.resources.names import WARMED_LABEL
-from headroom.resources.settings import DEFAULTS, Settings
 
 _log = logging.getLogger(__name__)
 
@@ -46,46 +36,22 @@ WATCHED_AGAIN_S = 5.0
 
 
 class Controller:
-    """Keeps the InferenceServices of the namespaces given; none given means all.
-
-    With a journal, what a simulation needs to replay their ticks is recorded in it.
-    """
+    """Keeps the InferenceServices of the namespaces given; none given means all."""
 
     def __init__(
         self,
+        connections: Connections,
+        options: ControllerOptions,
         *,
-        cluster: Cluster,
-        scraper: Scraper,
-        clock: Clock,
-        recorder: Recorder,
-        instance: str,
-        namespaces: Sequence[str] = (),
-        tick_s: float = 2.0,
-        journal: Journal | None = None,
-        chance: random.Random | None = None,
-        listener: DecisionListener | None = None,
-        caps: Caps = NO_CAPS,
-        prometheus: Mapping[str, Prometheus] | None = None,
         router: Router | None = None,
-        warmup: WarmupDeps | None = None,
-        settings: Settings = DEFAULTS,
+        chance: random.Random | None = None,
     ) -> None:
-        self._cluster = cluster
-        self._metrics = MetricsReader(scraper, clock, prometheus or {})
-        self._clock = clock
-        self._recorder = recorder
-        self._instance = instance
-        self._namespaces = tuple(namespaces)
-        self._tick_s = tick_s
-        self._recording = None if journal is None else Recording(journal)
-        self._listener = listener
-        self._caps = caps
+        self._connections = connections
+        self._options = options
         self._router = router
-        self._warmup = warmup
-        self._settings = settings
         self._chance = chance or random.Random()  # noqa: S311  (spreads load)
         self.cache = ServiceCache(on_change=self._changed, on_gone=self._gone)
-        self._resync = Resync(cluster, self.cache, namespaces)
+        self._resync = Resync(connections.cluster, self.cache, options.namespaces)
         self._reconciler: Reconciler | None = None
         self._lease: Lease | None = None
         self.scheduler: Scheduler | None = None
@@ -115,8 +81,8 @@ class Controller:
         self.scheduler = scheduler = Scheduler(
             tick=reconciler.tick,
             on_failure=reconciler.report_failure,
-            on_ticked=self._recorder.ticked,
-            period_s=self._tick_s,
+            on_ticked=self._connections.recorder.ticked,
+            period_s=self._options.tick_s,
             name_of=self._name_of,
             owner_of=self._namespace_of,
             chance=self._chance,
@@ -131,7 +97,8 @@ class Controller:
                     group.create_task(
                         self._router.lead(cluster, self.cache, reconciler.learned_cost)
                     )
-                for watch in () if self._warmup is None else self._warmup.watches:
+                warmup = self._connections.warmup
+                for watch in () if warmup is None else warmup.watches:
                     group.create_task(self._hasten(watch))
         finally:
             self.scheduler = None
@@ -163,25 +130,16 @@ class Controller:
 
     def _new_reconciler(self, lease: Lease | None) -> Reconciler:
         return Reconciler(
-            requester=None if self._warmup is None else self._warmup.requester,
-            cluster=self._writing(lease),
-            metrics=self._metrics,
-            clock=self._clock,
-            cache=self.cache,
-            recorder=self._recorder,
-            tick_s=self._tick_s,
-            instance=self._instance,
-            recording=self._recording,
-            listener=self._listener,
-            caps=self._caps,
+            replace(self._connections, cluster=self._writing(lease)),
+            self.cache,
+            self._options,
             route_status=None if self._router is None else self._router.route_status,
-            settings=self._settings,
             upcoming=self._upcoming,
-            clusterwide=not self._namespaces,
         )
 
     def _writing(self, lease: Lease | None) -> Cluster:
-        return self._cluster if lease is None else LeasedCluster(self._cluster, lease)
+        cluster = self._connections.cluster
+        return cluster if lease is None else LeasedCluster(cluster, lease)
 
     async def _look_again(self) -> None:
         try:

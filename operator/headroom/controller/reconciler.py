@@ -8,15 +8,14 @@ from contextlib import suppress
 
 from headroom.api import InferenceService
 from headroom.api.kind import API_VERSION, KIND
-from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.connections import Connections
 from headroom.controller.gather.other_scalers import OtherScalersReader
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.gather.shared_reads import SharedReads, Upcoming
-from headroom.controller.ports import Clock, Cluster, Manifest, Recorder
+from headroom.controller.options import ControllerOptions
+from headroom.controller.ports import Manifest
 from headroom.controller.report import held_conditions
 from headroom.controller.report.display import Display
-from headroom.controller.report.evaluation import DecisionListener
-from headroom.controller.report.recording import Recording
 from headroom.controller.report.reporter import Reporter
 from headroom.controller.service_context import ServiceContext, restore
 from headroom.controller.service_decision import ServiceDecision
@@ -24,12 +23,11 @@ from headroom.controller.service_reads import ServiceReads
 from headroom.controller.service_tick import ServiceTick
 from headroom.controller.service_writes import ServiceWrites
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceilings
+from headroom.controller.sharing.ceilings import Ceilings
 from headroom.controller.sharing.competition import Competition
-from headroom.controller.warmup import Requester, Warmer
+from headroom.controller.warmup import Warmer
 from headroom.controller.warmup.gate import GatedPod
 from headroom.errors import Conflict, NotFound, ScrapeFailed
-from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling.values.observation import CostModel
 from headroom.telemetry.errors import TelemetryError
 
@@ -44,63 +42,70 @@ class Reconciler:
 
     def __init__(
         self,
-        *,
-        cluster: Cluster,
-        metrics: MetricsReader,
-        clock: Clock,
+        to: Connections,
         cache: ServiceCache,
-        recorder: Recorder,
-        tick_s: float,
-        instance: str,
-        recording: Recording | None = None,
-        listener: DecisionListener | None = None,
-        caps: Caps = NO_CAPS,
-        requester: Requester | None = None,
-        settings: Settings = DEFAULTS,
+        options: ControllerOptions,
+        *,
         route_status: Callable[[InferenceService], RouteStatus] | None = None,
         upcoming: Upcoming = lambda _: (),
-        clusterwide: bool = False,
     ) -> None:
-        self._cluster = cluster
-        self._metrics = metrics
-        self._clock = clock
+        self._cluster = to.cluster
+        self._metrics = to.metrics
+        self._clock = to.clock
         self._cache = cache
-        self._display = Display(recorder, listener)
+        self._display = Display(to.recorder, to.listener)
         self._warmer = None
-        if requester is not None:
+        if to.warmup is not None:
             self._warmer = Warmer(
-                requester=requester, cluster=cluster, clock=clock, on_warm=self._on_warm
+                requester=to.warmup.requester,
+                cluster=to.cluster,
+                clock=to.clock,
+                on_warm=self._on_warm,
             )
         self._competition = Competition()
-        self._seen_s = clock.now_s()
+        self._seen_s = to.clock.now_s()
         """The time at the last tick."""
         self._contexts: dict[str, ServiceContext] = {}
-        self._shared = SharedReads(cluster, cache, upcoming, clusterwide=clusterwide)
+        self._shared = SharedReads(to.cluster, cache, upcoming, clusterwide=not options.namespaces)
         self._reads = ServiceReads(
-            cluster=cluster,
-            metrics=metrics,
-            clock=clock,
+            cluster=to.cluster,
+            metrics=to.metrics,
+            clock=to.clock,
             cache=cache,
-            scalers=OtherScalersReader(cluster, cache.owners),
+            scalers=OtherScalersReader(to.cluster, cache.owners),
             shared=self._shared,
-            settings=settings,
-            tick_s=tick_s,
+            settings=options.settings,
+            tick_s=options.tick_s,
             warmer=self._warmer,
         )
-        self._tick = ServiceTick(
+        self._tick = self._service_tick(to, options, route_status or (lambda _: NOT_ROUTED))
+
+    def _service_tick(
+        self,
+        to: Connections,
+        options: ControllerOptions,
+        route_status: Callable[[InferenceService], RouteStatus],
+    ) -> ServiceTick:
+        """Compose the steps of a tick."""
+        cache = self._cache
+        return ServiceTick(
             reads=self._reads,
             writes=ServiceWrites(
-                cluster=cluster, clock=clock, cache=cache, shared=self._shared, settings=settings
+                cluster=to.cluster,
+                clock=to.clock,
+                cache=cache,
+                shared=self._shared,
+                settings=options.settings,
             ),
             cache=cache,
             decision=ServiceDecision(
-                ceilings=Ceilings(caps, cache),
+                ceilings=Ceilings(options.caps, cache),
                 competition=self._competition,
-                route_status=route_status or (lambda _: NOT_ROUTED),
+                route_status=route_status,
             ),
-            reporter=Reporter(cluster, cache, recorder, instance),
+            reporter=Reporter(to.cluster, cache, to.recorder, options.instance),
             display=self._display,
-            recording=recording,
+            recording=to.recording,
         )
 
     async def tick(self, uid: str) -> None:

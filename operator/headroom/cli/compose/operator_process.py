@@ -15,8 +15,12 @@ from headroom.cli.compose.gateway import Gateways, gateways_of
 from headroom.cli.compose.process_setup import configure_memory, run_until_signal
 from headroom.cli.compose.run_request import RunRequest
 from headroom.console.read_model import ReadModel
+from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
+from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
+from headroom.controller.options import ControllerOptions
+from headroom.controller.report.recording import Recording
 from headroom.controller.warmup import WarmupDeps
 from headroom.ops.health import Health, watch_loop_lag
 from headroom.ops.operator_metrics import OperatorMetrics
@@ -116,22 +120,23 @@ def _controller(
     gateways: Gateways | None,
     model: ReadModel,
 ) -> Controller:
-    return Controller(
+    connections = Connections(
         cluster=adapters.api,
-        scraper=adapters.scraper,
+        metrics=MetricsReader(adapters.scraper, adapters.clock, adapters.prometheus),
         clock=adapters.clock,
         recorder=instruments,
-        instance=request.instance,
-        namespaces=request.namespaces,
-        tick_s=request.tick_s,
-        journal=adapters.journal,
+        recording=None if adapters.journal is None else Recording(adapters.journal),
         listener=None if request.console is None else model,
-        prometheus=adapters.prometheus,
-        caps=request.caps,
-        router=gateways.router if gateways else None,
         warmup=_warmup(adapters, request.namespaces),
+    )
+    options = ControllerOptions(
+        instance=request.instance,
+        namespaces=tuple(request.namespaces),
+        tick_s=request.tick_s,
+        caps=request.caps,
         settings=request.settings,
     )
+    return Controller(connections, options, router=gateways.router if gateways else None)
 
 
 def _warmup(adapters: Adapters, namespaces: Sequence[str]) -> WarmupDeps:

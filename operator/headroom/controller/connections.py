@@ -1,0 +1,25 @@
+"""What the controller and its ticks read, write and report through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.ports import Clock, Cluster, Recorder
+from headroom.controller.report.evaluation import DecisionListener
+from headroom.controller.report.recording import Recording
+from headroom.controller.warmup import WarmupDeps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connections:
+    """The cluster, the pods' metrics, the clock, and who is notified."""
+
+    cluster: Cluster
+    metrics: MetricsReader
+    clock: Clock
+    recorder: Recorder
+    recording: Recording | None = None
+    """Records what a simulation needs to replay the ticks."""
+    listener: DecisionListener | None = None
+    warmup: WarmupDeps | None = None
