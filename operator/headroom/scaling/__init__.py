@@ -2,8 +2,8 @@
 
 decide(policy, state, observation) -> (decision, state)
 
-- the steps: decider, learning, replacing, tick_model, evidence, rule_results, recommenders,
-  rebalancing, limiting, explanation, decision_message, post_rules
+- the steps: decider, learning, correcting, replacing, tick_model, evidence, rule_results,
+  recommenders, rebalancing, limiting, explanation, decision_message, post_rules
 - services that generate: generating, generation_judgement, generation_rules,
   generation_explanation
 - models: latency_model, serving_model, bisection, chance, routing_transition,

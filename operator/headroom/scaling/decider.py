@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom.scaling import (
+    correcting,
     generating,
     generation_explanation,
     generation_rules,
@@ -172,7 +173,7 @@ def _learn_from_results(
         disturbed = disturbed or surging
         state = generating.correct(state, generation, serving, results, now_s, surging=surging)
     elif not disturbed:
-        state = learning.correct(
+        state = correcting.correct(
             policy, state, model.signals, model.batches, serving, results, now_s
         )
     state = learn_from_outcomes(
