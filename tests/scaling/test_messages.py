@@ -25,7 +25,7 @@ from headroom.scaling.explanation import binding, counterfactuals
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.recommenders import for_latency
-from headroom.scaling.values.decision import LimitApplied, Recommendation, format_seconds
+from headroom.scaling.values.decision import Decision, LimitApplied, Recommendation, format_seconds
 from headroom.scaling.values.signals import MISSING
 
 UP, DOWN, NONE = Direction.UP, Direction.DOWN, Direction.NONE
@@ -41,6 +41,20 @@ def rule(replicas: int) -> Recommendation:
 
 def limit(reason: Reason, before: int, after: int, detail: str = "") -> LimitApplied:
     return LimitApplied(limit=reason, before=before, after=after, detail=detail)
+
+
+def _decision(
+    *, direction: Direction, current: int = 4, strongest: Recommendation | None = None, **also: Any
+) -> Decision:
+    return Decision(
+        time_s=0.0,
+        current=current,
+        reason=Reason.WITHIN_TARGET,
+        message="",
+        direction=direction,
+        recommendations=() if strongest is None else (strongest,),
+        **{"replicas": current} | also,
+    )
 
 
 HELD = "fewer have not been enough for the whole scale-down window (4 instead of 2)"
@@ -89,18 +103,10 @@ MESSAGES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("case", "expected"), MESSAGES)
 def test_message_names_change_rule_and_limits(case: dict[str, Any], expected: str) -> None:
-    found = message(
-        policy(schedule=case.get("schedule", "")),
-        case.get("direction", NONE),
-        case.get("current", 4),
-        case.get("replicas", 4),
-        case.get("strongest"),
-        case.get("limits", ()),
-        case.get("counts", ReplicaCounts(ready=4)),
-        case.get("held_s", 60.0),
-        case.get("model_gap", ""),
-    )
-    assert found == expected
+    usual: dict[str, Any] = {"direction": NONE, "counts": ReplicaCounts(ready=4)}
+    schedule = case.get("schedule", "")
+    decided = _decision(**usual | {name: case[name] for name in case if name != "schedule"})
+    assert message(policy(schedule=schedule), decided, 60.0) == expected
 
 
 @pytest.mark.parametrize(
@@ -131,7 +137,10 @@ def test_binding_reason_at_a_floor_of_two(
     reason: Reason,
 ) -> None:
     expected = None if strongest is None else rule(strongest)
-    assert binding(policy(min_replicas=2), direction, expected, limits, counts, current) is reason
+    decided = _decision(
+        direction=direction, strongest=expected, limits=limits, counts=counts, current=current
+    )
+    assert binding(policy(min_replicas=2), decided) is reason
 
 
 @pytest.mark.parametrize(("replicas", "numbers"), [(0, [1]), (1, [1, 2]), (5, [4, 5, 6])])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from headroom.scaling.generation.fleet import GeneratingFleet
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.values.decision import (
+    Decision,
     Direction,
-    LimitApplied,
     Reason,
-    Recommendation,
     ReplicaCounts,
     format_seconds,
 )
@@ -57,24 +56,16 @@ def gap_to_model(
     )
 
 
-def message(
-    policy: Policy,
-    direction: Direction,
-    current: int,
-    replicas: int,
-    strongest: Recommendation | None,
-    limits: tuple[LimitApplied, ...],
-    counts: ReplicaCounts,
-    held_s: float,
-    notes: tuple[str, ...] = (),
-) -> str:
+def message(policy: Policy, decision: Decision, held_s: float) -> str:
     """Return one sentence for people: the change, the rule that needs it, the limits.
 
     `held_s`: for how long no rule needed the replicas that are removed.
     """
+    replicas, direction = decision.replicas, decision.direction
+    strongest, limits, counts = decision.strongest, decision.limits, decision.counts
     unit = "replica" if replicas == 1 else "replicas"
     kept = direction is Direction.NONE
-    parts = [f"{replicas} {unit} kept" if kept else f"{current} -> {replicas} {unit}"]
+    parts = [f"{replicas} {unit} kept" if kept else f"{decision.current} -> {replicas} {unit}"]
     if strongest is not None:
         parts.append(f"{strongest.rule.value} needs {strongest.replicas} ({strongest.detail})")
         more = min(counts.broken + counts.late, replicas - strongest.replicas)
@@ -89,17 +80,18 @@ def message(
     ]
     if policy.schedule and replicas == policy.min_replicas and not limits:
         parts.append(f"schedule {policy.schedule} requires at least {policy.min_replicas}")
-    parts += notes
-    coming = [
-        f"{number} {word}"
-        for number, word in (
-            (counts.warming, "warming"),
-            (counts.late, "late"),
-            (counts.unschedulable, "unschedulable"),
-            (counts.broken, "broken"),
-        )
-        if number
-    ]
-    if coming:
-        parts.append(f"{counts.ready} ready, " + ", ".join(coming))
+    parts += decision.notes
+    if coming := _not_ready(counts):
+        parts.append(f"{counts.ready} ready, {coming}")
     return "; ".join(parts)
+
+
+def _not_ready(counts: ReplicaCounts) -> str:
+    """Return how many pods are not ready, by the reason; empty if all are."""
+    numbers = (
+        (counts.warming, "warming"),
+        (counts.late, "late"),
+        (counts.unschedulable, "unschedulable"),
+        (counts.broken, "broken"),
+    )
+    return ", ".join(f"{number} {word}" for number, word in numbers if number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headroom.scaling.decision_message import gap_to_model, message
+from headroom.scaling.frozen import replace
 from headroom.scaling.limits.limit_input import LimitInput
 from headroom.scaling.limits.scale_down import hold_s
 from headroom.scaling.rule_results import RuleResults
@@ -14,8 +15,6 @@ from headroom.scaling.values.decision import (
     Direction,
     LimitApplied,
     Reason,
-    Recommendation,
-    ReplicaCounts,
 )
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy
@@ -29,7 +28,7 @@ def explain(
     applied: tuple[LimitApplied, ...],
     tail: ServingModel | None,
     target_s: float,
-    evidence: tuple[str, ...] = (),
+    evidence: tuple[str, ...],
 ) -> Decision:
     """Combine the number with everything needed to explain it."""
     current, counts = limit_input.observation.current, limit_input.counts
@@ -38,29 +37,17 @@ def explain(
         direction = Direction.UP if replicas > current else Direction.DOWN
     policy, rate_rps = limit_input.policy, limit_input.signals.arrival_rps.value
     cost: ReplicaCost | None = tail.cost if tail else None
-    strongest = results.strongest
     gap = gap_to_model(policy, limit_input.signals, tail, counts.ready, state.correction.factor)
-    notes = (*evidence, gap) if gap and direction is not Direction.UP else evidence
-    return Decision(
+    decision = Decision(
         time_s=limit_input.now_s,
         current=current,
         replicas=replicas,
         direction=direction,
-        reason=_reason(policy, direction, results, applied, counts, current, tail, rate_rps),
-        message=message(
-            policy,
-            direction,
-            current,
-            replicas,
-            strongest,
-            applied,
-            counts,
-            hold_s(policy, state),
-            notes,
-        ),
+        reason=Reason.WITHIN_TARGET,
+        message="",
         recommendations=results.recommendations,
         limits=applied,
-        notes=notes,
+        notes=(*evidence, gap) if gap and direction is not Direction.UP else evidence,
         counterfactuals=counterfactuals(tail, rate_rps, replicas)
         if tail is not None and rate_rps is not None
         else (),
@@ -79,23 +66,19 @@ def explain(
         correction=state.correction.factor,
         cold_start_s=state.cold_starts.p90_s,
     )
+    return replace(
+        decision,
+        reason=_reason(policy, decision, tail),
+        message=message(policy, decision, hold_s(policy, state)),
+    )
 
 
-def _reason(
-    policy: Policy,
-    direction: Direction,
-    results: RuleResults,
-    applied: tuple[LimitApplied, ...],
-    counts: ReplicaCounts,
-    current: int,
-    tail: ServingModel | None,
-    rate_rps: float | None,
-) -> Reason:
+def _reason(policy: Policy, decision: Decision, tail: ServingModel | None) -> Reason:
     """Return what binds; where nothing does, what is not known."""
-    reason = binding(policy, direction, results.strongest, applied, counts, current)
+    reason = binding(policy, decision)
     if reason is not Reason.WITHIN_TARGET:
         return reason
-    if rate_rps is None:
+    if decision.signals.arrival_rps.value is None:
         return Reason.METRICS_MISSING
     return Reason.COST_UNKNOWN if tail is None else reason
 
@@ -114,21 +97,15 @@ def counterfactuals(
     )
 
 
-def binding(
-    policy: Policy,
-    direction: Direction,
-    strongest: Recommendation | None,
-    limits: tuple[LimitApplied, ...],
-    counts: ReplicaCounts,
-    current: int,
-) -> Reason:
+def binding(policy: Policy, decision: Decision) -> Reason:
     """Return the rule or limit that would have to change for the number to change."""
-    if limits:
-        return limits[-1].limit
+    direction, strongest, counts = decision.direction, decision.strongest, decision.counts
+    if decision.limits:
+        return decision.limits[-1].limit
     if direction is Direction.NONE and strongest is not None:
         if strongest.replicas > counts.ready and counts.warming:
             return Reason.REPLICAS_WARMING
-        if strongest.replicas < current == policy.min_replicas:
+        if strongest.replicas < decision.current == policy.min_replicas:
             return Reason.MIN_REPLICAS
     if strongest is None:
         return Reason.WITHIN_TARGET

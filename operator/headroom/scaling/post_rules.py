@@ -81,18 +81,7 @@ def apply_post_rules(
     if kept:
         state = replace(state, decided=kept[-1], flaps=before.flaps)
     if (decision.limits, decision.notes) != (first.limits, first.notes):
-        text = message(
-            policy,
-            decision.direction,
-            decision.current,
-            decision.replicas,
-            max(decision.recommendations, key=lambda rule: rule.replicas, default=None),
-            decision.limits,
-            decision.counts,
-            hold_s(policy, state),
-            decision.notes,
-        )
-        decision = replace(decision, message=text)
+        decision = replace(decision, message=message(policy, decision, hold_s(policy, state)))
     return decision, state
 
 

@@ -204,6 +204,11 @@ class Decision:
     are in flight, or end the decision."""
 
     @property
+    def strongest(self) -> Recommendation | None:
+        """The rule that recommends the most replicas."""
+        return max(self.recommendations, key=lambda rule: rule.replicas, default=None)
+
+    @property
     def alone(self) -> int:
         """The number of replicas without the competition of other services."""
         if self.replicas == 0:
