@@ -9,9 +9,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from rich.console import Console
 from rich.markup import escape
 
+import terminal
 from bench import decision, simulator
 from bench.figures import Figure, all_hold, table
 from bench.gateway import connections as gateway
@@ -82,9 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words and words[0] in WITH_OPTIONS:
         return WITH_OPTIONS[words[0]](words[1:])
     wanted = _parser().parse_args(words).part or [part for part in TITLES if part != "gpu"]
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
     broken, promised = [], False
     try:
         for part, figures in _measured(wanted, OnConsole(console)):

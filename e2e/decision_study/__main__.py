@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+import terminal
 from bench import decision
 from bench.figures import Figure, all_hold
 from decision_study import options, plan, promises, records, report, running
@@ -34,9 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given[:1] == ["excess"]:
         return excess_command.main(given[1:])
     asked = options.parsed(argv)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
     if asked.fresh:
         RUNS.unlink(missing_ok=True)
     interrupted, failures = False, 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+import terminal
 from cluster import Cluster, ClusterError, Node
 from cluster.progress import OnConsole
 from demo import stage, watching
@@ -27,9 +28,7 @@ class ChecksFailedError(ClusterError):
 
 def perform(show: Show, folder: Path) -> int:
     """Run a demo and return the exit status."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _run(show, folder, console)

@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+import terminal
 from bench.figures import Figure, all_hold, table
 from cluster import ClusterError, ControlPlane
 from cluster.layout import Cache
@@ -66,9 +67,7 @@ class _Report:
 def main(argv: Sequence[str] | None = None) -> int:
     """Show the parts that are named, or all, and return the exit status."""
     given = _parser().parse_args(argv)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     report = _Report(console)
     try:

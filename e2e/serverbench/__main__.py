@@ -21,6 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+import terminal
 from bench.figures import Figure, all_hold, table
 from results import FOLDER
 from serverbench import options, plan, records
@@ -39,9 +40,7 @@ FILES = 16_384
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, report, and return the exit status."""
     asked = options.parsed(argv)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _allow_files()
     interrupted = not asked.report_only and not _measured(asked, console)

@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 import looks
+import terminal
 from bench.figures import Figure, all_hold, table
 from decision_study import tables
 from decision_study.family import (
@@ -50,9 +51,7 @@ HELD, FAILED, INTERRUPTED = 0, 1, 130
 def main(argv: Sequence[str], folder: Path = FOLDER, record: Path = LOOKS) -> int:
     """Run what is missing, print the tables; 0 if every figure holds, else 1."""
     given = _parser().parse_args(argv)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
     names = _names(given)
     ours = Job(cell="", autoscaler=OURS, knobs=tuple(sorted(given.headroom_knobs)))
     jobs = _jobs(names, ours, given.peers)

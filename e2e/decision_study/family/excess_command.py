@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from rich.console import Console
-
+import terminal
 from decision_study import running, tables
 from decision_study.family import cell_results, members, performing, watched
 from decision_study.family.command import BOUNDS, FOLDER, RUNS, WIDTH_WITHOUT_TERMINAL
@@ -26,9 +25,7 @@ Cell = tuple[Attribution, float]
 def main(argv: Sequence[str], folder: Path = FOLDER) -> int:
     """Run Headroom and the clairvoyant in cells of *develop*; print the table."""
     given = _parser().parse_args(argv)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
     names = [m.name for m in MEMBERS.values() if m.set == DEVELOP][: given.sample]
     bounds = [
         Job(cell=name, autoscaler=CLAIRVOYANT, knobs=each.knobs, seed=members.SEED)
