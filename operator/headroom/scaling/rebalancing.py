@@ -80,11 +80,7 @@ def step(
     if rebalancer is not state.rebalancer:
         state = replace(state, rebalancer=rebalancer)
     shown = rebalancer.shown
-    if shown is None:
-        return decision, state
-    note = f"one replica {shown.detail}: {shown.action}"
-    notes, message = (*decision.notes, note), f"{decision.message}; {note}"
-    return replace(decision, replacement=shown, notes=notes, message=message), state
+    return (decision if shown is None else decision.showing(shown)), state
 
 
 def _usable(observation: Observation, decision: Decision) -> bool:

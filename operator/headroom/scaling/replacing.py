@@ -103,18 +103,7 @@ def step(
     replacer = replacer.step(policy, situation)
     shown = replacer.shown(policy, situation)
     state = replace(state, replacer=replacer)
-    if shown is None:
-        return decision, state
-    note = f"one replica {shown.detail}: {shown.action}"
-    return (
-        replace(
-            decision,
-            replacement=shown,
-            notes=(*decision.notes, note),
-            message=f"{decision.message}; {note}",
-        ),
-        state,
-    )
+    return (decision if shown is None else decision.showing(shown)), state
 
 
 def _speeds(state: State) -> Speeds:

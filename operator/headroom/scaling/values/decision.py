@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headroom.scaling.frozen import replace
 from headroom.scaling.replica_defect import LeftOut, Replacement
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.signals import Signals
@@ -202,6 +203,12 @@ class Decision:
     left_out: tuple[LeftOut, ...] = ()
     """Ready replicas whose samples contradict those of the others, stay the same although requests
     are in flight, or end the decision."""
+
+    def showing(self, shown: Replacement) -> Decision:
+        """Return the decision with a replica that is replaced, or that should be."""
+        note = f"one replica {shown.detail}: {shown.action}"
+        notes, message = (*self.notes, note), f"{self.message}; {note}"
+        return replace(self, replacement=shown, notes=notes, message=message)
 
     @property
     def strongest(self) -> Recommendation | None:
