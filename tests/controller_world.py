@@ -45,6 +45,16 @@ def play(
         runner.run(run())
 
 
+class SilentRouter:
+    """A router that publishes nothing; a test says how requests reach the services."""
+
+    def changed(self) -> None:
+        pass
+
+    async def lead(self, *_: Any) -> None:
+        await asyncio.Event().wait()
+
+
 class FakeRecorder:
     def __init__(self) -> None:
         self.decisions: list[Decision] = []

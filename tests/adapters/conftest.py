@@ -7,26 +7,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from adapters.counted_calls import Calls
 from answering import Answering
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.kubernetes_connection import KubernetesConnection
+from loopback import on_loopback
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[Answering]:
     answering = Answering()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answering.handle)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    answering.url = f"http://{host}:{port}"
-    yield answering
-    await runner.cleanup()
+    async with on_loopback(answering.handle) as answering.url:
+        yield answering
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.errors import ScrapeFailed
+from loopback import on_loopback
 
 pytestmark = pytest.mark.clock
 
@@ -28,13 +29,8 @@ async def url() -> AsyncIterator[str]:
                 return web.Response(body=b"\xff")
         return web.Response(text="a page")
 
-    app = web.Application()
-    app.router.add_get("/{path}", answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
+    async with on_loopback(answer) as served:
+        yield served
 
 
 async def test_page_is_fetched(url: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from headroom.adapters.inference_service_watch import InferenceServiceWatch, Patience
+from loopback import on_loopback
 
 pytestmark = pytest.mark.clock
 
@@ -141,17 +142,8 @@ DISCOVERED: dict[str, dict[str, Any]] = {  # kopf waits for namespaces and CRDs 
 @asynccontextmanager
 async def serving() -> AsyncIterator[FakeApi]:
     api = FakeApi()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", api.handle)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    api.url = f"http://{host}:{port}"
-    try:
+    async with on_loopback(api.handle) as api.url:
         yield api
-    finally:
-        await runner.cleanup()
 
 
 class Seen(list[str]):

@@ -18,6 +18,7 @@ from generation_peers.lengths import Question, questions
 from generation_peers.load import Round, WrongAnswerError, ask
 from generation_peers.measuring import median
 from generation_peers.vllm_front import Turn, Turns
+from loopback import on_loopback
 
 
 def test_lengths_are_those_of_the_recording_and_fit_the_context() -> None:
@@ -52,18 +53,11 @@ async def answered(body: bytes, status: int = 200) -> object:
     async def answer(_: web.Request) -> web.Response:
         return web.Response(body=body, status=status)
 
-    app = web.Application()
-    app.router.add_post("/v1/completions", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    try:
-        async with ClientSession(f"http://{host}:{port}") as session:
-            return await ask(session, "m", Question((1, 2), 5))
-    finally:
-        await runner.cleanup()
+    async with (
+        on_loopback(answer, method="POST", path="/v1/completions") as url,
+        ClientSession(url) as session,
+    ):
+        return await ask(session, "m", Question((1, 2), 5))
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
-from controller_world import REPLICA_RPS, World, play
+from controller_world import REPLICA_RPS, SilentRouter, World, play
 from headroom.api import InferenceService
 from headroom.api.reasons import StatusReason
 from headroom.controller.decide.obstacles import overridden
@@ -21,7 +20,7 @@ SLOWLY = {"scaleUp": {"rate": {"period": "10m", "replicas": 1}}}
 ADVICE = ("the first request starts", "decisions are made and written", "replicas are added")
 
 
-class Doors:
+class Doors(SilentRouter):
     """A router that only says how requests reach the services."""
 
     def __init__(self, route: RouteStatus | None = None) -> None:
@@ -29,12 +28,6 @@ class Doors:
 
     def route_status(self, service: InferenceService) -> RouteStatus:
         return self._route
-
-    def changed(self) -> None:
-        pass
-
-    async def lead(self, *_: Any) -> None:
-        await asyncio.Event().wait()
 
 
 def story_of(doors: Doors, scaling: dict[str, Any], wishes: list[int | None]) -> World:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controller_world import REPLICA_RPS, World, play
+from controller_world import REPLICA_RPS, SilentRouter, World, play
 from headroom.api import InferenceService
 from headroom.controller.decide.gateway_slo import GatewaySLI, bounds_s
 from headroom.controller.gather.gateway_counters import GatewayCounters
@@ -22,7 +22,7 @@ from headroom.scaling.values.signals import Freshness, Signal, Signals
 KEY = "default/resnet"
 
 
-class Gateways:
+class Gateways(SilentRouter):
     """A router that leads to two gateways, of which the first has all requests."""
 
     def __init__(self) -> None:
@@ -38,12 +38,6 @@ class Gateways:
         if service.spec.routing.mode == "Service":
             return RouteStatus(totals=self.counters.of(KEY))
         return RouteStatus(gateways=("10.0.0.1",), totals=self.counters.of(KEY))
-
-    def changed(self) -> None:
-        pass
-
-    async def lead(self, *_: Any) -> None:
-        await asyncio.Event().wait()
 
     async def count(self, world: World) -> None:
         while True:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import pytest
 
-from controller_world import REPLICA_RPS, World, play
+from controller_world import REPLICA_RPS, SilentRouter, World, play
 from headroom.api import InferenceService
 from headroom.controller.decide.scale_to_zero import misses_per_cold_start
 from headroom.controller.gather.route_status import RouteStatus
@@ -16,7 +13,7 @@ GATEWAY = {"mode": "Gateway"}
 ZERO = {"minReplicas": 0, "scaleToZero": {"idleTimeout": "1m"}}
 
 
-class GatewayProber:
+class GatewayProber(SilentRouter):
     """A router that only says how requests reach the services."""
 
     def __init__(self) -> None:
@@ -24,12 +21,6 @@ class GatewayProber:
 
     def route_status(self, service: InferenceService) -> RouteStatus:
         return self.now if service.spec.routing.mode == "Gateway" else RouteStatus()
-
-    def changed(self) -> None:
-        pass
-
-    async def lead(self, *_: Any) -> None:
-        await asyncio.Event().wait()
 
 
 def at(replicas: int, world: World) -> bool:

@@ -27,6 +27,7 @@ from load.token_messages import (
 )
 from load.token_plan import Lengths, Step, Wanted, duration_s, requests, steps
 from load.tokens import play
+from loopback import Handler, on_loopback
 
 LENGTHS = Lengths(prompt_tokens=40, output_tokens=10, vocabulary=50)
 
@@ -115,25 +116,15 @@ def test_quantiles_are_values_that_occurred() -> None:
     assert output_token_s([single], 0.5) is None
 
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
 def served(handler: Handler, act: Callable[[aiohttp.ClientSession], Awaitable[None]]) -> None:
     """Serve completions in this process for as long as the client acts."""
 
     async def run() -> None:
-        application = web.Application()
-        application.router.add_post("/v1/completions", handler)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = runner.addresses[0][:2]
-        try:
-            async with aiohttp.ClientSession(f"http://{host}:{port}") as session:
-                await act(session)
-        finally:
-            await runner.cleanup()
+        async with (
+            on_loopback(handler, method="POST", path="/v1/completions") as url,
+            aiohttp.ClientSession(url) as session,
+        ):
+            await act(session)
 
     asyncio.run(run())
 

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from loopback import on_loopback
 from reliability.calls import Verb
 from reliability.proxy import FaultProxy
 from reliability.rules import (
@@ -49,21 +50,13 @@ async def behind_a_proxy() -> AsyncIterator[tuple[FaultProxy, aiohttp.ClientSess
             await asyncio.sleep(0.01)
         return stream
 
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(application, shutdown_timeout=0.05)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server = f"http://127.0.0.1:{runner.addresses[0][1]}"
     timeout = aiohttp.ClientTimeout(total=0.25)
-    try:
-        async with (
-            FaultProxy(server) as proxy,
-            aiohttp.ClientSession(proxy.url, timeout=timeout) as client,
-        ):
-            yield proxy, client, asked
-    finally:
-        await runner.cleanup()
+    async with (
+        on_loopback(answer) as server,
+        FaultProxy(server) as proxy,
+        aiohttp.ClientSession(proxy.url, timeout=timeout) as client,
+    ):
+        yield proxy, client, asked
 
 
 @pytest.mark.parametrize(

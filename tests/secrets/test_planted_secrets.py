@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.options import ControllerOptions
 from headroom.errors import ClusterError, ScrapeFailed
 from headroom.ops.operator_metrics import OperatorMetrics
+from loopback import on_loopback
 from service_world import body
 
 pytestmark = pytest.mark.clock
@@ -105,20 +104,6 @@ class Echo:
         return web.Response(text=f"<html>{text}</html>", status=self.status)
 
 
-@asynccontextmanager
-async def served(handle: Any) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handle)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        host, port = runner.addresses[0][:2]
-        yield f"http://{host}:{port}"
-    finally:
-        await runner.cleanup()
-
-
 @pytest.mark.parametrize(
     ("status", "as_json"),
     [(422, True), (403, True), (403, False), (409, True), (500, False), (503, True)],
@@ -132,7 +117,7 @@ async def test_no_log_event_status_metric_or_page_has_it(
 ) -> None:
     caplog.set_level("DEBUG", logger="headroom")
     server, instruments, clock = Echo(status, as_json), OperatorMetrics(), SystemClock()
-    async with served(server.handle) as url:
+    async with on_loopback(server.handle) as url:
         path = kubeconfig(url, tmp_path)
         async with (
             KubernetesApi(KubernetesConnection(on_call=instruments.called, kubeconfig=path)) as api,
@@ -187,7 +172,7 @@ async def test_what_a_prometheus_repeats_is_in_no_exception() -> None:
         said = {"status": "error", "error": f"Authorization: Bearer {TOKEN}; password={PASSWORD}"}
         return web.json_response(said, status=400)
 
-    async with served(handle) as url, PrometheusSource("main", [url]) as source:
+    async with on_loopback(handle) as url, PrometheusSource("main", [url]) as source:
         with pytest.raises(ScrapeFailed) as refused:
             await source.pages(frozenset({"up"}), "vision", ["a"], 10.0)
     assert REDACTED in str(refused.value)

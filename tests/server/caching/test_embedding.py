@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
 
 from headroom_server.runtime.embedding import EmbeddingError, RemoteEmbedder
+from loopback import Handler, on_loopback
 
 PATH = "/v1/models/e:predict"
-Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 @asynccontextmanager
 async def embedder(handler: Handler) -> AsyncIterator[RemoteEmbedder]:
-    app = web.Application()
-    app.router.add_post(PATH, handler)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    found = RemoteEmbedder(f"http://{host}:{port}{PATH}", lambda text: [len(text), 7])
-    try:
-        yield found
-    finally:
-        found.close()
-        await runner.cleanup()
+    async with on_loopback(handler, method="POST", path=PATH) as url:
+        found = RemoteEmbedder(f"{url}{PATH}", lambda text: [len(text), 7])
+        try:
+            yield found
+        finally:
+            found.close()
 
 
 @pytest.mark.parametrize(

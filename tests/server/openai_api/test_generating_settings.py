@@ -24,6 +24,7 @@ from headroom_server.generation_composition.settings_rules import check_applicab
 from headroom_server.repository.random_llama import LlamaSize, write_random_llama
 from headroom_server.scheduling.request_options import SloClass
 from headroom_server.settings_sources import InvalidSettingsError
+from loopback import on_loopback
 
 pytestmark = pytest.mark.clock
 PROMPT = list(range(1, 40))
@@ -190,25 +191,20 @@ async def test_embeddings_are_asked_of_their_server_once_with_a_feature_cache(fo
         close = {"connection": "close"}
         return web.json_response({"predictions": [[1.0, 0.5]]}, headers=close)
 
-    app = web.Application()
-    app.router.add_post("/v1/models/e:predict", predict)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    caches = build_caches(
-        settings_of(
-            folder,
-            cache_bytes=1 << 20,
-            feature_cache_bytes=1 << 20,
-            semantic_cache_url=f"http://127.0.0.1:{runner.addresses[0][1]}/v1/models/e:predict",
-            semantic_cache_tokenizer=str(folder),
+    async with on_loopback(predict) as url:
+        caches = build_caches(
+            settings_of(
+                folder,
+                cache_bytes=1 << 20,
+                feature_cache_bytes=1 << 20,
+                semantic_cache_url=f"{url}/v1/models/e:predict",
+                semantic_cache_tokenizer=str(folder),
+            )
         )
-    )
-    assert caches.answers is not None
-    assert caches.features is not None
-    for key in (b"one", b"other"):  # their prompts differ in what is before the last text
-        await caches.answers.look(Question(key, key, "What is a queue?", "a"))
-    await runner.cleanup()
+        assert caches.answers is not None
+        assert caches.features is not None
+        for key in (b"one", b"other"):  # their prompts differ in what is before the last text
+            await caches.answers.look(Question(key, key, "What is a queue?", "a"))
 
     assert len(asked) == 1
     assert caches.features.counts().by_source[FeatureKind.EMBEDDING, Source.MEMORY] == 1

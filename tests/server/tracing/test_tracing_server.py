@@ -33,6 +33,7 @@ from headroom_server.runtime.registry import Models
 from headroom_server.tracing.open_telemetry import OpenTelemetry
 from headroom_server.tracing.over_grpc import TracedGrpc
 from headroom_server.tracing.over_http import TracedHttp
+from loopback import on_loopback
 from server_process import serving
 from server_world import Start, World
 
@@ -238,15 +239,8 @@ async def collector() -> AsyncIterator[tuple[str, list[Any]]]:
                 spans.extend((name["service.name"], span) for span in scope.spans)
         return web.Response()
 
-    app = web.Application()
-    app.router.add_post("/v1/traces", take)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    yield f"http://{host}:{port}", spans
-    await runner.cleanup()
+    async with on_loopback(take, method="POST", path="/v1/traces") as url:
+        yield url, spans
 
 
 async def test_shutdown_exports_remaining_spans() -> None:
