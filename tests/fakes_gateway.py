@@ -69,6 +69,15 @@ async def ok(request: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
+async def shout(request: web.Request) -> web.WebSocketResponse:
+    """Answer each message of a WebSocket with the message and an exclamation mark."""
+    socket = web.WebSocketResponse()
+    await socket.prepare(request)
+    async for message in socket:
+        await socket.send_str(f"{message.data}!")
+    return socket
+
+
 def image_environment() -> Mapping[str, str]:
     """Return the environment of the gateway image's scripts, which import each other."""
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "deploy" / "gateway")}

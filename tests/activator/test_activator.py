@@ -14,7 +14,7 @@ import pytest
 from aiohttp import ClientResponse, WSMsgType, web
 
 from fakes_activator import KEY, TOKEN, Stage, stage
-from fakes_gateway import Replica
+from fakes_gateway import Replica, shout
 from headroom.activator.held_request import Bounds
 from headroom.gateway import Endpoint
 
@@ -163,17 +163,10 @@ async def test_replica_that_closes_the_connection_is_retried_once_if_idempotent(
 
 
 async def test_streams_and_websockets_are_forwarded(held: Stage, started: list[Replica]) -> None:
-    async def talks(request: web.Request) -> web.StreamResponse:
-        socket = web.WebSocketResponse()
-        await socket.prepare(request)
-        async for message in socket:
-            await socket.send_str(f"{message.data}!")
-        return socket
-
     await held.opened()
     connecting = asyncio.create_task(held.client.ws_connect(held.url))
     await held.held(1)
-    started.append(await Replica(talks).start())
+    started.append(await Replica(shout).start())
     held.tell(started[0])
     async with await connecting as socket:
         await socket.send_str("hello")

@@ -20,6 +20,7 @@ from fakes_gateway import (
     is_open,
     ok,
     service,
+    shout,
     until,
     url,
 )
@@ -232,11 +233,7 @@ async def test_streams_and_websockets_are_forwarded(front: Gateway, started: lis
 
     async def streams(request: web.Request) -> web.StreamResponse:
         if request.path == "/ws":
-            socket = web.WebSocketResponse()
-            await socket.prepare(request)
-            async for message in socket:
-                await socket.send_str(f"{message.data}!")
-            return socket
+            return await shout(request)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         for number in range(3):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientWebSocketResponse, WSMsgType, WSServerHandshakeError, web
 
-from fakes_gateway import Gateway, Replica, service, until, url
+from fakes_gateway import Gateway, Replica, ok, service, shout, until, url
 from headroom.gateway import Route
 from headroom.gateway.access_counts import PAGE, ServiceCounters, read
 from headroom.gateway.values import TenantLimit
@@ -20,13 +20,8 @@ UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket"}
 
 async def echoes(request: web.Request) -> web.StreamResponse:
     if request.headers.get("upgrade") != "websocket":
-        await request.read()
-        return web.Response(text="ok")
-    socket = web.WebSocketResponse()
-    await socket.prepare(request)
-    async for message in socket:
-        await socket.send_str(f"{message.data}!")
-    return socket
+        return await ok(request)
+    return await shout(request)
 
 
 async def routed(front: Gateway, started: list[Replica], **changes: Any) -> Route:
