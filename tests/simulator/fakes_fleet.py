@@ -13,8 +13,9 @@ from headroom.simulator.cold_start import ColdStart, Phase
 from headroom.simulator.compiled.plant_layout import Tally
 from headroom.simulator.event_queue import EventQueue
 from headroom.simulator.fleet import Fleet
-from headroom.simulator.gpu_pool import Pool, Replica
+from headroom.simulator.gpu_pool import Pool
 from headroom.simulator.plant import Cluster, Network, Server, ServiceSpec
+from headroom.simulator.replica import Replica
 
 SERVER = Server(fixed_s=1.0, per_item_s=0.0)
 """One request a second, one at a time."""

@@ -18,8 +18,9 @@ from headroom.simulator.compiled.client_state import allocate_clients, enlarged
 from headroom.simulator.compiled.plant_allocation import allocate, with_more_nodes, with_rows
 from headroom.simulator.compiled.plant_layout import NONE, Quantity, Tally
 from headroom.simulator.event_queue import EventQueue, Priority
-from headroom.simulator.gpu_pool import Pool, Replica
+from headroom.simulator.gpu_pool import Pool
 from headroom.simulator.plant import ServiceSpec
+from headroom.simulator.replica import Replica
 
 _DRAIN_CHECK_S = 1.0
 
@@ -48,7 +49,7 @@ class Fleet:
 
     @property
     def priority(self) -> int:
-        """Services with a higher one get GPUs first."""
+        """Return the service's priority."""
         return self.spec.policy.priority
 
     def advance(self, times_s: np.ndarray, index: int, until_s: float) -> int:

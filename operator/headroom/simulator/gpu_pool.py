@@ -1,62 +1,24 @@
-"""The pods of a service as the simulator tracks them, and the GPUs that services share."""
+"""The GPUs that services share: pods wait for them by priority, then age."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
-from headroom.scaling.values.observation import Pod, PodState
-from headroom.simulator.compiled.plant_layout import NONE
 from headroom.simulator.plant import Cluster
-
-
-@dataclass(slots=True)
-class Replica:
-    """One pod and its row in the plant's arrays."""
-
-    uid: str
-    created_s: float
-    start_s: float
-    """Duration of its cold start."""
-    state: PodState = PodState.UNSCHEDULABLE
-    scheduled_s: float | None = None
-    ready_s: float | None = None
-    removed_s: float | None = None
-    row: int = NONE
-    shown: Pod | None = None
-    """Cached result of `as_pod`, valid while the state is the same."""
-
-    def gpu_seconds(self, until_s: float) -> tuple[float, float]:
-        """Return how long it has held its GPU, and the part of that before it was ready."""
-        if self.scheduled_s is None:
-            return 0.0, 0.0
-        ready_s = until_s if self.ready_s is None else self.ready_s
-        return until_s - self.scheduled_s, ready_s - self.scheduled_s
-
-    def as_pod(self) -> Pod:
-        """Return it as the API server shows it to the decision."""
-        if self.shown is None or self.shown.state is not self.state:
-            self.shown = Pod(
-                uid=self.uid,
-                state=self.state,
-                created_s=self.created_s,
-                scheduled_s=self.scheduled_s,
-                ready_s=self.ready_s if self.state is PodState.READY else None,
-            )
-        return self.shown
+from headroom.simulator.replica import Replica
 
 
 class PodOwner(Protocol):
-    """A service whose pods wait for GPUs."""
+    """The pods of one service."""
 
     @property
     def priority(self) -> int:
-        """Higher ones get GPUs first."""
+        """Return the service's priority; the highest gets GPUs first."""
         ...
 
     def draw_start_s(self) -> float:
-        """Return the duration of a cold start."""
+        """Draw the duration of one cold start."""
         ...
 
     def placed(self, replica: Replica, now_s: float, node_s: float) -> None:
@@ -78,7 +40,8 @@ class Pool:
     def enqueue(self, owner: PodOwner, replica: Replica) -> None:
         """Add a pod to the queue for a GPU."""
         self._serial += 1
-        self._pending.append((-owner.priority, replica.created_s, self._serial, owner, replica))
+        priority = -owner.priority
+        self._pending.append((priority, replica.created_s, self._serial, owner, replica))
         self._pending.sort(key=lambda entry: entry[:3])
 
     def dequeue(self, replica: Replica) -> None:

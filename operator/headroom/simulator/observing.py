@@ -14,7 +14,7 @@ from headroom.scaling.values.policy import Routing
 from headroom.simulator.compiled import kernel
 from headroom.simulator.compiled.plant_layout import BOUNDS_S, COLUMNS, Column
 from headroom.simulator.fleet import Fleet
-from headroom.simulator.gpu_pool import Replica
+from headroom.simulator.replica import Replica
 from headroom.simulator.scenario import Fault
 
 

@@ -1,1 +1,1 @@
-"""Renders outcomes as tables, JSON and an offline HTML page. Only `write` does I/O."""
+"""Compares outcomes and renders them: tables, JSON, an offline HTML page. Only `write` does I/O."""

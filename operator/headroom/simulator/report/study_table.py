@@ -11,8 +11,8 @@ from rich.text import Text
 
 from headroom.simulator.report import number_format
 from headroom.simulator.report.comparison import Estimate
+from headroom.simulator.report.studies import Effect, Tuned
 from headroom.simulator.report.summary import Summary
-from headroom.simulator.studies import Effect, Tuned
 
 _ABLATION = (
     "Lost: attainment with all components minus without this one, in points. Cost: GPU-hours "

@@ -23,11 +23,11 @@ from headroom.simulator.outcome import Outcome
 from headroom.simulator.report import number_format
 from headroom.simulator.report.html_page import page
 from headroom.simulator.report.json_report import written
+from headroom.simulator.report.studies import effects, tuned
 from headroom.simulator.report.study_table import ablated, swept
 from headroom.simulator.report.summary import summarized
 from headroom.simulator.report.terminal_table import tables
 from headroom.simulator.report.write import write_atomically
-from headroom.simulator.studies import effects, tuned
 
 INTERRUPTED = 130
 _PIPE_COLUMNS = 170

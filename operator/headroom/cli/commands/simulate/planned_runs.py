@@ -11,7 +11,7 @@ from headroom.cli.commands.simulate.options import SimulationOptions
 from headroom.simulator.autoscalers.catalogue import typed
 from headroom.simulator.campaign import Knob, Perform, Run, planned
 from headroom.simulator.report.comparison import CLAIRVOYANT, OURS
-from headroom.simulator.studies import settings_of
+from headroom.simulator.report.studies import settings_of
 
 USUAL = (OURS, "hpa-utilization", "hpa-queue", "keda", "knative", "llm-d-slo", CLAIRVOYANT)
 """The autoscalers that are compared by default."""
