@@ -1,7 +1,7 @@
 """Generated telemetry through the production path: text, samples, decision.
 
 What must never happen: a number outside the bounds; an exception; a removal while all replicas are
-needed; a removal although a replica had said nothing for longer than a stale sample is believed.
+needed; a removal although a replica had said nothing for longer than a stale sample counts.
 
 In half of the trees the pages are well-formed and wrong: those of one replica, or of all. While all
 replicas agree on a wrong figure that a server could have, no observer can know, and removals are

@@ -20,7 +20,7 @@ FINE_FROM = 0.92
 LONG_RUN_S, LONG_RUN_SEEDS = 120.0, range(1, 6)
 CANDIDATE_SEEDS = range(1, 101)
 LOWEST_IDEAL = 0.7
-"""Share of the capacity from which an ideal is sought."""
+"""Share of the capacity from which the search for an ideal begins."""
 
 
 def ladder(ideal_rps: float, scale: Scale) -> list[float]:

@@ -64,7 +64,7 @@ def test_minutes_after_a_clock_that_was_ahead_count(ahead: int) -> None:
         budget = budget.judge(minute, False)
     assert budget.missed == 30
     assert budget.minute == now + 29
-    kept = ahead < DAY  # what a day that has not begun had is not believed
+    kept = ahead < DAY  # what a day that has not begun had does not count
     assert budget.kept == kept
     assert budget.burn_rate(0.5) == pytest.approx(2 * 30 / 31)  # by order, whatever the labels
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_world import FakeClock, FakeCluster
-from headroom.controller.gather.pod_ownership import BELIEVED_FOR, MOST_READS, PodOwnership
+from headroom.controller.gather.pod_ownership import MOST_READS, REMEMBERED_CALLS, PodOwnership
 from headroom.errors import Forbidden, Unavailable
 
 Manifest = dict[str, Any]
@@ -122,7 +122,7 @@ def test_stray_pods_cost_one_read_each_in_half_a_minute() -> None:
         for number in range(50)
     ]
     scene = Scene(SET)
-    for _ in range(BELIEVED_FOR):
+    for _ in range(REMEMBERED_CALLS):
         assert scene.ours(POD, *strays) == (["llm-abc-1"], [])
     assert len(scene.cluster.calls) == 1 + 50
 
@@ -146,7 +146,7 @@ def test_controller_that_was_not_found_is_looked_up_again() -> None:
     scene = Scene()
     assert scene.ours(POD) == ([], [])
     scene.cluster.objects["ReplicaSet", "default", "llm-abc"] = SET
-    for _ in range(2 * BELIEVED_FOR):
+    for _ in range(2 * REMEMBERED_CALLS):
         scene.ours(POD)
     assert scene.ours(POD) == (["llm-abc-1"], [])
 

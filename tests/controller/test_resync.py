@@ -163,7 +163,7 @@ def test_first_list_error_is_raised_and_other_namespaces_are_listed() -> None:
     [(50.0, ("default-0", "default-1", "default-2")), (70.0, ("default-0",))],
     ids=["an API server that lags", "a restored etcd"],
 )
-def test_lists_that_stay_behind_for_a_minute_are_believed(
+def test_lists_that_stay_behind_for_a_minute_are_accepted(
     behind_s: float, known: tuple[str, ...]
 ) -> None:
     async def story(_: Resync) -> None:
@@ -176,7 +176,7 @@ def test_lists_that_stay_behind_for_a_minute_are_believed(
     play(lists, story)
 
 
-def test_lists_of_which_one_is_not_behind_are_not_believed() -> None:
+def test_lists_of_which_one_is_not_behind_are_not_accepted() -> None:
     async def story(resync: Resync) -> None:
         await asyncio.sleep(1.0)
         lists.services = 1

@@ -1,4 +1,4 @@
-"""Headers of class, priority, tenant and retries are believed from trusted networks only."""
+"""Headers of class, priority, tenant and retries are accepted from trusted networks only."""
 
 from __future__ import annotations
 

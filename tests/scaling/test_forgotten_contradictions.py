@@ -38,7 +38,7 @@ def test_counters_that_stay_where_no_server_can_be_start_again() -> None:
     assert decisions[-1].signals.arrival_rps.value == pytest.approx(18.4, rel=0.05)
 
 
-def test_restart_of_one_process_is_believed() -> None:
+def test_restart_of_one_process_is_accepted() -> None:
     fleet = Fleet()
     fleet.run(40)
     fleet.served[0] = 0.0

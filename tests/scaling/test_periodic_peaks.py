@@ -72,13 +72,13 @@ def test_next_peak_is_awaited_as_long_as_the_earlier_ones_were_late(loop: bool) 
 
 
 def test_peaks_at_random_times_are_seldom_a_series() -> None:
-    rng, believed, asked = np.random.default_rng(7), 0, 0
+    rng, predicted, asked = np.random.default_rng(7), 0, 0
     for _ in range(300):
         times_s = np.cumsum(120.0 + rng.exponential(480.0, 16))
         for last in range(3, 17):
             asked += 1
-            believed += bool(next_peak(series(*times_s[:last])))
-    assert believed / asked < 0.05
+            predicted += bool(next_peak(series(*times_s[:last])))
+    assert predicted / asked < 0.05
 
 
 def seen(rate_rps: float, *, from_s: float, to_s: float, peaks: PeriodicPeaks) -> PeriodicPeaks:

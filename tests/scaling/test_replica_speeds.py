@@ -55,9 +55,9 @@ def test_variation_without_a_replica_that_the_others_contradict() -> None:
         SETTLED, *[[*tick, *ran((10.0, 1.0, 0.21), replica="b")] for tick in jumps * 2]
     )
     # 2 jumps up and one down of 10 x 10 / 20 each
-    assert alone.believed == pytest.approx((15.0, 11.0))
+    assert alone.uncontradicted == pytest.approx((15.0, 11.0))
     assert (paired.squares, paired.differences) == pytest.approx((15.0, 22.0))
-    assert paired.believed == pytest.approx((0.0, 11.0))
+    assert paired.uncontradicted == pytest.approx((0.0, 11.0))
     assert paired.cv == 0.0 < alone.cv
     assert paired.only({"b"}).squares == 0.0
     assert paired.only({"a"}).squares == pytest.approx(15.0)
@@ -67,9 +67,9 @@ def test_variation_without_a_replica_that_the_others_contradict() -> None:
 def test_variation_of_one_replica_counts_until_others_are_known() -> None:
     both = [*ran((10.0, 1.0, 0.21)), *ran((10.0, 1.0, 0.21), replica="b")]
     few = observed(SETTLED, *[both] * 5, [*ran((10.0, 1.0, 0.42)), both[1]])
-    assert few.believed == (0.0, 5.0)
+    assert few.uncontradicted == (0.0, 5.0)
     fewer = observed(SETTLED, *[both] * 4, [*ran((10.0, 1.0, 0.42)), both[1]])
-    assert fewer.believed == pytest.approx((5.0, 8.0))
+    assert fewer.uncontradicted == pytest.approx((5.0, 8.0))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Replicas that only take time, all in one process: `--ports` has one port per replica.
 
 A replica answers up to `--batch` requests at once, in the order of their arrival. Without batching
-its times are lognormal with a coefficient of variation of `--cv`; a request that says how long it
-takes is believed.
+its times are lognormal with a coefficient of variation of `--cv`; a request may say how long it
+takes.
 """
 
 from __future__ import annotations

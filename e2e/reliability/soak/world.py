@@ -146,7 +146,7 @@ class World:
             counted(count)
 
     def _judge(self) -> None:
-        """Look at the end, which is quiet: everybody attended to, nothing unforeseen on the way."""
+        """Check the end, which has no faults: every service was decided, nothing was unforeseen."""
         for name in self._names:
             late_s = _now_s() - self.decided_s.get(name, 0.0)
             if late_s > 10.0:

@@ -45,7 +45,7 @@ class CacheRequest(NamedTuple):
     due_s: float | None
     connection: Connection
     owner: str | None = None
-    """Whose entries these are; None: everybody's."""
+    """The tenant of these entries; None: all tenants share them."""
 
 
 class Cache:

@@ -29,7 +29,7 @@ class Keys:
         self._inputs = tuple(spec.name for spec in signature.inputs)
 
     def key(self, work: Work, owner: str | None = None) -> bytes:
-        """Return the key, 32 bytes; None: for everybody."""
+        """Return the key, 32 bytes; without an `owner` all tenants share it."""
         # items, length and signature determine how many numbers each input has, so that different
         # requests never produce the same bytes
         digest = self._model.copy()

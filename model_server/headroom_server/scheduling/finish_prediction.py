@@ -28,7 +28,7 @@ HICCUP_S = 0.002
 
 
 class FinishPrediction:
-    """What batches cost, when devices are free, and what is believed of both.
+    """What batches cost, when devices are free, and what is expected of both.
 
     The devices are alike: what one is seen to take is expected of all.
     """

@@ -12,7 +12,7 @@ from headroom.gateway.values import Endpoint
 UNKNOWN_START_S = 10.0
 """Assumed duration of a cold start that was never measured."""
 LONGEST_START_S = 86_400.0
-"""What status says is believed up to a day: `Retry-After` is a whole number."""
+"""A time in status counts up to a day: `Retry-After` is a whole number."""
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ class CounterfactualStatus(Value):
     """Number of ready replicas."""
     latency: Word
     """Latency at the SLO percentile, or `unbounded`. Where status.generation.sizedBy is Model it
-    stands for all promises and is the time of no request; `headroom explain` shows its share."""
+    summarizes all promises and is not the time of a request; `headroom explain` shows its share."""
     utilization: float | None = None
     """Arrival rate divided by full-batch throughput."""
 

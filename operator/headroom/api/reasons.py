@@ -249,7 +249,8 @@ class StatusReason(StrEnum):
     """Event, doctor: spec.accelerator claims other accelerators than the pod template requests,
     which are counted."""
     POLICY_UNDONE = "PolicyUndone"
-    """Doctor: a NetworkPolicy restricts the clients of a service that a gateway admits all to."""
+    """Doctor: a NetworkPolicy restricts the clients of a service, but admits a gateway, which
+    serves every client."""
     POD_OVERDUE = "PodOverdue"
     """Doctor: a pod should have ended, and its node or a finalizer holds it, with its accelerators.
     """

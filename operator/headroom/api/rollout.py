@@ -55,7 +55,7 @@ class Rollout(Value):
     free accelerators; where there are none, the rollout waits. Default: 0 where replicas hold
     accelerators and maxUnavailable is not 0, else 1."""
     max_unavailable: Share | None = None
-    """Replicas that may be missing meanwhile. Default: 1 where maxSurge is 0, else 0."""
+    """Replicas that may be missing during a rollout. Default: 1 where maxSurge is 0, else 0."""
 
     rules = (
         Rule(

@@ -57,10 +57,10 @@ class Routing(Value):
         tuple[Cidr, ...], Field(max_length=16, strict=False, alias="trustedCIDRs")
     ] = ()
     """Networks of clients, such as an ingress or an authenticating proxy, whose headers of class,
-    priority, tenant and retries are believed, in Gateway mode. They are removed from the requests
-    of all other clients. 0.0.0.0/0 believes everybody. Default: none."""
+    priority, tenant and retries are accepted, in Gateway mode. They are removed from the requests
+    of all other clients. 0.0.0.0/0 trusts every client. Default: none."""
     jwt: Jwt | None = None
-    """JSON Web Tokens of clients, which tell the tenant, in Gateway mode. Default: none."""
+    """JSON Web Tokens of clients, which name the tenant, in Gateway mode. Default: none."""
     classes: Annotated[
         tuple[RequestClass, ...], Field(max_length=8, strict=False), MapBy("name")
     ] = ()

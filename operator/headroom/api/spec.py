@@ -79,7 +79,8 @@ class Spec(Value):
     rollout: Rollout = Rollout()
     """Replacement of replicas after a change of their pod template. Where replicas hold
     accelerators, the default stops one before it starts the next, because a surge needs a free
-    one: a single replica serves nothing for a cold start. With maxSurge 1 it serves on."""
+    one; a service with a single replica then serves nothing for a cold start. With maxSurge 1
+    it keeps serving."""
     common_metadata: CommonMetadata = CommonMetadata()
     """Labels and annotations of all objects that the operator creates: Deployment, pods, Services,
     ServiceAccount, PodDisruptionBudget, EndpointSlice. For the pods, runtime.podTemplate has

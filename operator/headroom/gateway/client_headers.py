@@ -1,9 +1,9 @@
-"""Headers that bear on other clients' requests are taken from trusted hops only.
+"""Headers that affect the requests of other clients are accepted from trusted hops only.
 
 A listener has a chain of filters for the service's trusted networks, which keeps these headers, and
-one for everybody else, which removes them before anything reads them. An untrusted client counts as
-the tenant of its own address, so made-up names do not lift a limit. `x-headroom-idempotent: false`
-is believed from everybody: it takes a retry from its own request only.
+one for all other clients, which removes them before anything reads them. An untrusted client counts
+as the tenant of its own address, so made-up names do not lift a limit. `x-headroom-idempotent:
+false` is accepted from every client: it only forbids a retry of its own request.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ connection manager's further settings."""
 
 
 def chains(route: Route, chain: Chain) -> Json:
-    """Build the chains of a listener: of trusted networks, and of everybody else."""
+    """Build the chains of a listener: of trusted networks, and of all others."""
     # Envoy refuses a listener that has a network twice, as 10.0.0.0/8 and 10.0.0.1/8 are.
     networks = dict.fromkeys(IPv4Network(one, strict=False) for one in route.trusted_cidrs)
     if any(one.prefixlen == 0 for one in networks):
-        return {"filter_chains": [chain(route, _believed(route), {})]}
+        return {"filter_chains": [chain(route, _tenant_header(route), {})]}
     # Only trusted networks can name a class.
     others = chain(replace(route, classes=()), TENANT, {EARLY: [_removal(route)]})
     if not route.trusted_cidrs:
         return {"filter_chains": [others]}
     ranges = [_range(one) for one in networks]
-    trusted = chain(route, _believed(route), {})
+    trusted = chain(route, _tenant_header(route), {})
     trusted |= {"name": "trusted", "filter_chain_match": {"source_prefix_ranges": ranges}}
     return {"filter_chains": [trusted], "default_filter_chain": others | {"name": "others"}}
 
 
-def _believed(route: Route) -> str:
-    """Return the header by which trusted hops tell the tenant; tokens tell it by the usual one."""
+def _tenant_header(route: Route) -> str:
+    """Return the header in which trusted hops name the tenant; tokens name it in the usual one."""
     if route.tokens is not None or route.tenants is None:
         return TENANT
     return route.tenants.header

@@ -48,7 +48,8 @@ _MAX_EXPONENT = 18
 def per_replica(service: InferenceService, template: Mapping[str, Any] | None) -> Accelerators:
     """Count those of one replica.
 
-    A target whose kind has its pod template elsewhere is believed: there is nothing else to read.
+    For a target whose kind has its pod template elsewhere, the claim counts: there is nothing
+    else to read.
     """
     if template is None:
         accelerator = service.spec.accelerator

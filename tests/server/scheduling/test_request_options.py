@@ -123,7 +123,7 @@ def test_value_that_is_not_understood_is_no_further_try(value: str) -> None:
         pytest.param("x-request-timeout", "+1", "above 0", id="sign"),
         pytest.param("x-request-timeout", "0x1", "above 0", id="hexadecimal"),
         pytest.param("x-request-priority", "10", "from 0 (most urgent) to 9; got '10'", id="ten"),
-        pytest.param("x-request-priority", "-1", "got '-1'", id="below nought"),
+        pytest.param("x-request-priority", "-1", "got '-1'", id="below zero"),
         pytest.param("x-request-priority", "²", "a digit", id="no ASCII digit"),
         pytest.param("x-tenant", "t" * 129, "at most 128", id="a long name"),
         pytest.param("x-slo-class", "tin", "(batch, default, gold); got 'tin'", id="no class"),

@@ -226,9 +226,9 @@ async def test_bytes_that_arrive_are_bounded_in_sum() -> None:
 async def test_drain_serves_arriving_heads_and_cuts_slow_clients() -> None:
     async with serving(DRAIN_DELAY_S=0, DRAIN_GRACE_S=2) as server:
         await server.ready()
-        async with clients(server, 2) as (late, dawdler):
+        async with clients(server, 2) as (late, slow):
             await late.send(HEAD)
-            await dawdler.send(HEAD + b"\r\n")
+            await slow.send(HEAD + b"\r\n")
             await asyncio.sleep(0.1)
             server.process.send_signal(signal.SIGTERM)
             await asyncio.sleep(0.6)  # the listener and the idle connections are closed by now

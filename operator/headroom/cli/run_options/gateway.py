@@ -72,7 +72,7 @@ class GatewayOptions:
         typer.Option(
             "--review-gateway-tokens/--no-review-gateway-tokens",
             help="Have the API server review the tokens of gateways and activators, in addition to "
-            "their certificates. To review is a right of the whole cluster.",
+            "their certificates. This requires a cluster-wide permission.",
         ),
     ] = True
 

@@ -23,7 +23,7 @@ class PodOptions:
             "--mark-pods/--no-mark-pods",
             envvar="HEADROOM_MARK_PODS",
             help="Mark the pods with the fewest requests in flight, so that a scale-down removes "
-            "them first. Takes the permission to patch pods, and with it their images.",
+            "them first. Requires the permission to patch pods, which includes their images.",
         ),
     ] = False
     downloader_image: Annotated[

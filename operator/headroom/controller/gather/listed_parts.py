@@ -51,7 +51,7 @@ class ListedParts:
             self._pass_by(of[1])
 
     def take_pod(self, pod: Manifest) -> None:
-        """Keep it if it wears the label of a service of the LIST. Raises CrowdedError."""
+        """Keep it if it has the label of a service of the LIST. Raises CrowdedError."""
         of = _labelled(pod)
         if of not in self._deployments:
             self._pass_by(of[1])

@@ -13,9 +13,9 @@ from zlib import crc32
 from headroom.controller.ports import Cluster
 from headroom.errors import Forbidden, NotFound, Rejected
 
-BELIEVED_FOR = 16
+REMEMBERED_CALLS = 16
 """Calls: half a minute of ticks at least, spread over as long again."""
-BELIEVED_AT_MOST = 128
+MOST_REMEMBERED_CALLS = 128
 """Calls, for a controller that is not found again and again."""
 MOST_READS = 64
 """Controllers that one call reads: others use the API server too, and other services are due."""
@@ -38,8 +38,8 @@ class _Unread:
     """A controller that is not there, or may not be read."""
 
     left: int
-    """For how many more calls that is believed: 1000 stray pods would cost 1000 reads per tick. Not
-    for good: an API server that starts finds no custom kind."""
+    """For how many more calls this is remembered: 1000 stray pods would cost 1000 reads per tick.
+    Not for good: an API server that starts finds no custom kind."""
     times: int = 0
     """How often in a row: a refused one is read again at once the first time."""
     why: str = ""
@@ -73,7 +73,7 @@ class PodOwnership:
     _unread: dict[str, _Unread] = field(default_factory=dict)
 
     async def of(self, cluster: Cluster, pods: Sequence[_RawPod], workload_uid: str) -> Owned:
-        """Return whose the pods are; controllers that are not known are read, of old pods first.
+        """Return whose the pods are; unknown controllers are read, those of the oldest pods first.
 
         Raises ClusterError where the API does not answer.
         """
@@ -113,8 +113,8 @@ class PodOwnership:
             if uid == call.workload_uid:
                 return True
             call.passed.add(uid)
-            believed = uid in self._unread and self._unread[uid].left >= 0
-            if uid not in self._above and not believed:
+            remembered = uid in self._unread and self._unread[uid].left >= 0
+            if uid not in self._above and not remembered:
                 await self._look_up(call, controller, pod["metadata"]["namespace"])
             if uid in self._unread:
                 if why := self._unread[uid].why:
@@ -136,10 +136,10 @@ class PodOwnership:
         try:
             self._above[uid] = await _read(call.cluster, controller, namespace)
         except NotFound:
-            left = min(_believed_for(uid) << times, BELIEVED_AT_MOST)
+            left = min(_remembered_calls(uid) << times, MOST_REMEMBERED_CALLS)
             self._unread[uid] = _Unread(left, min(times + 1, 10))
         except (Forbidden, Rejected) as error:
-            left = min(2**times - 1, _believed_for(uid))
+            left = min(2**times - 1, _remembered_calls(uid))
             self._unread[uid] = _Unread(left, min(times + 1, 10), str(error))
         else:
             self._unread.pop(uid, None)
@@ -156,8 +156,8 @@ class _Call:
     passed: set[str] = field(default_factory=set)
 
 
-def _believed_for(uid: str) -> int:
-    return BELIEVED_FOR + crc32(uid.encode()) % BELIEVED_FOR
+def _remembered_calls(uid: str) -> int:
+    return REMEMBERED_CALLS + crc32(uid.encode()) % REMEMBERED_CALLS
 
 
 def controller_of(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:

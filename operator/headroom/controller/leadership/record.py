@@ -26,7 +26,7 @@ class LeaseRecord:
     """How often the holder changed."""
     acquired: str
     renewed: str
-    """Times as written, by the clock of another machine: compared, never reckoned with."""
+    """Times by the clock of another machine: compared for equality, never subtracted."""
     version: str = field(default="", compare=False)
     """resourceVersion; empty: not stored yet."""
 

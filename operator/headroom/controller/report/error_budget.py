@@ -49,9 +49,9 @@ class ErrorBudget:
     def judge(self, minute: int, kept: bool | None) -> ErrorBudget:
         """Process a minute that has ended; None: it does not count. It is judged once.
 
-        A last minute that has not ended yet is of a clock that was ahead, this one or another
-        leader's, and is not believed: the days after this one are dropped, and counting goes on. By
-        one minute a clock may step back and be right again at once.
+        A last minute that has not ended yet comes from a clock that was ahead, this one or another
+        leader's. It does not count: the days after this one are dropped, and counting continues. A
+        clock may step back by one minute.
         """
         if self.minute is not None and self.minute - 1 <= minute <= self.minute:
             return self

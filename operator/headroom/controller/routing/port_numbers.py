@@ -2,7 +2,7 @@
 
 A service's port is where its UID's digest points, or the next free one. The service keeps it: its
 slice records it, and an operator that restarts reads it from there. Users who may write slices in
-a namespace can write any port into them, so a record is believed only of the service that owns the
+a namespace can write any port into them, so a record counts only for the service that owns the
 slice, and of two records of a port the one nearer to where its UID points holds.
 """
 

@@ -108,7 +108,7 @@ class ExecutionVariation:
             return self
         squares, differences = self.squares, self.differences
         if self.largest and self.largest not in replicas:
-            squares, differences = self.believed
+            squares, differences = self.uncontradicted
         return replace(
             self,
             squares=squares,
@@ -127,11 +127,11 @@ class ExecutionVariation:
 
     def fewer(self, kept: float) -> ExecutionVariation:
         """Return the same variation with the weight of its evidence reduced."""
-        squares, differences = self.believed
+        squares, differences = self.uncontradicted
         return ExecutionVariation(squares=kept * squares, differences=kept * differences)
 
     @property
-    def believed(self) -> tuple[float, float]:
+    def uncontradicted(self) -> tuple[float, float]:
         """Squares and differences without those of a replica that the others contradict."""
         if not self.largest or len(self.own) < 2:
             return self.squares, self.differences
@@ -153,6 +153,6 @@ class ExecutionVariation:
         """The coefficient of variation of one execution; 0 while unknown."""
         if not self.known:
             return 0.0
-        squares, differences = self.believed
+        squares, differences = self.uncontradicted
         cv = math.sqrt(squares / differences)
         return cv if cv > _NEGLIGIBLE_CV else 0.0

@@ -24,7 +24,7 @@ def to_checkpoint(learner: CostLearner) -> dict[str, object]:
             [number, *(short(total) for total in sums)]
             for number, sums in sorted(learner.bins.items())
         ],
-        "variation": [*(short(total) for total in learner.variation.believed)],
+        "variation": [*(short(total) for total in learner.variation.uncontradicted)],
     }
 
 

@@ -59,7 +59,7 @@ def outlying(
 def too_fast(intervals: Sequence[BatchStats], expected: CostModel) -> frozenset[str]:
     """Return the replicas that claim to execute ten times as fast as the others, or faster.
 
-    Of two replicas, the one whose times are nearer to what is expected is believed.
+    Of two replicas, the one whose times are nearer to the expected ones is kept.
     """
     if len(intervals) < 2:
         return frozenset()

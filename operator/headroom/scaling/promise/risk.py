@@ -4,7 +4,7 @@
 last hour has shown. Each late request raises the level and each timely one lowers it, so that the
 quantiles settle where the budget is spent and no more, whatever the workload (adaptive conformal
 inference: Gibbs and Candes 2021). Misses of every kind count: a service whose jumps, surges and
-lulls break its promise plans for a higher quantile of what may follow.
+pauses break its promise plans for a higher quantile of what may follow.
 """
 
 from __future__ import annotations

@@ -46,11 +46,11 @@ def steepest_rise(trace: RateTrace, *, window_s: float = 10_800.0) -> SteepWindo
     at = np.arange(over, known - over + 1)
     start = np.clip(at - bins // 3, 0, known - bins)
     requests = before[start + bins] - before[start]
-    climbed = (before[at + over] - 2 * before[at] + before[at - over]) / (over * trace.bin_s)
+    rise = (before[at + over] - 2 * before[at] + before[at - over]) / (over * trace.bin_s)
     inside = (at - over >= start) & (at + over <= start + bins) & (requests > 0)
     require(bool(inside.any()), "the trace must have requests", 0)
     whole = inside & (empty[start + bins] == empty[start])
-    best = int(np.argmax(np.where(whole if whole.any() else inside, climbed, -np.inf)))
+    best = int(np.argmax(np.where(whole if whole.any() else inside, rise, -np.inf)))
     return SteepWindow(
         start_s=float(start[best] * trace.bin_s),
         duration_s=bins * trace.bin_s,

@@ -82,8 +82,8 @@ def _restricts(spec: Manifest, labels: dict[str, str]) -> bool:
     if "Ingress" not in spec.get("policyTypes", ("Ingress",)) or selector.get("matchExpressions"):
         return False
     wanted = selector.get("matchLabels") or {}
-    everybody = any(not rule.get("from") for rule in spec.get("ingress") or ())
-    return not everybody and wanted.items() <= labels.items()
+    anyone = any(not rule.get("from") for rule in spec.get("ingress") or ())
+    return not anyone and wanted.items() <= labels.items()
 
 
 def _declared(target: Manifest) -> set[int]:
