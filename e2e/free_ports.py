@@ -1,6 +1,6 @@
 """Ports of loopback that no other process of this machine takes before they are used.
 
-A port that the kernel picks for `bind(0)` and that is closed again may be given to anybody in the
+A port that the kernel picks for `bind(0)` and that is closed again may be given away in the
 next moment: to a test in another process, or to the near end of an outgoing connection. So each
 process claims a block of ports below the kernel's own range (32768 and up on Linux) for as long
 as it lives, by keeping the first port of the block bound, and hands out the others in turn.

@@ -212,7 +212,7 @@ class FakeCluster:
     def write_replicas(
         self, existing: Manifest, replicas: int, manager: str, operation: str = "Update"
     ) -> None:
-        """Write replicas through /scale as anybody may, who then owns them."""
+        """Write replicas through /scale as another client, which then owns them."""
         owned = existing["metadata"].get("managedFields", [])
         for entry in owned:
             entry["fieldsV1"].get("f:spec", {}).pop("f:replicas", None)

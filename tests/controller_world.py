@@ -193,7 +193,7 @@ class World:
         )
 
     def create_workload(self, name: str = "own", kind: str = "Deployment", **spec: Any) -> Manifest:
-        """Apply a workload as its owner would; its pods wear its name in their label."""
+        """Apply a workload as its owner would; its pods have its name as a label."""
         labels = {"headroom.dev/inference-service": name}
         limits = {"limits": {"nvidia.com/gpu": 1}}
         template = {"spec": {"containers": [{"name": "main", "resources": limits}]}}

@@ -1,4 +1,4 @@
-"""Compares what a quarter of an hour teaches of a replica's capacity with the plant's own.
+"""Compares a replica's capacity as learned in a quarter of an hour with the plant's own.
 
 Five replicas, fixed in number, of five engines and two mixes of lengths: under a load that varies
 between 0.3 and 0.9 of the capacity, and under a steady one of 0.6 of it. The capacity is that of

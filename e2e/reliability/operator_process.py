@@ -78,7 +78,7 @@ class OperatorProcess:
             return False
 
     async def kill(self) -> None:
-        """End it as the kernel does: no word to anybody."""
+        """End it as the kernel does, without a message to any other process."""
         await self._end(signal.SIGKILL)
 
     async def stop(self) -> None:

@@ -27,7 +27,7 @@ class FairSlots:
 
     @property
     def crowded(self) -> bool:
-        """Whether anybody waits."""
+        """Whether any owner waits."""
         return bool(self._waiting)
 
     @asynccontextmanager

@@ -93,11 +93,11 @@ async def test_activator_with_certificate_and_token_is_served(desk: Desk, tmp_pa
 
 
 async def test_stolen_token_without_a_certificate_gets_nothing(desk: Desk, tmp_path: Path) -> None:
-    anybody = ssl.create_default_context(cadata=desk.ca.certificate.decode())
+    anonymous = ssl.create_default_context(cadata=desk.ca.certificate.decode())
     stranger, expired = tmp_path / "stranger", tmp_path / "expired"
     put(stranger, identity(new_authority(), Role.ACTIVATOR, None, desk.ca))
     put(expired, identity(desk.ca, Role.ACTIVATOR, time.time() - 2 * DAY_S))
-    for context in (anybody, context_of(stranger), context_of(expired)):
+    for context in (anonymous, context_of(stranger), context_of(expired)):
         with pytest.raises(ClientConnectionError):
             await status(desk.url, context)
     with pytest.raises(ClientConnectionError):

@@ -43,6 +43,8 @@ _BANNED = (
     r"what is asked for",
     r"believe[sd]?",
     r"everybody('s)?",
+    r"anybody('s)?",
+    r"wear(s|ing)?",
     r"dawdl\w*",
     r"lulls?",
     r"reckon\w*",

@@ -8,7 +8,7 @@ from headroom.controller.decide.obstacles import overridden, remedy
 from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 
 Step = tuple[float, str, int]
-"""When, who, and the replicas; `we` is a write of ours, anybody else's is seen at a tick."""
+"""When, who, and the replicas; `we` is a write of ours, another client's is seen at a tick."""
 
 
 def after(*steps: Step) -> OverwriteBackoff[int]:

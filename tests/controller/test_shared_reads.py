@@ -57,7 +57,7 @@ class Stage:
         self._put("v1", "Pod", {"name": name, "namespace": namespace, "labels": labels})
 
     def disguise(self, kind: str, of: str, number: int) -> None:
-        """Have this number of objects of a stranger wear the label."""
+        """Put the label on this number of a stranger's objects."""
         for key in [key for key in self.cluster.objects if key[1] == "stranger"]:
             del self.cluster.objects[key]
         for at in range(number):
@@ -158,7 +158,7 @@ def test_list_goes_on_where_the_service_that_began_it_is_deleted() -> None:
 
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
 def test_name_that_too_many_strangers_wear_is_read_alone(kind: str) -> None:
-    """Anybody may put a service's label on objects of another namespace, as large as may be."""
+    """Any tenant may put a service's label on objects of its own namespace, of any size."""
 
     async def story(stage: Stage) -> None:
         stage.disguise(kind, "b", MOST_STRANGE)

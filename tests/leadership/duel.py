@@ -87,7 +87,7 @@ class Operator:
         await asyncio.gather(self._follow, self._stand, return_exceptions=True)
 
     async def die(self) -> None:
-        """As SIGKILL does: nothing is said to anybody."""
+        """As SIGKILL does, without a message to any other process."""
         self.api.broken = Unavailable("no such process")
         await self.end()
 

@@ -72,7 +72,7 @@ def test_an_apply_is_no_dry_run_unless_it_is_said_to_be() -> None:
 
 
 @pytest.mark.parametrize(("verb", "args"), READS)
-def test_anybody_reads(verb: str, args: tuple[Any, ...]) -> None:
+def test_every_process_reads(verb: str, args: tuple[Any, ...]) -> None:
     assert asked(0.0, verb, args, {}).calls == [(verb, args, {})]
 
 

@@ -93,7 +93,7 @@ async def running_envoy(
 
     Yields both, and the address of its figures.
     """
-    xds, port, admin = XdsServer(_anybody), free_port(), free_port()
+    xds, port, admin = XdsServer(_anyone), free_port(), free_port()
     serving = asyncio.create_task(xds.serve(port, "127.0.0.1"))
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "token").write_text("bench")
@@ -124,7 +124,7 @@ async def running_envoy(
             await asyncio.gather(serving, return_exceptions=True)
 
 
-async def _anybody(*_: str) -> bool:
+async def _anyone(*_: str) -> bool:
     return True
 
 

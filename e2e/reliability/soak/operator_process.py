@@ -93,7 +93,7 @@ class Operator:
         return self.controller.scheduler is not None
 
     async def die(self) -> None:
-        """End as by SIGKILL: nothing is said to anybody."""
+        """End as by SIGKILL, without a message to any other process."""
         self.api.cut = True
         for task in self._tasks:
             task.cancel()

@@ -119,7 +119,7 @@ class Executor(Generic[T]):
         )
         seconds = (began_s if apart else ended_s) - done.began_s
         if not apart:
-            self.busy_since_s = None  # before anybody hears of it
+            self.busy_since_s = None  # before the result is reported
         self._report(ExecutedBatch(done.sealed, outputs, done.began_s, seconds, stages, apart))
         return None
 

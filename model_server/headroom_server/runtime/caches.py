@@ -38,7 +38,7 @@ def second_level_of(settings: Settings) -> GuardedStore | None:
         ) from error
     if not (store.is_protected or settings.cache_redis_trusted):
         raise LoadError(
-            "HEADROOM_CACHE_REDIS_URL must have a password, or anybody in the network reads and "
+            "HEADROOM_CACHE_REDIS_URL must have a password, or any client in the network reads and "
             f"replaces answers; {_OR_TRUSTED}"
         )
     if not settings.cache_redis_key and settings.cache_redis_trusted:

@@ -38,7 +38,7 @@ class DeadlineAdmission:
         if not prediction.price_for_admission(now_s):
             return deadline_s < now_s
         if prediction.pool.idle and not self._batcher.items:
-            # refusing would leave a device idle and teach nothing: only a hopeless request is
+            # refusing would leave a device idle, with nothing learned: only a hopeless request is
             # refused
             late = self._batcher.prices.too_late(entry, now_s)
         else:

@@ -3,8 +3,8 @@
 1. The priority whose oldest entry is most urgent goes first: a level of priority is worth
    `AGEING_S` of waiting, so that no request starves.
 2. Within a priority, tenants get equal shares; within a tenant, entries go in order of arrival.
-3. A more urgent priority whose next tenant received less goes before that: entries that grew old
-   behind others of their own tenant must not delay it.
+3. A more urgent priority whose next tenant received less is served before that one: entries that
+   grew old behind others of their own tenant must not delay it.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class PriorityQueues(Generic[T]):
         return float(priority < newcomer.priority or not self._passes(newcomer, priority))
 
     def _passes(self, newcomer: QueueEntry[Any], priority: int) -> bool:
-        """Return whether a newcomer goes before a less urgent priority that is older."""
+        """Return whether a newcomer is served before a less urgent priority that is older."""
         own = self._queues.get(newcomer.priority)
         waiting = own.next_level(newcomer.tenant) - own.level if own else 0
         return self._received.of(newcomer.tenant) + waiting < self._next_received(priority)

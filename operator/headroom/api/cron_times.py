@@ -1,7 +1,7 @@
 """Cron expressions: which are valid, when they fired last, and until when they cannot fire. Pure.
 
-cronsim searches day by day, for fifty years: 10 ms for an expression that never fires. Anybody who
-may write schedules decides how often that is done, so such expressions are rejected.
+cronsim searches day by day, for fifty years: 10 ms for an expression that never fires. A tenant
+chooses how often that is done by its schedules, so such expressions are rejected.
 """
 
 from __future__ import annotations

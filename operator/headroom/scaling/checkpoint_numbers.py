@@ -1,4 +1,4 @@
-"""Reads and writes the numbers of a checkpoint, which anybody who may write status may change."""
+"""Reads and writes the numbers of a checkpoint, which other writers of status may have changed."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def judge_outcomes(
 
 
 def without_infeasible(targets: TokenTargets, infeasible: Collection[Binding]) -> TokenTargets:
-    """Return the promises that an idle replica keeps: misses of others teach nothing."""
+    """Return the promises that an idle replica keeps; misses of others mean nothing."""
     if not infeasible:
         return targets
     first, token = Binding.TIME_TO_FIRST_TOKEN, Binding.TIME_PER_OUTPUT_TOKEN

@@ -1,7 +1,7 @@
 """What a restart keeps of the last hour: holds after flaps, and what forecasts are learned from.
 
 Windows restart, because time without observation proves nothing, and no replica is removed for one
-hold. Then only what the last hour has taught keeps replicas for a surge that comes back: without
+hold. Then only what was learned in the last hour keeps replicas for a surge that returns: without
 it, each upgrade of the operator would remove them, and each leader begin to learn again. Times are
 kept as seconds before the last decision; what lies after the first one of the next process was
 written by another clock, and is dropped.
@@ -41,7 +41,7 @@ def _no_arrivals() -> SlidingExtreme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastHour:
-    """The parts of the state that time teaches."""
+    """The parts of the state that are learned in the last hour."""
 
     flaps: Flaps = field(default_factory=Flaps)
     arrivals_high: SlidingExtreme = field(default_factory=_no_arrivals)

@@ -1,4 +1,4 @@
-"""Stretches the windows of a service of which a replica takes few requests. Pure.
+"""Stretches the windows of a service whose replicas get few requests each. Pure.
 
 A window in which a replica cannot even serve one request shows chance: where R replicas are needed
 at r requests per second each, a window of w seconds tells R to sqrt(R / (r w)). Worked: 0.3 per

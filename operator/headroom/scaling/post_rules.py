@@ -161,7 +161,7 @@ def _keeps(limit: LimitApplied) -> bool:
 
 
 def _without_removal(policy: Policy, decision: Decision, why: str, reason: Reason) -> Decision:
-    """Keep the current replicas; maxReplicas and other services' priority go before."""
+    """Keep the current replicas, within maxReplicas and what other services' priority leaves."""
     kept = min(decision.current, policy.max_replicas)
     yields = any(limit.limit is Reason.YIELDED_TO_PRIORITY for limit in decision.limits)
     if yields or decision.replicas >= kept:

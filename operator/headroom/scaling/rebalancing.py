@@ -1,4 +1,4 @@
-"""Connects the spreading of connections with the decision: what it observes, what is shown."""
+"""Connects the rebalancing of connections with the decision: its inputs, and what it shows."""
 
 from __future__ import annotations
 

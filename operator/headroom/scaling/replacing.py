@@ -1,4 +1,4 @@
-"""Connects the replacement of replicas with the decision: what it observes, what the rules see."""
+"""Connects the replacement of replicas with the decision: its inputs, and what the rules get."""
 
 from __future__ import annotations
 

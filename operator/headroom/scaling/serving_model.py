@@ -1,4 +1,4 @@
-"""The interface of a model of serving: what the decision asks of requests and of generation alike.
+"""The interface of a serving model, which batches and text generation implement.
 
 Two models fit it: a replica that forms batches (`latency/tail_latency.py`) and a replica that
 generates tokens (`generation/fleet.py`). Ceiling, forecast, holds, margin and risk know no other

@@ -1,7 +1,7 @@
 """Everything that the decision remembers about one service; immutable, replaced at each tick.
 
 Learned values (cost, correction, cold starts) survive a restart through a checkpoint in the
-object's status, and so does what the last hour has taught (`last_hour`). Windows do not: time
+object's status, and so does what was learned in the last hour (`last_hour`). Windows do not: time
 without metrics proves nothing, so a restart begins a new hold and no replica is removed until it
 has passed.
 """

@@ -9,8 +9,8 @@
 | batch class, and half of the room is taken        | 429: interactive requests find room     |
 | predicted to miss one of its deadlines            | 429, retry once the backlog is served   |
 
-A prediction is not trusted while nothing runs or waits: refusing would leave the device idle and
-teach nothing. The usable share of deadlines is controlled by misses, as for batches.
+A prediction is not trusted while nothing runs or waits: refusing would leave the device idle, and
+nothing would be learned. The usable share of deadlines is controlled by misses, as for batches.
 """
 
 from __future__ import annotations

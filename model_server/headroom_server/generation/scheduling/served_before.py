@@ -15,7 +15,7 @@ from headroom_server.generation.scheduling.waiting_line import WaitingLine
 def served_before(
     sequence: LiveSequence, line: WaitingLine, state: SchedulerState
 ) -> Sequence[LiveSequence]:
-    """Return the sequences of a line that go before one that is not in it, if no other arrives."""
+    """Return the sequences of a line that a newcomer would be served after, if no other arrives."""
     tenant, priority = sequence.request.tenant, sequence.request.priority
     place_s, answer = sequence.place_s, state.lengths.expected()
 

@@ -1,4 +1,4 @@
-"""Why a pod's containers will not serve by themselves, and since when they run. Pure."""
+"""Why a pod's containers will not serve without a change, and since when they run. Pure."""
 
 from __future__ import annotations
 

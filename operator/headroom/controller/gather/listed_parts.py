@@ -1,7 +1,7 @@
-"""What a LIST of several services' objects has of each; the rest is dropped while it is read.
+"""Keeps each service's objects of a LIST for several services, and drops the rest while it is read.
 
-Anybody may put a service's label on an object of any namespace. A hundred Deployments of a stranger
-with 1.3 MB each, kept until the list was complete, ended the operator of the whole cluster.
+Any tenant may put a service's label on its own objects. A hundred such Deployments of 1.3 MB each,
+kept until the list was complete, ended the operator of the whole cluster.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MOST_PODS = 500
 Name = tuple[str, str]
 """Namespace and name of a service."""
 Part = tuple[Manifest | None, Sequence[Manifest]]
-"""The Deployment of a service, and the pods that wear its label."""
+"""The Deployment of a service, and the pods that have its label."""
 _KIND = {"apiVersion": "apps/v1", "kind": "Deployment"}  # which the items of a LIST lack
 
 
 class CrowdedError(Exception):
-    """Too many objects wear these names for a LIST to be shared."""
+    """Too many objects have these names as a label for a LIST to be shared."""
 
     def __init__(self, names: Collection[str]) -> None:
         super().__init__(f"too many objects have the label {SERVICE_LABEL}: {sorted(names)}")

@@ -17,7 +17,7 @@ class OtherScalers:
     """As read in one tick; names are empty where there is none."""
 
     owner: str = ""
-    """The InferenceService that goes before this one."""
+    """The InferenceService that has priority over this one."""
     autoscaler: str = ""
     """The HPA, or what created it."""
     writer: str = ""

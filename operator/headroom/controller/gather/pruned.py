@@ -1,4 +1,4 @@
-"""Bounds what a workload takes while its service is evaluated: its size is a tenant's choice. Pure.
+"""Bounds the memory of a workload while its service is evaluated: a tenant chooses its size. Pure.
 
 A Deployment of 1.2 MB may be 70 000 variables, which take 20 MB as objects, and 48 services are
 evaluated at a time: 16 such targets took 320 MB. What the operator makes has some 500 values.

@@ -4,9 +4,9 @@ They are complete answers of the API server; each tick reads its own part. For a
 first they are a moment old: enough to find that nothing is to be done, never to write replicas
 from.
 
-The selector is the services' names, in all namespaces, and anybody may put a name on anything: what
-belongs to no service of the LIST is dropped while it is read, and a name that too many wear is read
-in its own namespace.
+The LIST selects by the services' names, in all namespaces, and any tenant may label an object so:
+what belongs to no service of the LIST is dropped while it is read. A service whose name too many
+objects have is read in its own namespace.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headroom.resources import names
 MOST = 32
 """Services of one LIST: a hundred pods are some 0.5 MB, and 3 ms to read."""
 CROWDED_FOR_S = 600.0
-"""How long a name that too many objects wear is read alone, before it is tried again."""
+"""How long a name that too many objects have is read alone, before a shared LIST is tried again."""
 
 Upcoming = Callable[[float], Iterable[tuple[float, str]]]
 """Gives who is due within so many seconds, or is being evaluated: since when on the event loop's

@@ -1,7 +1,7 @@
 """What a pod that has a node waits for, once that takes longer than usual. Pure.
 
 A pod whose volume is missing, whose image is pulled or whose init container runs has no log of a
-server that would say so, and no state of its containers that calls for anybody.
+server that would say so, and its containers are in no state that the kubelet reports as an error.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def of_conditions(before: Conditions, after: Conditions) -> Iterator[Event]:
 
 
 def _is_first_warming(condition: Condition, old: Mapping[str, ConditionStatus]) -> bool:
-    """A new service that warms up is not ready and has no metrics, as anybody would expect."""
+    """A new service that warms up is not ready and has no metrics, which needs no event."""
     return (
         old.get(condition.type) is ConditionStatus.UNKNOWN
         and condition.reason in (StatusReason.WARMING_UP, StatusReason.NO_READY_REPLICAS)

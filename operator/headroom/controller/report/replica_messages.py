@@ -79,7 +79,7 @@ def replica_failure(tick: TickResult) -> str:
 
 
 def rollout(tick: TickResult) -> str:
-    """Say how far a rollout is, and what one waits for that does not go on."""
+    """Say how far a rollout is, and what a stuck one waits for."""
     status = (tick.gathered.deployment or {}).get("status") or {}
     updated, replicas = status.get("updatedReplicas", 0), status.get("replicas", 0)
     far = f": {updated} of {replicas} have the latest template" if replicas else ""

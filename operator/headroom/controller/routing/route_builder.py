@@ -84,7 +84,7 @@ def endpoints(service: InferenceService, pods: tuple[ReadyPod, ...]) -> list[End
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What the service's replicas have taught so far; None for what is not known yet."""
+    """What was learned from the service's replicas; None for what is not known yet."""
 
     cost: CostModel | None = None
     cold_start_s: float | None = None

@@ -51,7 +51,7 @@ class TargetOwners:
             del self._by_key[key]
 
     def other_owner(self, uid: str) -> str:
-        """Name the InferenceService that goes before this one; empty where none does."""
+        """Name the InferenceService that has priority over this one; empty where none has."""
         key = self._key_of.get(uid)
         if key is None:
             return ""

@@ -52,8 +52,8 @@ def not_needed(pod: GatedPod) -> GateReason:
 def unreachable(pod: GatedPod) -> GateReason:
     """Return why nothing is sent to a pod whose ports are the node's."""
     message = (
-        "it is on the host network, where its port may be anybody's: nothing is sent; leave out "
-        f"hostNetwork or the readiness gate{CONTAINERS}{pod.containers}"
+        "it is on the host network, where its port may be another process's: nothing is sent; "
+        f"leave out hostNetwork or the readiness gate{CONTAINERS}{pod.containers}"
     )
     return GateReason(holds=False, reason=HOST_NETWORK, message=message)
 

@@ -28,8 +28,8 @@ def claim_of(samples: Iterable[PodSample]) -> Claim | None:
 
     Of different reports the median counts, so that one replica alone changes neither: the smaller
     of two largest batches, and the mean of two costs, or the lower of two that are far apart. A
-    cost that the server's own batches bear out goes before one without batches yet, and that before
-    one that they contradict.
+    cost that the server's own batches confirm has precedence over one without batches yet, and that
+    one over one that they contradict.
     """
     reported: list[tuple[PodSample, CostModel]] = []
     largests: list[int] = []

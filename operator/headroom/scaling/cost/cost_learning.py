@@ -39,8 +39,8 @@ HALF_LIFE_S = 1800.0
 """Half-life of a bin, in time during which it is refreshed. Long, because a tail is learned slowly:
 the cv of 500 lognormal executions of cv 1 is off by 13 %, that of 20 000 by 2 %."""
 DISTRUSTED_S = 90.0
-"""Executed times that the others contradict, or the requests in them, teach nothing for so long:
-counters that were wrong once also jump when they are right again."""
+"""For how long nothing is learned from a replica whose executed times, or the requests in them, the
+others contradicted: counters that were wrong once also jump when they are right again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class CostLearner:
     variation: ExecutionVariation = field(default_factory=ExecutionVariation)
     speeds: ReplicaSpeeds = field(default_factory=ReplicaSpeeds)
     distrusted: Mapping[str, float] = field(default_factory=dict)
-    """For how many seconds more the executions of a replica teach nothing."""
+    """For how many seconds more nothing is learned from the executions of a replica."""
 
     def observe(
         self,

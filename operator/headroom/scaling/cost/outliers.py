@@ -1,4 +1,4 @@
-"""Finds replicas whose latest executions tell nothing of the others: far slower, or too fast."""
+"""Finds replicas whose latest executions must not count for others: far slower, or too fast."""
 
 from __future__ import annotations
 

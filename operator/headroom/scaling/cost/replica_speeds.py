@@ -139,7 +139,7 @@ class ReplicaSpeeds:
 
     @property
     def incredible(self) -> frozenset[str]:
-        """The replicas that claim to be too fast: they teach no cost and count as usual ones."""
+        """The replicas that claim to be too fast: counted as usual, without learning their cost."""
         if not self.factors or min(self.factors.values()) * EXTREME > 1.0:
             return frozenset()
         return frozenset(one for one, factor in self.factors.items() if factor * EXTREME <= 1.0)

@@ -40,7 +40,7 @@ _FOLLOWED, _KEPT = 0.5, 0.25
 load has followed them, below the second it has not."""
 _LACKING = 0.1
 """Part of an even share: a replica that is expected to have less is new."""
-_TOLD_APART = 20.0
+_FEWEST_LACKING = 20.0
 """Least requests that new replicas lack if all connections are kept: fewer are chance."""
 _STEP = math.log(1.1)
 
@@ -105,7 +105,7 @@ class Connections:
         if replicas < 2 or mean <= 0.0:
             return replace(self, last_s=now_s)
         inverse = (float(arrived.var(ddof=1)) - mean) / (mean * mean * replicas)
-        record = self if shares is None else self._told(_followed(arrived, shares))
+        record = self if shares is None else self._after_window(_followed(arrived, shares))
         if shares is not None and spread:
             kept = _inverse(arrived, shares)
             lacking = bool((shares < _LACKING * shares.mean()).any())
@@ -121,7 +121,7 @@ class Connections:
             last_s=now_s,
         )
 
-    def _told(self, followed: float | None) -> Connections:
+    def _after_window(self, followed: float | None) -> Connections:
         """Return the record after a window that tells whether the load follows new replicas."""
         if followed is None or _KEPT <= followed <= _FOLLOWED:
             return self
@@ -143,7 +143,7 @@ def _followed(arrived: NDArray[np.float64], shares: NDArray[np.float64]) -> floa
     lacking = total / len(shares) - kept
     few = lacking > 0.0
     lacked = float(lacking[few].sum())
-    return float((arrived - kept)[few].sum()) / lacked if lacked >= _TOLD_APART else None
+    return float((arrived - kept)[few].sum()) / lacked if lacked >= _FEWEST_LACKING else None
 
 
 def _inverse(arrived: NDArray[np.float64], shares: NDArray[np.float64]) -> float:

@@ -83,7 +83,7 @@ class Obstacles:
         """Return the record after a tick.
 
         `arrived` are the requests of each ready replica in the last `arrived_s`, `busy` what it had
-        to do in them: also requests that stood there before.
+        to do in them, with the requests from before.
         """
         since_s = None
         if load.saturated and over_target and settled_s >= SETTLED_S:

@@ -1,4 +1,4 @@
-"""Tells an open stream by requests in flight that grow steadily: its rate is known meanwhile.
+"""Recognizes an open stream by steadily growing requests in flight: its rate is known then.
 
 Clients that wait for answers fill the replicas within a second or two, and then send no more than
 they get back. A stream above capacity adds as many requests in each part of a window. While its

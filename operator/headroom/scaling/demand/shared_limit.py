@@ -2,13 +2,13 @@
 
 A model that reads a database in its batch, or replicas that share a GPU: once the shared part is
 full, a batch takes the longer, the more replicas there are. Requests seem to cost more, so each
-replica seems to carry less, and the ceiling asks for more replicas without end. What tells it from
-dearer requests is the moment at which replicas become ready: these answer more at once.
+replica seems to carry less, and the ceiling requires more replicas without end. Where requests
+cost more for another reason, new replicas answer more as soon as they are ready; here they do not:
 
     n replicas answer r/s, and soon after m >= 1.5 n, all busy, at most r (1 + 0.3 (m / n - 1))/s
 
 Worked: five replicas answer 12/s of 15/s at 0.4 s each. When ten more are ready, fifteen answer
-12/s at 1.25 s each, where 36/s were possible and 19/s are enough to go on. Requests that cost 1.9
+12/s at 1.25 s each, where 36/s were possible and 19/s would justify more. Requests that cost 1.9
 times as much since the minute before look the same, so after a while half as many replicas again
 are tried.
 """

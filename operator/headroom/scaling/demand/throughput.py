@@ -24,7 +24,7 @@ NEAR_FULL_DEVIATIONS = 2.0
 
 
 def works_near_full(policy: Policy) -> bool:
-    """Whether the ceiling leaves so little that replicas are often full, and queues stand."""
+    """Whether the ceiling leaves so little that replicas are often full, and queues persist."""
     return policy.utilization_ceiling > 2.0 * FULL - 1.0 + _ROUNDING
 
 

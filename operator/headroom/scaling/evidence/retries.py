@@ -69,6 +69,6 @@ def _without_retries(exact: DemandEstimate, rate_rps: float, named: float) -> De
 
 PAUSE_S = 10.0
 """Between a miss and the next try: OpenAI's clients wait for up to 8 s. Not a longer window: more
-would be subtracted than misses, and a client that lies could have no replica added."""
+would be subtracted than misses, and a client that lies could keep replicas from being added."""
 NAMED_RETRIES = 0.05
-"""Fewer further tries are not worth a word."""
+"""Fewer further tries are not mentioned."""

@@ -40,7 +40,7 @@ MEDIAN = 0.6745
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A rise that goes on."""
+    """A rise that continues."""
 
     time_s: float
     """The middle of the latest window."""
@@ -54,7 +54,7 @@ class Trend:
     """For how long it has been observed."""
 
     def expected_rps(self, time_s: float) -> float:
-        """Return the rate at this time if the rise goes on."""
+        """Return the rate at this time if the rise continues."""
         growth = self.growth_per_s * min(max(0.0, time_s - self.time_s), self.seen_s)
         factor = math.exp(growth) if self.exponential else 1 + growth
         return self.rate_rps * min(factor, LARGEST)

@@ -1,10 +1,10 @@
-"""Tells requests that fail whatever the load from those that fail for lack of replicas. Pure.
+"""Separates requests that fail at any load from those that fail for lack of replicas. Pure.
 
 A request fails for lack of replicas where a queue is full, or where it waits until its client gives
 up. That comes in runs, meets some replicas more than others, and what was answered meanwhile has
 waited, too. Errors of a model do none of this: they are as large a share of the requests at all
 times but for chance, at all replicas, and where nothing waits. So the share that fails in all three
-is not cured by more replicas. It is a lower bound, and unknown where a queue stands all the time.
+is not cured by more replicas. It is a lower bound, and unknown where there is a queue all the time.
 Worked: 10 % fail in each of 16 ticks, at each of 5 replicas that answer within 0.15 s, where two
 full batches take 0.22 s: 10 % are errors. If 80 % fail in every fourth tick, none are.
 """

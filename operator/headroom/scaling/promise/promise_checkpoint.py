@@ -1,4 +1,4 @@
-"""The checkpoint of what missed targets taught: margin, risk level, error budget and reserve."""
+"""The checkpoint of what is learned from misses: margin, risk level, error budget and reserve."""
 
 from __future__ import annotations
 
