@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from headroom.activator.replayable_stream import IDLE_S, GaveWayError, ReplayableStream
+from headroom.activator.replayable_stream import IDLE_S, IdleStreamError, ReplayableStream
 from headroom.fair_slots import FairSlots
 from virtual_time import VirtualTimeLoop
 
@@ -105,7 +105,7 @@ def test_idle_stream_gives_way_to_others_that_wait_for_a_turn() -> None:
         await asyncio.sleep(60.0)
         assert not first.done(), "no other stream waits"
         second = asyncio.ensure_future(anext(other.replay()))
-        with pytest.raises(GaveWayError):
+        with pytest.raises(IdleStreamError):
             await first
         await idle.end()
         word = await second

@@ -15,14 +15,14 @@ OTHERS = LeaseRecord(
 
 
 def follower(seen: LeaseRecord | None = OTHERS, at_s: float = 100.0) -> Candidate:
-    return Candidate(identity="a").saw(seen, at_s)
+    return Candidate(identity="a").with_record(seen, at_s)
 
 
 def leader(asked_s: float = 100.0, now_s: float = 100.5) -> Candidate:
     begun = follower(None, asked_s)
     claimed = begun.claim(asked_s, "t0")
     assert claimed is not None
-    return begun.won(replace(claimed, version="1"), asked_s, now_s)
+    return begun.with_written(replace(claimed, version="1"), asked_s, now_s)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_a_take_over_counts_as_a_transition_and_a_renewal_does_not() -> None:
 
 
 def test_a_renewal_by_the_other_begins_the_wait_anew_and_the_same_read_again_does_not() -> None:
-    waited = follower().saw(replace(OTHERS, version="8"), 105.0)
+    waited = follower().with_record(replace(OTHERS, version="8"), 105.0)
     assert waited.claim(112.0, "t") is not None, "a label was changed, and nothing renewed"
-    renewed = follower().saw(replace(OTHERS, renewed="t3"), 105.0)
+    renewed = follower().with_record(replace(OTHERS, renewed="t3"), 105.0)
     assert renewed.claim(116.9, "t") is None
     assert renewed.claim(117.0, "t") is not None
 
@@ -69,39 +69,43 @@ def test_a_leader_may_write_until_its_renewal_is_too_old(now_s: float, left_s: f
 
 
 def test_who_sees_another_holder_does_not_lead_whatever_time_is_left() -> None:
-    lost = leader().saw(OTHERS, 101.0)
+    lost = leader().with_record(OTHERS, 101.0)
     assert (lost.remaining_s(101.0), lost.holds) == (0.0, False)
-    assert leader().saw(None, 101.0).remaining_s(101.0) == 0.0, "somebody deleted it"
+    assert leader().with_record(None, 101.0).remaining_s(101.0) == 0.0, "somebody deleted it"
 
 
 def test_a_term_goes_on_when_nobody_came_in_between_and_ends_when_somebody_did() -> None:
     first = leader()
     assert first.remaining_s(130.0) == 0.0
-    ours = first.unsure().saw(first.seen, 130.0)
+    ours = first.with_unknown_outcome().with_record(first.seen, 130.0)
     claimed = ours.claim(130.0, "t")
     assert claimed is not None
-    assert ours.won(claimed, 130.0, 130.1).term == first.term == 1
-    other = first.unsure().saw(OTHERS, 130.0).saw(replace(OTHERS, holder=""), 140.0)
+    assert ours.with_written(claimed, 130.0, 130.1).term == first.term == 1
+    other = (
+        first.with_unknown_outcome()
+        .with_record(OTHERS, 130.0)
+        .with_record(replace(OTHERS, holder=""), 140.0)
+    )
     claimed = other.claim(140.0, "t")
     assert claimed is not None
-    assert other.won(claimed, 140.0, 140.1).term == 2
+    assert other.with_written(claimed, 140.0, 140.1).term == 2
 
 
 def test_an_acquisition_whose_answer_was_lost_is_a_new_term_once_it_is_found() -> None:
-    before = follower(None).unsure()
-    found = before.saw(replace(OTHERS, holder="a"), 101.0)
+    before = follower(None).with_unknown_outcome()
+    found = before.with_record(replace(OTHERS, holder="a"), 101.0)
     assert found.remaining_s(101.0) == 0.0, "when it was renewed is not known"
     claimed = found.claim(101.0, "t")
     assert claimed is not None
-    assert found.won(claimed, 101.0, 101.1).term == 1
+    assert found.with_written(claimed, 101.0, 101.1).term == 1
 
 
 def test_only_what_is_known_to_be_ours_is_given_up() -> None:
-    farewell = leader().resigned().farewell("t5")
-    assert farewell is not None
-    assert (farewell.holder, farewell.transitions, farewell.version) == ("", 0, "1")
-    assert leader().unsure().farewell("t5") is None
-    assert follower().farewell("t5") is None
+    released = leader().stepped_down().release_record("t5")
+    assert released is not None
+    assert (released.holder, released.transitions, released.version) == ("", 0, "1")
+    assert leader().with_unknown_outcome().release_record("t5") is None
+    assert follower().release_record("t5") is None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_only_what_is_known_to_be_ours_is_given_up() -> None:
     [
         pytest.param(leader(), 100.5, 1.5, id="leader: until the next renewal is due"),
         pytest.param(leader(), 109.0, 0.0, id="leader: it is due"),
-        pytest.param(leader().unsure(), 102.0, 0.5, id="leader: a renewal failed"),
+        pytest.param(leader().with_unknown_outcome(), 102.0, 0.5, id="leader: a renewal failed"),
         pytest.param(follower(), 101.0, 2.0, id="follower: looks now and then"),
         pytest.param(follower(), 111.0, 1.0, id="follower: is there when it runs out"),
         pytest.param(follower(), 120.0, 0.5, id="follower: it ran out"),

@@ -115,13 +115,13 @@ def test_a_lease_that_is_given_up_runs_for_a_second_and_nothing_is_held_before_i
     begun = Candidate(identity="a")
     assert (begun.term, begun.holds, begun.must_read) == (0, False, True)
     assert begun.remaining_s(0.0) == 0.0
-    claimed = begun.saw(None, 100.0).claim(100.0, "t0")
+    claimed = begun.with_record(None, 100.0).claim(100.0, "t0")
     assert claimed is not None
     assert (claimed.transitions, claimed.version) == (0, "")
-    won = begun.won(claimed, 100.0, 100.5)
-    assert (won.term, won.must_read, won.unsure().must_read) == (1, False, True)
+    won = begun.with_written(claimed, 100.0, 100.5)
+    assert (won.term, won.must_read, won.with_unknown_outcome().must_read) == (1, False, True)
     assert won.remaining_s(100.0) == 8.0
-    farewell = won.farewell("t1")
-    assert farewell is not None
-    assert (farewell.duration_s, farewell.renewed) == (1.0, "t1")
-    assert won.resigned().remaining_s(100.0) == 0.0
+    released = won.release_record("t1")
+    assert released is not None
+    assert (released.duration_s, released.renewed) == (1.0, "t1")
+    assert won.stepped_down().remaining_s(100.0) == 0.0

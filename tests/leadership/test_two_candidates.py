@@ -42,13 +42,15 @@ class Actor:
     def clock(self, true_s: float) -> float:
         return self.offset_s + self.rate * true_s
 
-    def won(self, record: LeaseRecord, asked_s: float, true_s: float) -> None:
-        self.candidate = self.candidate.won(record, self.clock(asked_s), self.clock(true_s))
+    def with_written(self, record: LeaseRecord, asked_s: float, true_s: float) -> None:
+        self.candidate = self.candidate.with_written(
+            record, self.clock(asked_s), self.clock(true_s)
+        )
         left_s = self.candidate.remaining_s(self.clock(true_s)) / self.rate
         self.led.append((true_s, true_s + left_s))
 
-    def saw(self, record: LeaseRecord | None, true_s: float) -> None:
-        self.candidate = self.candidate.saw(record, self.clock(true_s))
+    def with_record(self, record: LeaseRecord | None, true_s: float) -> None:
+        self.candidate = self.candidate.with_record(record, self.clock(true_s))
         if not self.candidate.holds and self.led:
             begun_s, ends_s = self.led[-1]
             self.led[-1] = (begun_s, min(ends_s, true_s))
@@ -89,7 +91,7 @@ def test_two_never_lead_at_once(seed: int, rates: tuple[float, float]) -> None:
         found: list[LeaseRecord | None] = []
 
         def read_done(at_s: float) -> None:
-            actor.saw(found[0], at_s)
+            actor.with_record(found[0], at_s)
             later(at_s + chance.choice(DELAYS_S), lambda then_s: claim(actor, then_s))
 
         if not actor.candidate.must_read:
@@ -103,9 +105,9 @@ def test_two_never_lead_at_once(seed: int, rates: tuple[float, float]) -> None:
 
         def write_done(at_s: float) -> None:
             if stored[0] is None:
-                actor.candidate = actor.candidate.unsure()
+                actor.candidate = actor.candidate.with_unknown_outcome()
             else:
-                actor.won(stored[0], true_s, at_s)
+                actor.with_written(stored[0], true_s, at_s)
             again(actor, at_s)
 
         if claimed is None:
@@ -115,7 +117,7 @@ def test_two_never_lead_at_once(seed: int, rates: tuple[float, float]) -> None:
             DELAYS_S
         )  # stopped between the look at the clock and the sending
         if not request(sent_s, lambda: stored.append(server.write(claimed)), write_done):
-            actor.candidate = actor.candidate.unsure()
+            actor.candidate = actor.candidate.with_unknown_outcome()
             again(actor, sent_s + 4.0)
 
     def again(actor: Actor, true_s: float) -> None:

@@ -179,7 +179,7 @@ class GrpcProxy:
             served = self._servers_by_key[held.key].served
             channel = self.channels.to(_grpc_address(served, outcome))
             ended = await forward(self._buffer, held, channel, method, metadata, stream, context)
-            if stream.gave_way:
+            if stream.ended_idle:
                 return _GAVE_WAY
             if not ended.may_go_back(stream, once=once):
                 self._metrics.passed_on(held.key, held_s)

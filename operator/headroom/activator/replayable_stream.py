@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 
 IDLE_S = 5.0
-"""Until a stream whose next message has not arrived may have to give way."""
+"""Until a stream whose next message has not arrived may have to end for others."""
 
 
-class GaveWayError(Exception):
+class IdleStreamError(Exception):
     """The stream was idle while others waited for their turn."""
 
 
@@ -41,7 +41,7 @@ class ReplayableStream:
         self._ended = False
         self.repeatable = True
         """Whether all messages so far can be replayed."""
-        self.gave_way = False
+        self.ended_idle = False
         """Whether it was ended because it was idle."""
 
     async def replay(self) -> AsyncIterator[bytes]:
@@ -92,13 +92,13 @@ class ReplayableStream:
         self._reading = None
 
     async def _next(self) -> bytes | None:
-        """Return the next message, None if there is none; raise GaveWayError."""
+        """Return the next message, None if there is none; raise IdleStreamError."""
         coming = asyncio.ensure_future(anext(self._said, None))
         try:
             while not (await asyncio.wait({coming}, timeout=IDLE_S))[0]:
                 if self._others_wait():
-                    self.gave_way = True
-                    raise GaveWayError
+                    self.ended_idle = True
+                    raise IdleStreamError
             return coming.result()
         finally:
             coming.cancel()

@@ -99,7 +99,7 @@ class Controller:
                     )
                 warmup = self._connections.warmup
                 for watch in () if warmup is None else warmup.watches:
-                    group.create_task(self._hasten(watch))
+                    group.create_task(self._watch_warm_ups(watch))
         finally:
             self.scheduler = None
             reconciler.withdraw()
@@ -166,8 +166,8 @@ class Controller:
         if self.scheduler is not None:
             self.scheduler.kick(uid)
 
-    async def _hasten(self, watch: PodWatch) -> None:
-        """Look at pods that are warmed as soon as they change; without it, at the next tick."""
+    async def _watch_warm_ups(self, watch: PodWatch) -> None:
+        """Evaluate services whose pods are being warmed when these change, before the next tick."""
         while True:
             try:
                 await watch.run(lambda _: None, self._pod_changed)

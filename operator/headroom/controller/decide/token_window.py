@@ -36,7 +36,7 @@ class TokenWindow:
     def observe(self, pages: Mapping[str, LatencyCounts | None], now_s: float) -> TokenWindow:
         """Return the window with the newest page of each pod."""
         bounds_s = next((page.bounds_s for page in pages.values() if page), self.bounds_s)
-        before = self if bounds_s == self.bounds_s else self._begun_anew(bounds_s)
+        before = self if bounds_s == self.bounds_s else self._with_bounds(bounds_s)
         total = _grown(
             [
                 (page, before.last[pod])
@@ -50,8 +50,8 @@ class TokenWindow:
             added = (*added, (now_s, total))
         return TokenWindow(bounds_s=bounds_s, last=dict(pages), added=added)
 
-    def _begun_anew(self, bounds_s: tuple[float, ...]) -> TokenWindow:
-        """Other bounds cannot be subtracted from these; who had none yet begins at zero still."""
+    def _with_bounds(self, bounds_s: tuple[float, ...]) -> TokenWindow:
+        """Start over with other bounds; a pod without a histogram yet still begins at zero."""
         empty = {pod: None for pod, page in self.last.items() if page is None}
         return TokenWindow(bounds_s=bounds_s, last=empty)
 

@@ -74,7 +74,7 @@ class Candidate:
             return 0.0
         return max(0.0, self.renewed_s + self.times.renew_within_s - now_s)
 
-    def saw(self, record: LeaseRecord | None, now_s: float) -> Candidate:
+    def with_record(self, record: LeaseRecord | None, now_s: float) -> Candidate:
         """Process what was read; None: there is no such Lease."""
         changed = self.seen is None or record != self.seen
         mine = record is not None and record.holder == self.identity
@@ -105,7 +105,7 @@ class Candidate:
             version="" if old is None else old.version,
         )
 
-    def won(self, record: LeaseRecord, asked_s: float, now_s: float) -> Candidate:
+    def with_written(self, record: LeaseRecord, asked_s: float, now_s: float) -> Candidate:
         """Note that what it claimed at `asked_s` was stored."""
         return replace(
             self,
@@ -116,17 +116,17 @@ class Candidate:
             term=self.term if self.holds else self.term + 1,
         )
 
-    def unsure(self) -> Candidate:
+    def with_unknown_outcome(self) -> Candidate:
         """Note that a write was rejected, or that its outcome is unknown."""
         return replace(self, current=False)
 
-    def farewell(self, stamp: str) -> LeaseRecord | None:
+    def release_record(self, stamp: str) -> LeaseRecord | None:
         """Return what to write to release the lease; None if it is not known to be ours."""
         if self.seen is None or not self.current or self.seen.holder != self.identity:
             return None
         return replace(self.seen, holder="", duration_s=1.0, renewed=stamp)
 
-    def resigned(self) -> Candidate:
+    def stepped_down(self) -> Candidate:
         """Stop leading, whatever the record says."""
         return replace(self, renewed_s=None)
 

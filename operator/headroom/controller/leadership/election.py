@@ -121,12 +121,12 @@ class Election:
         try:
             async with asyncio.timeout(left_s):
                 if candidate.must_read:
-                    self._candidate = candidate.saw(
+                    self._candidate = candidate.with_record(
                         await self._lease.read(), self._clocks.elapsed_s()
                     )
                 await self._claim()
         except (ClusterError, TimeoutError) as error:
-            self._candidate = self._candidate.unsure()
+            self._candidate = self._candidate.with_unknown_outcome()
             if not isinstance(error, Conflict):  # somebody else was faster, which is no trouble
                 self._complain(str(error) or f"no answer in {left_s:.1f} s")
         else:
@@ -138,7 +138,7 @@ class Election:
         if claimed is None:
             return
         stored = await self._lease.write(claimed)
-        self._candidate = self._candidate.won(stored, asked_s, self._clocks.elapsed_s())
+        self._candidate = self._candidate.with_written(stored, asked_s, self._clocks.elapsed_s())
 
     async def _follow_up(self, work: Work) -> None:
         """Begin and end the work as leadership comes and goes."""
@@ -178,17 +178,17 @@ class Election:
 
     async def _release(self) -> None:
         """Release the lease, so that another process need not wait for its expiry. Best effort."""
-        self._candidate = self._candidate.resigned()
+        self._candidate = self._candidate.stepped_down()
         self._tell()
         try:
             async with asyncio.timeout(self._candidate.times.retry_s):
                 if not self._candidate.current and self.holder == self._candidate.identity:
-                    self._candidate = self._candidate.saw(
+                    self._candidate = self._candidate.with_record(
                         await self._lease.read(), self._clocks.elapsed_s()
                     )
-                farewell = self._candidate.farewell(micro_time(self._clocks.now_s()))
-                if farewell is not None:
-                    await self._lease.write(farewell)
+                released = self._candidate.release_record(micro_time(self._clocks.now_s()))
+                if released is not None:
+                    await self._lease.write(released)
                     _log.info("gave up the lease %s", self._lease)
         except (ClusterError, TimeoutError) as error:
             _log.warning("the lease could not be given up: %s", str(error) or "no answer in time")

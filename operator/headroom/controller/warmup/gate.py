@@ -65,10 +65,10 @@ class GatedPod:
     @property
     def is_warm(self) -> bool:
         """Whether the gate is open for the containers that run."""
-        return self.is_open and self.said_of == self.containers
+        return self.is_open and self.warmed_containers == self.containers
 
     @property
-    def said_of(self) -> str:
+    def warmed_containers(self) -> str:
         """The containers that the condition was given for."""
         return "" if self.said is None else self.said.message.rpartition(CONTAINERS)[2]
 

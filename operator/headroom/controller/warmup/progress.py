@@ -95,7 +95,7 @@ class Progress:
         """When to send the next request; not after `now_s`: at once."""
         if self.last_s is None:
             return now_s
-        if self.is_late(terms, now_s) and self._disappoints():
+        if self.is_late(terms, now_s) and self._is_slow_or_failing():
             return self.last_s + LATE_PAUSE_S
         if self.failures:
             doubled = SHORTEST_PAUSE_S * 2.0 ** min(self.failures - 1, 10)
@@ -108,7 +108,7 @@ class Progress:
         """The slowest answer of those that count; 0 before the first."""
         return max(self.answered_s, default=0.0)
 
-    def _disappoints(self) -> bool:
+    def _is_slow_or_failing(self) -> bool:
         """Whether the last request was no step towards being warm."""
         return self.failures > 0 or self.slow > 0
 
