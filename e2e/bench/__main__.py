@@ -1,4 +1,4 @@
-"""`python -m bench [PART...]`: measure the promised figures; exits with 0 only if all hold."""
+"""`python -m bench [PART...]`: measure the figures with goals; exits with 0 only if all hold."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ class Figure:
     measured: str
     promised: str = ""
     holds: bool | None = None
-    """None where nothing is promised: the row is there for scale."""
+    """None without a goal: the row is there for scale."""
 
 
 def shown(name: str, measured: str) -> Figure:
-    """Show a figure that nothing is promised about."""
+    """Show a figure without a goal."""
     return Figure(name=name, measured=measured)
 
 

@@ -1,4 +1,4 @@
-"""The promises as rows: promised, measured, whether it holds. Pure."""
+"""The goals as rows: goal, measured value, whether it holds. Pure."""
 
 from __future__ import annotations
 

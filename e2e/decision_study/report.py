@@ -33,9 +33,9 @@ class Report:
     grids: tuple[Grid, ...]
 
     def for_terminal(self) -> list[RenderableType]:
-        """Return the tables to print, the promises last."""
+        """Return the tables to print, the goals last."""
         grids = [tables.for_terminal(grid) for grid in self.grids if grid.rows]
-        return [*grids, table("What was promised", self.figures)]
+        return [*grids, table("Goals", self.figures)]
 
 
 def of(records: Iterable[Record], measured: Sequence[Figure] = ()) -> Report:

@@ -63,8 +63,8 @@ def promises(figures: Sequence[Figure]) -> Grid:
     """Return one row per figure."""
     verdicts = {True: "yes", False: "NO", None: ""}
     return Grid(
-        title="Promises",
-        columns=("figure", "promised", "measured", "holds"),
+        title="Goals",
+        columns=("figure", "goal", "measured", "holds"),
         rows=tuple((f.name, f.promised, f.measured, verdicts[f.holds]) for f in figures),
     )
 

@@ -157,7 +157,7 @@ def _capacity_rps(inputs: Inputs, promises: TokenTargets) -> float:
 
 
 def main(console: Console, jobs: int) -> int:
-    """Print learned and true capacities; exits 1 if one differs by more than is promised."""
+    """Print learned and true capacities; exits 1 if one differs by more than its goal."""
     with ProcessPoolExecutor(max_workers=jobs) as pool:
         every = list(pool.map(measured, cases()))
     groups = [every[start : start + len(SEEDS)] for start in range(0, len(every), len(SEEDS))]
@@ -180,5 +180,5 @@ def main(console: Console, jobs: int) -> int:
     console.print(table)
     for load, promised in PROMISED.items():
         name = "steady" if load == STEADY else "varied"
-        console.print(f"{name}: at most {100 * worst[load]:.1f} % (promised {100 * promised:g} %)")
+        console.print(f"{name}: at most {100 * worst[load]:.1f} % (goal: {100 * promised:g} %)")
     return 0 if all(worst[load] <= promised for load, promised in PROMISED.items()) else 1

@@ -15,8 +15,8 @@ from generation_study.settings import PEERS, Setting
 
 
 def of_figures(figures: Sequence[Figure]) -> Table:
-    """Return promised and measured figures."""
-    table = Table("figure", "promised", "measured", "holds")
+    """Return the figures with their goals."""
+    table = Table("figure", "goal", "measured", "holds")
     for one in figures:
         table.add_row(one.name, one.promised, one.measured, "yes" if one.holds else "[red]no[/red]")
     return table

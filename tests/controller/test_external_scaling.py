@@ -1,4 +1,4 @@
-"""External mode: spec.replicas is followed as far and as fast as the guard rails allow."""
+"""External mode: spec.replicas is followed as far and as fast as bounds and rates allow."""
 
 from __future__ import annotations
 

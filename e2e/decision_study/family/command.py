@@ -71,7 +71,7 @@ def main(argv: Sequence[str], folder: Path = FOLDER, record: Path = LOOKS) -> in
         console.print(f"Look {times} at judge; commit {record.name}, which records it.")
     figures, grids = _judged(list(done.values()), ours.setting, given)
     shown: list[RenderableType] = [tables.for_terminal(grid) for grid in grids]
-    for each in (*shown, table(f"What was promised, on {given.set}", figures)):
+    for each in (*shown, table(f"Goals, on {given.set}", figures)):
         console.print(each)
     _write(folder / f"family-{given.set}.md", figures, grids)
     return HELD if all_hold(figures) else FAILED

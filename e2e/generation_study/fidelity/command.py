@@ -13,7 +13,7 @@ from generation_study.fidelity.comparing import PROMISED, Compared, compare
 
 
 def main(console: Console, *, record: bool) -> int:
-    """Print each load's errors; 0 if all are within what is promised."""
+    """Print each load's errors; 0 if all are within the goal."""
     if record:
         from generation_study.fidelity.recording import record as play  # noqa: PLC0415
         from slow.vllm_environment import python_with_vllm  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`scaling.mode: External`: spec.replicas is followed within the guard rails. Pure."""
+"""`scaling.mode: External`: spec.replicas is followed within bounds and rates. Pure."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def overridden(backoff: OverwriteBackoff[int], replicas: int, mode: str = "Auto"
         return ""
     until = "which is kept until the decision changes"
     if mode == "External":
-        until = "which follows spec.replicas again as fast as the guard rails allow"
+        until = "which follows spec.replicas again as fast as its rates allow"
     change = f"from {backoff.instead} to {replicas}"
     if backoff.instead == replicas:
         change = f"and set them to {replicas} again"

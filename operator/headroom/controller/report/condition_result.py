@@ -62,7 +62,7 @@ class TickResult:
     decision: Decision
     written: WriteResult
     requested: int | None = None
-    """Replicas that are to be requested: the decision, or spec.replicas within the guard rails;
+    """Replicas that are to be requested: the decision, or spec.replicas within bounds and rates;
     None where that is not known."""
     preemption: str = ""
     """Which services give accelerators to this one; empty if none does."""

@@ -57,7 +57,7 @@ def nothing_to_scale(tick: TickResult) -> str:
         return "no replicas are written, because scaling.mode is Recommend"
     if scaling.mode == "External" and wish != tick.written.replicas:
         return (
-            f"the workload has as many replicas as the guard rails allow on the way to "
+            f"the workload has as many replicas as bounds and rates allow on the way to "
             f"spec.replicas ({wish})"
         )
     return "the workload already has the desired number of replicas"

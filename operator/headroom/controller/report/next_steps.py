@@ -22,7 +22,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.NO_READY_REPLICAS: "no pod is starting: kubectl describe the workload",
     StatusReason.REPLICAS_BROKEN: "see kubectl describe pod; if a container ended, logs --previous",
     StatusReason.MODEL_UNAVAILABLE: "fix spec.model, or see kubectl logs POD --container model",
-    StatusReason.REPLICAS_UNSCHEDULABLE: "add nodes, free accelerators, or what else it lacks",
+    StatusReason.REPLICAS_UNSCHEDULABLE: "add nodes, free accelerators, or add what is missing",
     StatusReason.POD_CREATION_FORBIDDEN: "raise the quota, or fix what the policy rejects",
     StatusReason.TARGET_NOT_SCALABLE: "set spec.targetRef to a resource with a scale subresource",
     StatusReason.NAMESPACE_TERMINATING: "apply the service in another namespace",

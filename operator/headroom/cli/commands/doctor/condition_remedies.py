@@ -18,7 +18,7 @@ REMEDIES: dict[StatusReason, str] = {
     _R.NO_READY_REPLICAS: "kubectl describe pods {pods}",
     _R.REPLICAS_BROKEN: "kubectl describe pods {pods}",
     _R.MODEL_UNAVAILABLE: "correct spec.model, or kubectl logs {pods} --container model",
-    _R.REPLICAS_UNSCHEDULABLE: "add nodes, free accelerators, or what else the message names",
+    _R.REPLICAS_UNSCHEDULABLE: "add nodes, free accelerators, or add what else the message names",
     _R.POD_CREATION_FORBIDDEN: "raise the quota, or change what the admission policy rejects: "
     "kubectl get events --namespace {namespace}",
     _R.TARGET_NOT_FOUND: "create the workload; spec.targetRef cannot be changed, so another one "
