@@ -100,7 +100,7 @@ class Cluster(ABC):
         wait_until(there, what=f"the default account of {namespace}", timeout_s=30.0)
 
     def kubectl_environment(self) -> dict[str, str]:
-        """The environment in which kubectl speaks to this cluster and nothing else."""
+        """The environment in which kubectl connects to this cluster and to no other."""
         return {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self._scratch / "kubectl")}
 
     def service_account_kubeconfig(self, namespace: str, account: str) -> Path:

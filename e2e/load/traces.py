@@ -75,7 +75,7 @@ def load(path: Path) -> Trace:
 
 
 def parse(text: str, name: str) -> Trace:
-    """Read a trace's text; `name` stands for the file in errors.
+    """Read a trace's text; `name` names the file in errors.
 
     Raises:
         TraceError: naming the line and the rule that it breaks.

@@ -32,7 +32,7 @@ def pins(text: str) -> tuple[Pin, ...]:
     """Every pin of a lock file as `pip --require-hashes` reads it, by name.
 
     Raises:
-        LockError: a line is no `name==version` with hashes, or a package stands there twice.
+        LockError: a line is no `name==version` with hashes, or a package is listed twice.
     """
     without_comments = re.sub(r"(?m)(^|\s)#.*$", "", text)
     lines = re.sub(r"\\\n", " ", without_comments).splitlines()

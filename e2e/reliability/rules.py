@@ -122,7 +122,7 @@ Fault = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A fault, and whom it strikes: what is empty or zero says nothing."""
+    """A fault, and the requests it applies to; an empty or zero field applies to all."""
 
     fault: Fault
     verbs: frozenset[Verb] = frozenset()

@@ -51,7 +51,7 @@ FAULTS: tuple[Fault, ...] = (
     RepeatEvents(),
 )
 AWAY: tuple[Fault, ...] = (Refuse(code=503), Refuse(code=403), Reset(), Hang(), LoginPage())
-"""Also on every verb at once: the API server is away."""
+"""Also on every verb at once: the API server does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,8 +142,8 @@ async def world(
 ) -> AsyncIterator[World]:
     """Make a namespace with its proxy and kubelet; the operator is for the block to start.
 
-    With a lease the operator stands for one of its own here; else it is alone by construction. The
-    exporter may stand for a Prometheus too.
+    With a Lease the operator competes for one of its own here; else it is alone by construction.
+    The exporter may replace a Prometheus too.
     """
     namespace = f"{name[:40]}-{secrets.token_hex(2)}"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}

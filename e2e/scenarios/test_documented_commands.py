@@ -29,7 +29,7 @@ WRITES = {"apply", "create", "run", "patch", "delete", "label", "annotate"}
 
 @pytest.fixture(scope="module")
 def cluster(control_plane: ControlPlane) -> Cluster:
-    """The API server, with what the commands speak of."""
+    """The API server, with the objects that the commands name."""
     for name in NAMESPACES:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         control_plane.apply(body)

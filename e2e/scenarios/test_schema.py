@@ -235,7 +235,7 @@ def test_kubectl_explain_describes_the_slo(cluster: Cluster) -> None:
 
 
 def _create(cluster: Cluster, body: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-    """Create as kubectl does, but raw: nothing stands between the object and the server's words."""
+    """Create as kubectl does, but raw: the server's message is not changed."""
     path = f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/{PLURAL}?fieldValidation=Strict"
     metadata = body["metadata"] | {"namespace": NAMESPACE}
     stored: dict[str, Any] = cluster.raw.ask(

@@ -29,7 +29,7 @@ class Purchase:
         return {name: tensor.to(self.device) for name, tensor in inputs.items()}
 
     def forward(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        """One number per row: what was seen speaks for a purchase, the price against it."""
+        """One number per row: products that were seen raise it, the price lowers it."""
         taste = torch.nn.functional.embedding(batch["seen"], self.weights["products"]).mean(dim=1)
         return torch.sigmoid(taste @ self.weights["wish"] - batch["price"])
 

@@ -43,7 +43,7 @@ def measure(target: Node, progress: Progress) -> Sequence[Figure]:
 
 
 def _times_s(target: Node, namespace: str, services: Sequence[Service]) -> list[float]:
-    """Seconds from the step to the write, of those services that stood at one replica before."""
+    """Seconds from the step to the write, of those services that had one replica before."""
     paths = (".metadata.name", ".spec.replicas")
     with (
         watching(target, "deployments", namespace, *paths) as watch,

@@ -59,7 +59,7 @@ class Connection:
 
 
 class Operator:
-    """A process that stands for the lease."""
+    """A process that competes for the Lease."""
 
     def __init__(self, world: Surroundings, name: str) -> None:
         self.api = Connection(world)

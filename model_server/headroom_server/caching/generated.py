@@ -69,7 +69,7 @@ def key_of(
 
 
 def scope_of(common: bytes, context: bytes, text: str) -> bytes:
-    """Return what must be equal for one answer to stand for another: all but a text's words.
+    """Return what must be equal for one answer to replace another: all but a text's words.
 
     Its numbers must be equal too: to an embedding, 2023 and 2024 are nearly the same word (the
     cosine of two questions that differ in them is 0.99).

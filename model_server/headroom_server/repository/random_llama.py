@@ -1,6 +1,6 @@
 """Makes a small language model of random weights, in the form in which Hugging Face publishes them.
 
-It says nothing sensible, but loads, generates, and costs what a trained one of its size does. Its
+Its text is meaningless, but it loads, generates, and costs what a trained one of its size does. Its
 tokens are bytes and a few special tokens.
 """
 

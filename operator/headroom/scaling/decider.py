@@ -119,7 +119,7 @@ def _begun(state: State, observation: Observation) -> tuple[State, Observation]:
     if observation.now_s < state.last_s:
         observation = replace(observation, now_s=state.last_s)
     if observation.now_s - state.last_s > LONGEST_GAP_S:
-        # the process or the clock stood still or jumped: counters say nothing of the time between
+        # the process or the clock paused or jumped: counters say nothing about the time between
         state = replace(state, windows=Windows())
     return state, observation
 

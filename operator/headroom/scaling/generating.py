@@ -3,7 +3,7 @@
 A service with promises on tokens is sized by the same rules as any other; only the serving model
 and the measured misses differ. Where the pages do not tell the cost of an iteration, the service is
 sized by its batches, and the capacity factor of the token SLO acts, as without this module. Where
-they will tell it soon, nothing is known until then: only queues add replicas.
+the cost will be known soon, only queues add replicas until then.
 """
 
 from __future__ import annotations

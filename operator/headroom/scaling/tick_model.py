@@ -26,13 +26,13 @@ class TickModel:
     policy: Policy
     signals: Signals
     judged: Signals
-    """With a latency that stands for the worst promise of a service that generates."""
+    """With the latency of the worst promise, for a service that generates."""
     claim: Claim | None
     """What the servers say of themselves."""
     cost: CostModel | None
     """The learned cost of a batch."""
     batches: TailLatency | None
-    """The latency of batches under the policy's routing; None if a batch says nothing."""
+    """The latency of batches under the policy's routing; None if batches do not apply."""
     serving: ServingModel | None
     """What the replicas carry: by batches, or by generation; None if unknown."""
     saturated_cost: ReplicaCost | None

@@ -14,7 +14,7 @@ from headroom.profiles.values import QUANTITIES, Profile
 from headroom.telemetry.errors import InvalidMetric
 
 MOST_COUNTED = 2.0**53
-"""Above it a float no longer holds every whole number: a counter would stand still."""
+"""Above it a float no longer holds every whole number: a counter would no longer rise."""
 MOST_AT_ONCE = 2.0**24
 """Requests in one server: a million connections need 20 GB."""
 MOST_SECONDS = 86_400.0

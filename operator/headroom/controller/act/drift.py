@@ -54,7 +54,7 @@ def _digest(fields: Any) -> bytes:
 
 
 def _projected(live: Any, manifest: Any) -> Any:
-    """The parts of a live object that a manifest speaks of.
+    """The parts of a live object that a manifest has.
 
     A list of another length is taken as a whole.
     """

@@ -38,7 +38,7 @@ def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the JSON patch that splits what the POST owns, or nothing where it is split.
 
     It carries the resourceVersion that was read, so that a change in between makes it a conflict;
-    a `test` operation that fails is answered with 422 and no word why.
+    a `test` operation that fails is answered with 422 without a reason.
     """
     metadata = deployment["metadata"]
     entries: list[dict[str, Any]] = metadata.get("managedFields") or []

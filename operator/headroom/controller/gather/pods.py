@@ -63,7 +63,7 @@ def observe(
     """Classify the pods of a workload that has so many requested replicas.
 
     A pod that failed (evicted, preempted) stays as a record after its ReplicaSet has put another in
-    its place. It counts only while it stands for a replica that is missing.
+    its place. It counts only while a replica is missing in its place.
     """
     lasting = [pod for pod in raw if is_terminating(pod) or not is_finished(pod)]
     missing = replicas - sum(1 for pod in lasting if not is_terminating(pod))

@@ -91,7 +91,7 @@ class Recording:
         now_s: float,
         replicas: int,
     ) -> str:
-        """Return the lines of a tick; none while the clock stands still or has gone back.
+        """Return the lines of a tick; none while the clock has not advanced.
 
         The counter then stays as it was, so the next tick counts from the last one written.
         """

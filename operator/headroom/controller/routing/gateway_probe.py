@@ -30,7 +30,7 @@ class GatewayProber:
     async def open_for(self, uid: str, port: int) -> list[ReadyPod]:
         """Return the gateway that accepts connections for a service; empty if there is none.
 
-        The first by its own order is enough: the others are for when that one is away.
+        The first by its own order is enough: the others are used only while that one is down.
         """
         pods = self._gates.ready(self._namespace)
         for pod in sorted(pods, key=lambda pod: port_numbers.preference(uid, pod.name)):

@@ -84,5 +84,5 @@ def _begin(uid: str) -> int:
 
 
 def preference(uid: str, gateway: str) -> bytes:
-    """Rank a gateway for a service: the lowest is its own, and another only while that is away."""
+    """Rank a gateway for a service: the lowest is its own; the next is used while that is down."""
     return hashlib.sha256(f"{uid} {gateway}".encode()).digest()

@@ -1,6 +1,6 @@
 """Which failures of ticks are logged: a trouble that many services share is no line for each. Pure.
 
-While the API server is slow, throttles or is away, the ticks of all services fail, and between them
+While the API server is slow, throttles or is down, the ticks of all services fail, and between them
 some succeed. Metrics count each; the log names the first ones of a minute and how many it left out.
 """
 

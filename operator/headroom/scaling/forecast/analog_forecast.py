@@ -36,7 +36,7 @@ WIDTH, DEVIATIONS = 0.1, 4.0
 STAYING = 6.0
 """Weight of the future without analogs, in steps."""
 QUIET_RPS = DEVIATIONS / WINDOW_S
-"""Some requests in a window: a rate below this is as good as none."""
+"""Some requests in a window: a rate below this counts as none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,7 +14,7 @@ LONGEST_S = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """A rise that stood out, until half of it was gone."""
+    """A significant rise, until half of it was gone."""
 
     began_s: float
     before_rps: float

@@ -34,7 +34,7 @@ class Margin:
 
     beta: float = 0.0
     burn: float = math.inf
-    """Burn rate at the last step; of steps in vain, before the first of them."""
+    """Burn rate at the last step; after steps without effect, before the first of them."""
     vain: int = 0
     """Steps in a row after which hardly fewer requests missed."""
     before: float = 0.0
