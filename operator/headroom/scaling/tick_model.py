@@ -32,7 +32,7 @@ class TickModel:
     cost: CostModel | None
     """The learned cost of a batch."""
     batches: TailLatency | None
-    """The latency of batches under the policy's routing; None if batches do not apply."""
+    """The latency of batches under the policy's routing; None if unknown."""
     serving: ServingModel | None
     """What the replicas carry: by batches, or by generation; None if unknown."""
     saturated_cost: ReplicaCost | None
