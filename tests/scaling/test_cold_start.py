@@ -27,6 +27,14 @@ def test_cold_start_is_measured_once_from_its_node() -> None:
     assert starts.seconds == (12.0,)  # not the minute that it waited for a node
 
 
+def test_start_of_a_pod_that_replaces_another_is_measured() -> None:
+    old = (pod("a", PodState.READY, scheduled_s=100.0, ready_s=110.0),)
+    new = (pod("b", PodState.WARMING, scheduled_s=160.0, ready_s=None),)
+    ready = (pod("b", PodState.READY, scheduled_s=160.0, ready_s=172.0),)
+    starts = seen(seen(ColdStarts(), old, 111.0), new, 165.0)
+    assert seen(starts, ready, 172.0).seconds == (10.0, 12.0)
+
+
 @pytest.mark.parametrize(
     ("before", "first"),
     [(PodState.READY, True), (PodState.BROKEN, False)],

@@ -87,6 +87,12 @@ def test_increase_from_four_with_nine_desired_stops_at_the_first_limit(
     assert outcome(limit_increase(limit_input(9, 4, **case))) == (replicas, limits)
 
 
+def test_increase_from_zero_is_stabilized_unless_the_ceiling_needs_a_replica() -> None:
+    for by_ceiling in (0, 1):
+        given = limit_input(2, 0, scale_up_stabilization_s=30.0, by_ceiling=by_ceiling)
+        assert outcome(limit_increase(given)) == (by_ceiling, ["ScaleUpStabilized"])
+
+
 @pytest.mark.parametrize(
     ("case", "replicas", "limits"),
     [

@@ -34,6 +34,7 @@ POLICY = Policy(latency_target_s=135.0, max_replicas=60, routing=Routing.LEAST_I
         pytest.param(None, 1.0, id="unknown"),
         pytest.param(COST, 1.0, id="many requests per second"),
         pytest.param(replace(IMAGE, per_item_s=4.0), 1.0, id="as long as the shortest window"),
+        pytest.param(replace(IMAGE, per_item_s=5.0), 1.25, id="a little longer"),
         pytest.param(IMAGE, 11.25, id="one request in 45 s"),
         pytest.param(replace(IMAGE, max_batch=4), 11.25, id="four of 45 s each, one by one"),
         pytest.param(replace(IMAGE, fixed_s=45.0, per_item_s=0.0, max_batch=4), 2.8125, id="four"),
