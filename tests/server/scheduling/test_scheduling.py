@@ -168,3 +168,23 @@ def test_hiccup_of_the_loop_counts_as_a_bounded_overhead() -> None:
     asked = executed(one, 100, 100.0, 0.0065)
     one.record_answer(asked, 160.0, answered=True)
     assert one.overhead_s.high < 0.1
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "pauses_s"),
+    [
+        pytest.param(0.005, 2 * 0.0003, id="the next batch was waiting: the server paused"),
+        pytest.param(0.0, 0.0, id="it arrived later: there was nothing to do"),
+    ],
+)
+def test_pauses_between_batches_count_in_the_wait(waited_s: float, pauses_s: float) -> None:
+    one = scheduler()
+    for number in range(200):
+        began_s = 0.0103 * number
+        for key in range(8):
+            one.offer(entry(8 * number + key, arrived_s=began_s - waited_s), began_s)
+        one.record_batch(one.seal(began_s), began_s, 0.010, whole=True)
+    now_s = 0.0103 * 200
+    for key in range(-16, 0):
+        one.offer(entry(key, arrived_s=now_s), now_s)
+    assert one.delay_s(now_s) == pytest.approx(2 * 0.010 + pauses_s, abs=0.00005)
