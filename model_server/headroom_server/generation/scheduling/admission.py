@@ -154,10 +154,9 @@ class Admission:
         self.check_count(request.tenant, 1, batch_class=request.batch_class)
         state, options = self._state, self._state.options
         lines, (first, second, third) = state.lines, state.lines
-        count = first.count + second.count + third.count
-        if not count:
-            return  # a short bound must not exclude a long prompt
         tokens = first.tokens + second.tokens + third.tokens
+        if not tokens:
+            return  # a short bound must not exclude a long prompt
         tenant, own = request.tenant, len(request.prompt)
         refuse = partial(self._refuse, batch_class=request.batch_class)
         share = BATCH_SHARE if request.batch_class else 1.0

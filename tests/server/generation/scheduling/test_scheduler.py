@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from generation_world import LIMITS, Device, World, next_token, request
 from headroom_server.errors import InvalidRequestError, QueueFullError, RefusedError
+from headroom_server.generation.scheduling.iteration_cost import Features
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.scheduler import Scheduler
-from headroom_server.generation.values import FinishReason
+from headroom_server.generation.values import FinishReason, Iteration, IterationResult
 
 
 def alone(prompt: tuple[int, ...], tokens: int) -> list[int]:
@@ -107,6 +110,66 @@ def test_failed_iteration_is_halved_until_the_failing_request_is_alone() -> None
 def test_impossible_request_is_invalid(prompt: int | tuple[int, ...], max_tokens: int) -> None:
     with pytest.raises(InvalidRequestError):
         Scheduler(LIMITS).add(request(1, prompt, max_tokens), 0.0)
+
+
+def test_largest_possible_requests_are_accepted() -> None:
+    little = LIMITS._replace(blocks=10)  # of 16 tokens each
+    for limits, prompt, max_tokens in [
+        (LIMITS, 16_000, 384),
+        (LIMITS, (0, 999), 1),
+        (little, 150, 10),
+    ]:
+        Scheduler(limits).add(request(1, prompt, max_tokens), 0.0)
+    with pytest.raises(InvalidRequestError, match="must fit the memory of 160 tokens"):
+        Scheduler(little).add(request(1, 150, 11), 0.0)
+
+
+class SizedDevice(Device):
+    """Notes the tokens of each iteration."""
+
+    sizes: list[int]
+
+    def execute(self, iteration: Iteration) -> IterationResult:
+        self.sizes.append(sum(len(chunk.tokens) for chunk in iteration.chunks))
+        return super().execute(iteration)
+
+
+def known(scheduler: Scheduler, device: Device) -> Scheduler:
+    """Let a scheduler know what iterations of the device cost."""
+    for at in range(1, 200):
+        features = Features(37 * at % 50, at % 8, 90 * (at % 8), 10.0 * (at % 30))
+        scheduler.learn(features, device.seconds(features))
+    return scheduler
+
+
+def test_drafts_of_many_sequences_stay_within_an_iteration() -> None:
+    def model(held: Sequence[int]) -> int:  # all decode before any can be looked up
+        return next_token(held) if len(held) < 40 else held[-1] % 3 + 1
+
+    device = SizedDevice(5e-3, 1e-6, 0.0, 0.0, 0.0, model=model)
+    device.sizes = []
+    limits = LIMITS._replace(max_sequences=8, max_iteration_tokens=16)
+    world = World(device, limits, SchedulingOptions(max_drafts=8))
+    known(world.scheduler, device)  # more tokens cost little: drafts pay
+    world.arrive(request(key, 6, 100) for key in range(8))
+    world.run()
+    assert max(device.sizes) == 16
+    assert all(len(story.tokens) == 100 for story in world.stories.values())
+
+
+def test_batch_request_that_is_refused_waits_for_interactive_and_batch_requests() -> None:
+    scheduler = Scheduler(LIMITS, SchedulingOptions(max_waiting_requests=8), chance=lambda: 0.0)
+    known(scheduler, Device(per_token_s=0.002))
+    for key in range(8):
+        batch_class, prompt = key < 4, 1000 if key < 4 else 8
+        one = request(key, prompt, tenant=f"t{key}", batch_class=batch_class)
+        scheduler.add(one, 0.0)
+    retry_s = []
+    for batch_class in (True, False):
+        with pytest.raises(QueueFullError) as caught:
+            scheduler.add(request(9, 8, batch_class=batch_class), 0.0)
+        retry_s.append(caught.value.retry_after_s)
+    assert retry_s[0] >= 4 * 1000 * 0.002 > retry_s[1]
 
 
 def test_draining_scheduler_refuses_and_completes_what_it_accepted() -> None:
