@@ -120,6 +120,18 @@ def test_start_counts_held_blocks_as_shared_and_cached_ones_as_used() -> None:
     assert memory.new_blocks(again, memory.prefix(again)) == 3
 
 
+def test_sequence_grows_only_beyond_its_blocks() -> None:
+    memory = KeyValueMemory(3, SIZE, caching=True)
+    one = sequence(1, range(SIZE + 1))
+    memory.start(one, [])
+    for tokens, used in ((SIZE + 1, 2), (2 * SIZE, 2), (2 * SIZE + 1, 3), (3 * SIZE, 3)):
+        assert memory.grow(one, tokens)
+        assert memory.pool.used == used
+    assert not memory.grow(one, 3 * SIZE + 1)
+    memory.release(one)
+    assert (memory.pool.used, one.grown_tokens, one.computed) == (0, 0, 0)
+
+
 def test_sequence_adopts_blocks_that_another_computed_meanwhile() -> None:
     memory = KeyValueMemory(8, SIZE, caching=True)
     waiting, first = sequence(1, range(2 * SIZE)), sequence(2, range(2 * SIZE))
