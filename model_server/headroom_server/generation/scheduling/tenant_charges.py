@@ -34,7 +34,6 @@ class TenantCharges:
         waiting = {name for one in self._lines for name in one.by_tenant} | {tenant}
         self._shares.serve(tenant, work, len(waiting))
         self._shares.forget(waiting)
-        self._follow(tenant)
 
     def start(self, sequence: LiveSequence, expected_tokens: float) -> None:
         """Charge what is left of a prompt, and the answer that is expected."""
@@ -50,7 +49,6 @@ class TenantCharges:
         more = _work_done(sequence) - sequence.charged
         if sequence.charged and more > 0.0:
             self._shares.correct(sequence.request.tenant, more)
-            self._follow(sequence.request.tenant)
             sequence.charged += more
 
     def end(self, sequence: LiveSequence) -> None:
@@ -58,11 +56,8 @@ class TenantCharges:
         if sequence.charged:
             tenant = sequence.request.tenant
             self._shares.correct(tenant, _work_done(sequence) - sequence.charged)
-            self._follow(tenant)
-
-    def _follow(self, tenant: str) -> None:
-        for line in self._lines:
-            line.account_changed(tenant)
+            for line in self._lines:  # a line finds by itself what has grown
+                line.account_changed(tenant)
 
 
 def _work_done(sequence: LiveSequence) -> float:

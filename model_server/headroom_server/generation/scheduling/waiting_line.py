@@ -99,6 +99,6 @@ class WaitingLine:
         return tenant
 
     def account_changed(self, tenant: str) -> None:
-        """Follow a change of a tenant's account."""
+        """Follow a change of a tenant's account, which may have shrunk."""
         for priority in self._priorities.values():
             priority.rank(tenant)
