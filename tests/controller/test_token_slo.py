@@ -135,6 +135,16 @@ def test_capacity_factor_when_missed_grows_by_the_logarithm_of_the_miss() -> Non
     assert restarted.capacity_factor == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_learned_room_is_dropped_where_the_capacity_for_tokens_is_known(known: bool) -> None:
+    part = GenerationDecision(identification=Identification(known=known))
+    learned = replace(measured(0.19), logarithm=0.5)
+    after = learned.update(POLICY, replace(decision(2.0, 3, 3), generation=part))
+    assert (after.logarithm, after.to_checkpoint() == {}) == (
+        (0.0, True) if known else (0.5, False)
+    )
+
+
 @pytest.mark.parametrize(
     ("ttft_s", "current", "direction"),
     [(0.39, 3, 1), (0.19, 3, 0), (0.05, 3, -1), (0.39, 8, 0), (None, 3, 0)],
