@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 
+class TooComplexError(ValueError):
+    """Compiling a constraint takes more time or memory than it may."""
+
+
 class TokenGrammar(Protocol):
     """Which tokens may come next. One object per choice; it remembers the tokens accepted."""
 

@@ -14,9 +14,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from headroom_server.errors import QueueFullError
 from headroom_server.generation.text import grammar
-from headroom_server.generation.text.constraint_trial import ConstraintTrial
+from headroom_server.generation.text.constraint_trial import QUICK, ConstraintTrial
 from headroom_server.generation.text.constraint_work import MOST_S, PER_TOKEN_S, ConstraintWork
 from headroom_server.generation.text.grammar import GuidanceGrammars
+from headroom_server.generation.token_grammar import TooComplexError
 
 EOS = 256
 
@@ -56,6 +57,12 @@ def patterns_that_must_all_match(count: int) -> str:
     return "start: A\nA: " + " & ".join(f"/.*a.{{{number}}}b.*/" for number in range(count))
 
 
+def schema_of_patterns(count: int) -> str:
+    each = {"type": "string", "pattern": "[a-z]{1,50}"}
+    named = {f"p{number}": each for number in range(count)}
+    return orjson.dumps({"type": "object", "properties": named}).decode()
+
+
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
@@ -68,11 +75,44 @@ def patterns_that_must_all_match(count: int) -> str:
 def test_constraint_that_harms_its_process_is_refused_and_the_next_is_compiled(
     trial: ConstraintTrial, kind: str, text: str
 ) -> None:
-    grammars = GuidanceGrammars(JSON, {EOS}, trial)
+    grammars = GuidanceGrammars(JSON, {EOS}, quick=trial, slow=trial)
     with pytest.raises(ValueError, match=r"."):
         grammars.compile(kind, text)
     assert grammars.compile("regex", "ab").allowed()
     assert grammars.compile("json_schema", chain_of_references(50)).allowed()
+
+
+def test_constraint_beyond_ordinary_ones_is_left_to_the_slow_lane() -> None:
+    quick, slow = ConstraintTrial(JSON, {EOS}, QUICK), ConstraintTrial(JSON, {EOS})
+    grammars = GuidanceGrammars(JSON, {EOS}, quick=quick, slow=slow)
+    demanding = schema_of_patterns(1200)
+    assert grammars.compile("json_schema", schema_of_patterns(5), quick=True).allowed()
+    with pytest.raises(TooComplexError, match="too much time or memory"):
+        grammars.compile("json_schema", demanding, quick=True)
+    assert grammars.compile("json_schema", demanding).allowed()
+    assert grammars.compile("json_schema", demanding, quick=True).allowed()
+    quick.close()
+    slow.close()
+
+
+class OnceTrial:
+    """Refuses every constraint, and counts."""
+
+    def __init__(self) -> None:
+        self.tried = 0
+
+    def cost_bytes(self, kind: str, text: str) -> int:
+        self.tried += 1
+        raise TooComplexError("a constraint that takes too much time to compile")
+
+
+def test_constraint_that_was_found_to_take_long_is_not_tried_quickly_again() -> None:
+    quick = OnceTrial()
+    grammars = GuidanceGrammars(JSON, {EOS}, quick=quick, slow=Costs())
+    for _ in range(3):
+        with pytest.raises(TooComplexError, match="too much time"):
+            grammars.compile("regex", "ab", quick=True)
+    assert quick.tried == 1
 
 
 @pytest.mark.parametrize("decoder", [None, decoders.Metaspace(), decoders.WordPiece()])
@@ -105,7 +145,7 @@ class Costs:
 
 
 def test_constraints_in_use_are_bounded_by_their_memory() -> None:
-    grammars = GuidanceGrammars(JSON, {EOS}, Costs())
+    grammars = GuidanceGrammars(JSON, {EOS}, quick=Costs(), slow=Costs())
     running = [grammars.compile("regex", letter * 50) for letter in "abc"]
     assert grammars.in_use_bytes == 150 << 20
     with pytest.raises(QueueFullError):
@@ -133,7 +173,7 @@ class HeldTrial:
 
 def test_compiled_constraint_is_known_while_another_one_compiles() -> None:
     trial = HeldTrial()
-    grammars = GuidanceGrammars(JSON, {EOS}, trial)
+    grammars = GuidanceGrammars(JSON, {EOS}, quick=trial, slow=trial)
     assert grammars.known("regex", "quick") is None
     grammars.compile("regex", "quick")
     with ThreadPoolExecutor(2) as threads:
@@ -159,7 +199,7 @@ AMBIGUOUS = (
 
 
 def test_answer_whose_grammar_takes_too_much_work_is_ended() -> None:
-    grammars = GuidanceGrammars(JSON, {EOS}, Costs())
+    grammars = GuidanceGrammars(JSON, {EOS}, quick=Costs(), slow=Costs())
     endless = grammars.compile("grammar", AMBIGUOUS)
     taken = 0
     while endless.allowed() and endless.accept(A):
@@ -170,7 +210,7 @@ def test_answer_whose_grammar_takes_too_much_work_is_ended() -> None:
 
 
 def test_constraint_whose_states_are_exhausted_is_compiled_again_for_the_next_answer() -> None:
-    grammars, chance = GuidanceGrammars(JSON, {EOS}, Costs()), random.Random(1)
+    grammars, chance = GuidanceGrammars(JSON, {EOS}, quick=Costs(), slow=Costs()), random.Random(1)
     constraint = "regex", "(a|b)*a(a|b){30}"
     answers = [grammars.compile(*constraint) for _ in range(16)]
     while all(one.allowed() and one.accept(chance.choice((A, B))) for one in answers):

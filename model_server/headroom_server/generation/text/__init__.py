@@ -4,5 +4,6 @@
 - tokens: tokenizer, huggingface_tokenizer, tokenizer_folder
 - prompts: chat, chat_template
 - answers: stop_strings, tool_calls
-- constraints: grammar, minimum_length, constraint_trial, constraint_process, constraint_work
+- constraints: grammar, minimum_length, constraint_compiler, constraint_trial, constraint_process,
+  constraint_work
 """

@@ -4,8 +4,8 @@ A process of its own, whose children each compile one constraint within bounds o
 stack. The library that compiles is native: a chain of 3000 `$ref` overflows its stack, which ends
 the process, and 20 patterns that must all match take 230 MB.
 
-The first line on stdin is the tokenizer, each further one a constraint; the answer to each is a
-line on stdout: the bytes that it took, or why it failed.
+The first line on stdin is the tokenizer and the bounds, each further one a constraint; the answer
+to each is a line on stdout: the bytes that it took (null: more than its bounds), and why it failed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from pathlib import Path
 import orjson
 from llguidance import LLTokenizer
 
-from headroom_server.generation.text.grammar import compiled, tokenizer_of
+from headroom_server.generation.text.constraint_compiler import compiled, tokenizer_of
+from headroom_server.generation.text.constraint_trial import TrialBounds
 
-MOST_CPU_S = 2
 MOST_S = 120
 """By the clock: a machine may be busy with other work."""
-MOST_BYTES = 128 << 20
 STACK_BYTES = 4 << 20
 """Half of what the server's threads have: what passes here passes there."""
-TOO_COMPLEX = "a constraint that takes too much time or memory to compile"
 UNREADABLE = "one, but for this model's tokenizer none can be compiled"
 
 
@@ -36,8 +34,10 @@ def main() -> int:
     first = sys.stdin.buffer.readline()
     if not first:
         return 0
+    tokenizer_json, eos_tokens, *bounds = orjson.loads(first)
+    most = TrialBounds(*bounds)
     try:
-        tokenizer = tokenizer_of(*orjson.loads(first))
+        tokenizer = tokenizer_of(tokenizer_json, eos_tokens)
     except ValueError as error:  # in every attempt: another process would not help
         sys.stderr.write(f"constraints cannot be compiled for the tokenizer: {error!s:.200}\n")
         for _ in sys.stdin.buffer:
@@ -45,26 +45,28 @@ def main() -> int:
         return 0
     # what the library builds once for a tokenizer is no constraint's
     compiled(tokenizer, "regex", "a").compute_bitmask()
-    usual, _ = _tried(tokenizer, "regex", "a")
+    usual, _ = _tried(tokenizer, most, "regex", "a")
     for line in sys.stdin.buffer:
-        spent, failure = _tried(tokenizer, *orjson.loads(line))
-        _answer(max(0, spent - usual), failure)
+        spent, failure = _tried(tokenizer, most, *orjson.loads(line))
+        _answer(None if spent is None else max(0, spent - (usual or 0)), failure)
     return 0
 
 
-def _answer(spent: int, failure: str) -> None:
+def _answer(spent: int | None, failure: str) -> None:
     sys.stdout.buffer.write(orjson.dumps([spent, failure]) + b"\n")
     sys.stdout.buffer.flush()
 
 
-def _tried(tokenizer: LLTokenizer, kind: str, text: str) -> tuple[int, str]:
+def _tried(
+    tokenizer: LLTokenizer, most: TrialBounds, kind: str, text: str
+) -> tuple[int | None, str]:
     """Return the bytes that a constraint took, and why it failed, from a child process."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         try:
             os.close(reader)
-            _within_bounds()
+            _within_bounds(most)
             os.write(writer, orjson.dumps(_spent(tokenizer, kind, text)))
         finally:
             os._exit(0)
@@ -72,20 +74,20 @@ def _tried(tokenizer: LLTokenizer, kind: str, text: str) -> tuple[int, str]:
     with os.fdopen(reader, "rb") as pipe:
         reply = pipe.read()
     os.waitpid(child, 0)
-    spent, failure = orjson.loads(reply) if reply else (0, TOO_COMPLEX)
-    return int(spent), failure
+    spent, failure = orjson.loads(reply) if reply else (None, "")
+    return spent, failure
 
 
-def _within_bounds() -> None:
+def _within_bounds(most: TrialBounds) -> None:
     """Set the bounds of this process."""
-    most = _status("VmSize") + MOST_BYTES
     for what, bound in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_CPU, MOST_CPU_S),
-        (resource.RLIMIT_AS, most),
+        (resource.RLIMIT_AS, _status("VmSize") + most.memory_bytes),
         (resource.RLIMIT_STACK, STACK_BYTES),
     ):
         resource.setrlimit(what, (bound, bound))
+    # ends the process, also in native code; a bound on the resource would count in whole seconds
+    signal.setitimer(signal.ITIMER_PROF, most.cpu_s)
     signal.alarm(MOST_S)
     # a native library that crashes would write to the server's log
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

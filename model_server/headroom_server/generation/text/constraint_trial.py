@@ -6,17 +6,35 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 import orjson
 
+from headroom_server.generation.token_grammar import TooComplexError
+
 PROCESS = "headroom_server.generation.text.constraint_process"
+
+
+class TrialBounds(NamedTuple):
+    """What compiling one constraint may take."""
+
+    cpu_s: float
+    memory_bytes: int
+
+
+QUICK = TrialBounds(cpu_s=0.05, memory_bytes=32 << 20)
+"""A schema of 300 properties with a pattern each takes 0.02 s and 3.3 MB."""
+SLOW = TrialBounds(cpu_s=2.0, memory_bytes=128 << 20)
+TOO_COMPLEX = "a constraint that takes too much time or memory to compile"
 
 
 class ConstraintTrial:
     """The process that tries; it starts with the first constraint. Not safe for threads."""
 
-    def __init__(self, tokenizer_json: str, eos_tokens: Collection[int]) -> None:
-        self._first = orjson.dumps([tokenizer_json, sorted(eos_tokens)])
+    def __init__(
+        self, tokenizer_json: str, eos_tokens: Collection[int], bounds: TrialBounds = SLOW
+    ) -> None:
+        self._first = orjson.dumps([tokenizer_json, sorted(eos_tokens), *bounds])
         self._process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], object] = lambda: None
 
@@ -24,10 +42,13 @@ class ConstraintTrial:
         """Return the memory that compiling took.
 
         Raises:
-            ValueError: the constraint is invalid or too complex.
+            TooComplexError: it takes more than the bounds.
+            ValueError: the constraint is invalid.
         """
         answer = self._asked(orjson.dumps([kind, text]))
         spent, failure = orjson.loads(answer) if answer else (0, "a process that ended; retry")
+        if spent is None:
+            raise TooComplexError(TOO_COMPLEX)
         if failure:
             raise ValueError(failure)
         return int(spent)

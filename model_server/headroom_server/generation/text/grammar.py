@@ -1,4 +1,4 @@
-"""Grammars of tokens by llguidance: JSON schemas, regular expressions, Lark grammars, choices."""
+"""Compiled constraints, and the grammar of each answer: within bounds on memory and work."""
 
 from __future__ import annotations
 
@@ -6,30 +6,24 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Collection
-from typing import Any, Protocol
+from hashlib import blake2b
+from typing import Protocol
 from weakref import WeakValueDictionary, finalize
 
-import orjson
-from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+from llguidance import LLMatcher, LLTokenizer
 
 from headroom_server.errors import QueueFullError
+from headroom_server.generation.text.constraint_compiler import compiled, tokenizer_of
 from headroom_server.generation.text.constraint_work import ConstraintWork, Work
+from headroom_server.generation.token_grammar import TooComplexError
 
-JSON_OPTIONS: Any = {"whitespace_pattern": r"[ \n\t]{0,8}"}
-"""Without a bound, a model may write spaces until its answer is cut."""
 MOST_COMPILED = 64
+MOST_REFUSED = 4096
+"""Constraints of which is remembered that they take long."""
 KEPT_BYTES = 64 << 20
 """Constraints kept compiled: clients repeat the same schema."""
 IN_USE_BYTES = 192 << 20
 """Memory of different constraints together, kept or of requests that wait or run."""
-LIMITS = LLParserLimits(
-    # states are made while answers are generated: 1.1 KiB each at most, so 18 MiB of a constraint
-    max_lexer_states=16_384,
-    # of one mask: milliseconds
-    step_lexer_fuel=50_000,
-    step_max_items=5_000,
-    verbose_errors=False,
-)
 
 
 class Trial(Protocol):
@@ -39,8 +33,37 @@ class Trial(Protocol):
         """Return the memory that compiling takes.
 
         Raises:
-            ValueError: the constraint is invalid or too complex.
+            TooComplexError: compiling takes more than the trial allows.
+            ValueError: the constraint is invalid.
         """
+
+
+class _Lane:
+    """A trial and its lock: one thread uses it at a time."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self.lock = threading.Lock()
+
+
+class _QuickTrial:
+    """Remembers what was too complex: many requests may have the same constraint."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self._refused: OrderedDict[bytes, str] = OrderedDict()
+
+    def cost_bytes(self, kind: str, text: str) -> int:
+        name = blake2b(f"{kind} {text}".encode(), digest_size=16).digest()
+        if name in self._refused:
+            raise TooComplexError(self._refused[name])
+        try:
+            return self._trial.cost_bytes(kind, text)
+        except TooComplexError as error:
+            self._refused[name] = str(error)
+            if len(self._refused) > MOST_REFUSED:
+                self._refused.popitem(last=False)
+            raise
 
 
 class _Compiled:
@@ -101,16 +124,21 @@ class _Timed:
 
 
 class GuidanceGrammars:
-    """Compiles constraints for one tokenizer; safe for threads."""
+    """Compiles constraints for one tokenizer; safe for threads.
 
-    def __init__(self, tokenizer_json: str, eos_tokens: Collection[int], trial: Trial) -> None:
+    `quick` allows what ordinary constraints take, `slow` the most that any may take.
+    """
+
+    def __init__(
+        self, tokenizer_json: str, eos_tokens: Collection[int], *, quick: Trial, slow: Trial
+    ) -> None:
         self._json = tokenizer_json
         self._eos = frozenset(eos_tokens)
-        self._trial = trial
+        self._quick, self._slow = _Lane(_QuickTrial(quick)), _Lane(slow)
         self._tokenizer: LLTokenizer | None = None
         self._kept: OrderedDict[tuple[str, str], _Compiled] = OrderedDict()
         self._in_use: WeakValueDictionary[tuple[str, str], _Compiled] = WeakValueDictionary()
-        self._compiling = threading.Lock()
+        self._compiling_bytes = 0
         self._lock = threading.Lock()
         """Protects what is compiled; held for microseconds."""
         self._work = ConstraintWork()
@@ -124,23 +152,27 @@ class GuidanceGrammars:
             self._keep((kind, text), found)
         return GuidanceGrammar(found, self._work)
 
-    def compile(self, kind: str, text: str) -> GuidanceGrammar:
+    def compile(self, kind: str, text: str, *, quick: bool = False) -> GuidanceGrammar:
         """Return a new grammar.
 
         Raises:
-            ValueError: the constraint is invalid or too complex.
+            TooComplexError: compiling takes too much, if `quick` more than ordinary constraints.
+            ValueError: the constraint is invalid.
             QueueFullError: those in use take too much memory.
         """
-        with self._compiling:
-            return self.known(kind, text) or GuidanceGrammar(self._new(kind, text), self._work)
+        lane = self._quick if quick else self._slow
+        with lane.lock:
+            return self.known(kind, text) or GuidanceGrammar(
+                self._new(kind, text, lane.trial), self._work
+            )
 
     @property
     def in_use_bytes(self) -> int:
         """Memory of all different constraints."""
-        return sum(one.cost_bytes for one in self._in_use.values())
+        return self._compiling_bytes + sum(one.cost_bytes for one in self._in_use.values())
 
-    def _new(self, kind: str, text: str) -> _Compiled:
-        cost_bytes = self._trial.cost_bytes(kind, text)
+    def _new(self, kind: str, text: str, trial: Trial) -> _Compiled:
+        cost_bytes = trial.cost_bytes(kind, text)
         with self._lock:
             if self.in_use_bytes + cost_bytes > IN_USE_BYTES:
                 self._kept.clear()
@@ -148,9 +180,14 @@ class GuidanceGrammars:
                 raise QueueFullError(
                     "constraints in use take too much memory; retry", retry_after_s=1
                 )
-        if self._tokenizer is None:
-            self._tokenizer = tokenizer_of(self._json, self._eos)
-        made = _Compiled(compiled(self._tokenizer, kind, text), cost_bytes)
+            self._compiling_bytes += cost_bytes
+        try:
+            if self._tokenizer is None:
+                self._tokenizer = tokenizer_of(self._json, self._eos)
+            made = _Compiled(compiled(self._tokenizer, kind, text), cost_bytes)
+        finally:
+            with self._lock:
+                self._compiling_bytes -= cost_bytes
         with self._lock:
             self._in_use[kind, text] = made
             self._keep((kind, text), made)
@@ -162,39 +199,3 @@ class GuidanceGrammars:
         kept.move_to_end(name)
         while len(kept) > MOST_COMPILED or sum(of.cost_bytes for of in kept.values()) > KEPT_BYTES:
             kept.popitem(last=False)
-
-
-def tokenizer_of(tokenizer_json: str, eos_tokens: Collection[int]) -> LLTokenizer:
-    """Return the library's tokenizer; takes a second with 128 000 tokens."""
-    return LLTokenizer(tokenizer_json, eos_token=sorted(eos_tokens) or None)
-
-
-def compiled(tokenizer: LLTokenizer, kind: str, text: str) -> LLMatcher:
-    """Compile a constraint.
-
-    Raises:
-        ValueError: it is invalid.
-    """
-    # silent: it would write a line to the server's log for each answer that it ends
-    matcher = LLMatcher(tokenizer, _grammar(kind, text), log_level=0, limits=LIMITS)
-    if matcher.is_error():
-        raise ValueError(_reason(matcher.get_error()))
-    return matcher
-
-
-def _reason(error: str) -> str:
-    """Return the lines that say what is wrong, without those that show where."""
-    first, *others = error.split("\n")
-    return " ".join((first, *(line for line in others if line.startswith("error: "))))
-
-
-def _grammar(kind: str, text: str) -> str:
-    if kind in ("json_schema", "json_object"):
-        schema = text if kind == "json_schema" else '{"type": "object"}'
-        return LLMatcher.grammar_from_json_schema(schema, overrides=JSON_OPTIONS)
-    if kind == "regex":
-        return LLMatcher.grammar_from_regex(text)
-    if kind == "choice":
-        choices = " | ".join(orjson.dumps(one).decode() for one in orjson.loads(text))
-        return LLMatcher.grammar_from_lark(f"start: {choices}")
-    return LLMatcher.grammar_from_lark(text)

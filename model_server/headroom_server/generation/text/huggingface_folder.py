@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headroom_server.generation.text.chat_template import load_chat_template
-from headroom_server.generation.text.constraint_trial import ConstraintTrial
+from headroom_server.generation.text.constraint_trial import QUICK, ConstraintTrial
 from headroom_server.generation.text.model_text import Grammars, ModelText
 from headroom_server.generation.text.tokenizer_folder import load_tokenizer
 from headroom_server.generation.text.tool_calls import ToolStyle
@@ -32,5 +32,6 @@ def _grammars(tokenizer_json: str, eos_tokens: frozenset[int]) -> Grammars | Non
         from headroom_server.generation.text.grammar import GuidanceGrammars  # noqa: PLC0415
     except ModuleNotFoundError:
         return None
-    trial = ConstraintTrial(tokenizer_json, eos_tokens)
-    return GuidanceGrammars(tokenizer_json, eos_tokens, trial)
+    quick = ConstraintTrial(tokenizer_json, eos_tokens, QUICK)
+    slow = ConstraintTrial(tokenizer_json, eos_tokens)
+    return GuidanceGrammars(tokenizer_json, eos_tokens, quick=quick, slow=slow)

@@ -20,11 +20,15 @@ class Grammars(Protocol):
         Takes microseconds, also while another thread compiles.
         """
 
-    def compile(self, kind: str, text: str) -> TokenGrammar:
+    def compile(self, kind: str, text: str, *, quick: bool = False) -> TokenGrammar:
         """Return a new grammar: `json_schema`, `json_object`, `regex`, `grammar` or `choice`.
 
+        `quick`: give up one that takes more than ordinary ones. Calls of both kinds wait for none
+        of the other.
+
         Raises:
-            ValueError: the constraint is invalid or too complex; the message is for clients.
+            TooComplexError: compiling takes too much time or memory.
+            ValueError: the constraint is invalid; the message is for clients.
         """
 
 

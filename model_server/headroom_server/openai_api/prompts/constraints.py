@@ -7,7 +7,7 @@ from typing import NamedTuple
 import orjson
 
 from headroom_server.generation.text.model_text import ModelText
-from headroom_server.generation.token_grammar import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar, TooComplexError
 from headroom_server.openai_api.bodies.parameters import (
     Call,
     ChatCall,
@@ -49,11 +49,12 @@ def known(call: Call, count: int, text: ModelText) -> Compiled | None:
     return Compiled(tuple(grammars), (kind, form))
 
 
-def compiled(call: Call, count: int, text: ModelText) -> Compiled:
+def compiled(call: Call, count: int, text: ModelText, *, quick: bool) -> Compiled:
     """Return a grammar for each of `count` choices of a constrained call; may take seconds.
 
     Raises:
-        InvalidFieldError: the constraint is invalid, or this server has none.
+        TooComplexError: `quick`, and compiling takes more than ordinary constraints do.
+        InvalidFieldError: the constraint is invalid or too complex, or this server has none.
         QueueFullError: those in use take too much memory.
     """
     kind, form, field = constraint_of(call)
@@ -62,8 +63,10 @@ def compiled(call: Call, count: int, text: ModelText) -> Compiled:
             field, f"{field} must be omitted: this server cannot constrain answers"
         )
     try:
-        grammars = tuple(text.grammars.compile(kind, form) for _ in range(count))
+        grammars = tuple(text.grammars.compile(kind, form, quick=quick) for _ in range(count))
     except ValueError as error:
+        if quick and isinstance(error, TooComplexError):
+            raise
         raise InvalidFieldError(
             field, f"{field} must be a valid constraint; got {error!s:.200}"
         ) from error

@@ -10,10 +10,11 @@ from headroom_server.caching.feature_values import FeatureInput, FeatureKind
 from headroom_server.caching.features import FeatureCache
 from headroom_server.connection import Connection
 from headroom_server.generation.text.model_text import ModelText
-from headroom_server.generation.token_grammar import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar, TooComplexError
 from headroom_server.openai_api.bodies.parameters import Call, ChatCall
 from headroom_server.openai_api.prompts.bounds import check_prompts
 from headroom_server.openai_api.prompts.constraints import (
+    Compiled,
     compiled,
     constrained,
     known,
@@ -57,9 +58,10 @@ class PromptEncoder:
         self._generator = generator
         self._text = text
         self._identity = identity
-        # apart: a constraint may take seconds
+        # apart: ordinary constraints take milliseconds, others seconds
         self._tokenizing = WorkerTurns("tokenizer", "prompts that wait to be tokenized")
         self._compiling = WorkerTurns("constraints", "constraints that wait to be compiled")
+        self._compiling_long = WorkerTurns("slow constraints", "constraints that take long")
 
     def encode_short(self, call: Call) -> EncodedCall:
         """Encode a call that is short and does not take long.
@@ -92,9 +94,18 @@ class PromptEncoder:
             return EncodedCall(prompts, (None,) * count)
         constraint = known(call, count, self._text) if short else None
         if constraint is None:
-            work = partial(compiled, call, count, self._text)
-            constraint = await self._compiling.run(connection, tenant, work)
+            constraint = await self._compiled(call, count, connection, tenant)
         return EncodedCall(prompts, *constraint)
+
+    async def _compiled(
+        self, call: Call, count: int, connection: Connection, tenant: str
+    ) -> Compiled:
+        """Compile a constraint; nobody can tell beforehand which one takes long."""
+        work = partial(compiled, call, count, self._text)
+        try:
+            return await self._compiling.run(connection, tenant, partial(work, quick=True))
+        except TooComplexError:
+            return await self._compiling_long.run(connection, tenant, partial(work, quick=False))
 
     async def run(self, work: Callable[[], R], connection: Connection, tenant: str) -> R:
         """Return what the work returns, which takes its turn with long prompts.

@@ -13,7 +13,7 @@ from generation_front import FrontWorld, front
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
-from headroom_server.generation.token_grammar import TokenGrammar
+from headroom_server.generation.token_grammar import TokenGrammar, TooComplexError
 from headroom_server.openai_api.prompts.rendering import MOST_MESSAGES_AT_ONCE
 from server_world import until
 
@@ -31,7 +31,7 @@ class Anything:
 
 
 class SlowGrammars:
-    """Only the constraint "known" is compiled; any other one takes until it is released."""
+    """Only "known" is compiled and "quick" takes no time; others take until they are released."""
 
     def __init__(self) -> None:
         self.compiling: list[str] = []
@@ -40,7 +40,11 @@ class SlowGrammars:
     def known(self, kind: str, text: str) -> TokenGrammar | None:
         return Anything() if text == "known" else None
 
-    def compile(self, kind: str, text: str) -> TokenGrammar:
+    def compile(self, kind: str, text: str, *, quick: bool = False) -> TokenGrammar:
+        if text == "quick":
+            return Anything()
+        if quick:
+            raise TooComplexError("a constraint that takes too much time to compile")
         self.compiling.append(text)
         assert self.free.wait(timeout=10)
         return Anything()
@@ -65,9 +69,16 @@ async def compiling() -> AsyncIterator[FrontWorld]:
 
 
 @pytest.mark.parametrize(
-    "guided", [pytest.param({}, id="free"), pytest.param({"guided_regex": "known"}, id="known")]
+    "guided",
+    [
+        pytest.param({}, id="free"),
+        pytest.param({"guided_regex": "known"}, id="known"),
+        pytest.param({"guided_regex": "quick"}, id="quick"),
+    ],
 )
-async def test_short_call_waits_for_no_constraint_of_another_call(guided: dict[str, str]) -> None:
+async def test_short_call_waits_for_no_slow_constraint_of_another_call(
+    guided: dict[str, str],
+) -> None:
     async with compiling() as world:
         answer = await world.complete(**guided, max_tokens=1)
         assert answer.status_code == 200, answer.text
