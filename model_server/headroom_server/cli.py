@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headroom_server import __version__, settings_sources
+from headroom_server import __version__, log_lines, settings_sources
 from headroom_server.settings import GROUPS, Settings, title
 from headroom_server.settings_sources import CONFIG, InvalidSettingsError
 
@@ -18,9 +18,7 @@ log = logging.getLogger("headroom_server")
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code."""
-    logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
-    )
+    log_lines.configure()
     if arguments and arguments[0] == "check":
         return _check(arguments[1:])
     if list(arguments) == ["reference"]:

@@ -42,6 +42,14 @@ def test_render_of_standard_input_skips_other_documents() -> None:
     assert len(list(yaml.safe_load_all(result.stdout))) == 4
 
 
+def repeating(line: str) -> str:
+    """Return lines that each repeat the one before nine times: 9^8 values in all."""
+    lines = [
+        line.format(next=number + 1, aliases=", ".join([f"*a{number}"] * 9)) for number in range(8)
+    ]
+    return "\n".join(["a0: &a0 {x: 1}", *lines])
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -51,6 +59,10 @@ def test_render_of_standard_input_skips_other_documents() -> None:
         ),
         ("- a", "there must be a document of kind InferenceService; got none"),
         ("{", "not YAML"),
+        ("[" * 5000, "not YAML: it is nested too deeply"),
+        ("a: &a [*a]", "a document must have at most 100000 values"),
+        (repeating("a{next}: &a{next} [{aliases}]"), "its aliases written out"),
+        (repeating("a{next}: &a{next} {{<<: [{aliases}]}}"), "its aliases written out"),
         (f"{OURS}metadata: {{name: a}}\nspec: {{}}", "spec.slo: is required; got nothing"),
         (f"{OURS}spec: {{}}", "metadata: must be an object; got nothing"),
         (

@@ -13,20 +13,21 @@ from headroom.cli.compose.process_setup import configure_logging
 
 configure_logging()
 try:
-    raise ValueError("why")
+    raise ValueError(said := "a\\n2026-11-27 INFO headroom: all is well \\x1b[2J")
 except ValueError:
-    said = "a\\n2026-11-27 INFO headroom: all is well \\x1b[2J"
     logging.getLogger("headroom").exception("vision/a: %s", said)
 """
 
 
-def test_message_begins_no_other_line_of_the_log() -> None:
+def test_message_and_error_begin_no_other_line_of_the_log() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True
     )
-    first, second, *_ = done.stderr.splitlines()
+    first, second, *others = done.stderr.splitlines()
     assert first.endswith(r"headroom: vision/a: a 2026-11-27 INFO headroom: all is well \x1b[2J")
-    assert second.startswith("Traceback")
+    assert second == " Traceback (most recent call last):"
+    assert all(line.startswith(" ") for line in others)
+    assert others[-1] == r" 2026-11-27 INFO headroom: all is well \x1b[2J"
 
 
 STORY = """

@@ -32,14 +32,16 @@ class Held(NamedTuple):
     shape: tuple[int, ...]
 
 
-_Size = Annotated[int, Field(ge=0, strict=True)]
+_Size = Annotated[int, Field(ge=0, lt=1 << 63, strict=True)]
+MOST_DIMENSIONS = 64
+"""The product of 80 000 sizes took 92 s, in which no other thread ran. NumPy and torch have 64."""
 
 
 class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     dtype: str
-    shape: list[_Size]
+    shape: Annotated[list[_Size], Field(max_length=MOST_DIMENSIONS)]
     data_offsets: tuple[_Size, _Size]
 
 

@@ -170,6 +170,8 @@ def test_description_with_an_architecture_is_enough() -> None:
             "emulated: fixed_cost_s .* above 0; got 0",
         ),
         ("x = " + "[" * 5000, "nested so deeply"),
+        (".".join(["a"] * 500_000) + " = 1", "a key must have at most 32 parts"),
+        ("[" + " . ".join(["'a'"] * 40) + "]", "a key must have at most 32 parts"),
         ("x = " + "9" * 5000, "model.toml: .*digits"),
         ("x =", "model.toml: Invalid value"),
         ("#" * 2**20 + "#", "must have at most 1048576 bytes; got 1048577"),

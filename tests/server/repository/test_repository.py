@@ -344,6 +344,16 @@ def header_of(file: bytes) -> dict[str, Held] | str:
         return str(error)
 
 
+@pytest.mark.parametrize("shape", [[2**62] * 100_000, [2**63]], ids=["dimensions", "size"])
+def test_safetensors_header_with_impossible_shapes_is_refused_before_they_are_multiplied(
+    shape: list[int],
+) -> None:
+    entry = {"dtype": "F32", "shape": shape, "data_offsets": [0, 4]}
+    header = json.dumps({"a": entry}).encode()
+    found = header_of(len(header).to_bytes(8, "little") + header + bytes(4))
+    assert found == "w has no valid safetensors header: write it again"
+
+
 def test_safetensors_header_has_types_and_shapes() -> None:
     assert header_of(safetensors(TENSORS)) == {
         "0.weight": Held("F32", (3, 2)),

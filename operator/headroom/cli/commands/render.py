@@ -48,17 +48,15 @@ def rendered(text: str) -> str:
     import yaml
 
     from headroom.api.kind import KIND
+    from headroom.cli.commands.yaml_documents import documents
     from headroom.resources import desired_children
 
-    try:
-        documents = [document for document in yaml.safe_load_all(text) if document]
-    except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {error}") from error
-    manifests = [one for one in documents if isinstance(one, dict) and one.get("kind") == KIND]
+    found = documents(text)
+    manifests = [one for one in found if isinstance(one, dict) and one.get("kind") == KIND]
     if not manifests:
-        kinds = [str(one["kind"]) for one in documents if isinstance(one, dict) and "kind" in one]
-        found = ", ".join(kinds) or "none"
-        raise ValueError(f"there must be a document of kind {KIND}; got {found}")
+        kinds = [str(one["kind"]) for one in found if isinstance(one, dict) and "kind" in one]
+        others = ", ".join(kinds) or "none"
+        raise ValueError(f"there must be a document of kind {KIND}; got {others}")
     services = [_parse(one) for one in manifests]
     children = [child for one in services for child in desired_children(one)]
     if not children:

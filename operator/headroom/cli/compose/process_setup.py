@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 from collections.abc import Coroutine
+from typing import Any
 
 from headroom.printable import printable
 
@@ -37,12 +38,16 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 class _OneLine(logging.Formatter):
-    """A message quotes what tenants write: it may not begin another line of the log."""
+    """What tenants write is quoted by messages and errors: it may not begin a line of the log."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the library
         """Return the line of a message; a traceback follows it."""
         record.message = printable(record.message)
         return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - of the library
+        """Return the lines of a traceback, each of which begins with a space."""
+        return "\n".join(f" {printable(line)}" for line in super().formatException(ei).splitlines())
 
 
 def configure_logging(level: int = logging.INFO) -> None:
