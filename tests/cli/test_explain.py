@@ -147,6 +147,22 @@ def test_get_wide_shows_both_promises_on_tokens() -> None:
     assert "unknown (p95, target 20ms)" in text
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("pod a-1: Error, got [/b]", id="no markup of ours"),
+        pytest.param("[link=https://evil.example]the runbook[/link]", id="a link"),
+        pytest.param("[red on red]hidden[/]", id="a style"),
+    ],
+)
+def test_explain_shows_brackets_that_others_write(said: str) -> None:
+    condition = {"type": "ReplicasHealthy", "status": "False", "reason": "Error", "message": said}
+    rule = {"rule": "Rate", "replicas": 1, "detail": said}
+    decision = STATUS["decision"] | {"recommendations": [rule]}
+    status = {"conditions": [condition], "decision": decision}
+    assert words(SERVICE | {"status": STATUS | status}).count(said) == 2
+
+
 def test_explain_without_decision_says_so_and_what_to_run() -> None:
     shown = words(SERVICE)
     assert "No decision yet" in shown

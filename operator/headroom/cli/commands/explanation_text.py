@@ -173,7 +173,8 @@ def _table(
     for index, head in enumerate(heads):
         table.add_column(head, justify="right" if index in numbers else "left")
     for index, row in enumerate(rows):
-        table.add_row(*row, style="bold" if bold and bold[index] else "")
+        # as it is: in a str, brackets that a tenant writes would be markup
+        table.add_row(*map(Text, row), style="bold" if bold and bold[index] else "")
     return table
 
 
