@@ -49,6 +49,7 @@ class FakeAsyncLLM:
     aborted: list[str] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
     priorities: dict[str, int] = field(default_factory=dict)
+    prompts: dict[str, Any] = field(default_factory=dict)
     shut_down: bool = False
     most_running: int = 0
 
@@ -58,6 +59,7 @@ class FakeAsyncLLM:
         self.started.append(request_id)
         self.parameters[request_id] = sampling_params
         self.priorities[request_id] = priority
+        self.prompts[request_id] = prompt
         error = self.error(request_id)
         if error is not None:
             raise error

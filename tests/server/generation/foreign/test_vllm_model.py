@@ -113,6 +113,20 @@ async def test_priorities_become_vllms_with_batch_class_requests_last() -> None:
     assert engine.priorities == {"1": 0, "2": 19}
 
 
+async def test_tenants_share_no_prefixes() -> None:
+    engine = FakeAsyncLLM()
+    model = await opened(engine)
+
+    for key, tenant in enumerate(["a", "b", "a", ""]):
+        async for _ in model.generate(ask(key=key, tenant=tenant)):
+            pass
+
+    first, second, again, nobody = (engine.prompts[str(key)].get("cache_salt") for key in range(4))
+    assert first == again
+    assert len({first, second, nobody}) == 3
+    assert nobody is None
+
+
 async def test_leaving_the_iterator_aborts_the_request() -> None:
     engine = FakeAsyncLLM()
     model = await opened(engine)
