@@ -18,7 +18,8 @@ from headroom.scaling.values.decision import Decision
 
 REPEATED_AFTER_S = 60.0
 """A condition that flaps gives one event of a kind a minute."""
-MAX_NOTE = 1024
+MAX_NOTE_BYTES = 1024
+"""The API server refuses an event with more, in UTF-8."""
 
 REPORTER = "headroom.dev/operator"
 
@@ -169,6 +170,11 @@ def manifest(
             "namespace": regarding["namespace"],
             "uid": regarding["uid"],
         },
-        "note": event.note[:MAX_NOTE],
+        "note": _cut(event.note),
         "type": "Warning" if event.warning else "Normal",
     }
+
+
+def _cut(note: str) -> str:
+    """Cut a note to what the API server accepts, between characters."""
+    return note.encode(errors="replace")[:MAX_NOTE_BYTES].decode(errors="ignore")
