@@ -36,6 +36,7 @@ def main() -> int:
         return 0
     tokenizer_json, eos_tokens, *bounds = orjson.loads(first)
     most = TrialBounds(*bounds)
+    os.nice(most.niceness)
     try:
         tokenizer = tokenizer_of(tokenizer_json, eos_tokens)
     except ValueError as error:  # in every attempt: another process would not help
