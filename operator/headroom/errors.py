@@ -45,6 +45,11 @@ class Unavailable(ClusterError):
 class AnswerTooLarge(Unavailable):
     """The answer has more bytes than are read: ask for fewer objects."""
 
+    def __init__(self, message: str, start: bytes = b"") -> None:
+        super().__init__(message)
+        self.start = start
+        """The first bytes of the answer."""
+
 
 class NotLeading(Unavailable):
     """No write is allowed now: another process may lead; the decision is dropped."""

@@ -84,6 +84,23 @@ async def test_list_of_large_objects_is_read_in_smaller_pages(
     assert len(found) == 20
 
 
+async def test_one_large_object_does_not_leave_the_pages_behind_it_small(
+    api: KubernetesApi, server: Answering
+) -> None:
+    """A stranger's object just below the bound made a list of 7000 pods take 7000 requests."""
+
+    async def answer(request: web.Request) -> web.Response:
+        first = int(request.query.get("continue", "0"))
+        count = min(int(request.query["limit"]), 1000 - first)
+        more = str(first + count) if first + count < 1000 else ""
+        items = [{"x": "y" * (2_000 if first + at else 4_000_000)} for at in range(count)]
+        return web.json_response({"metadata": {"continue": more}, "items": items})
+
+    server.answer = answer
+    assert len(await api.list_all("apps/v1", "Deployment", None)) == 1000
+    assert len(server.asked) < 20
+
+
 async def test_answer_above_the_bound_is_not_read(api: KubernetesApi, server: Answering) -> None:
     server.gives(text="x" * (MAX_ANSWER_BYTES + 1))
     with pytest.raises(AnswerTooLarge, match="must have at most 4194304 bytes"):

@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from headroom.adapters.kubernetes_responses import Fetched
-from headroom.adapters.pod_watch import PodWatch, PodWatches
+from headroom.adapters.pod_watch import PodWatch
+from headroom.adapters.pod_watches import PodWatches
 from headroom.errors import AnswerTooLarge, Forbidden, Unavailable
 from virtual_time import VirtualTimeLoop
 

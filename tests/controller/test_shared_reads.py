@@ -15,7 +15,7 @@ from headroom.controller.gather.listed_parts import MOST_PODS, MOST_STRANGE
 from headroom.controller.gather.shared_reads import CROWDED_FOR_S, MOST, SharedReads, Sharing
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.errors import Unavailable
+from headroom.errors import AnswerTooLarge, Unavailable
 from headroom.resources.names import SERVICE_LABEL
 from service_world import service
 from virtual_time import VirtualTimeLoop
@@ -274,6 +274,24 @@ def test_failed_shared_list_fails_all_and_is_retried() -> None:
         assert await stage.see("b") == (["b1"], True)
 
     on_stage(story)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+def test_services_of_a_list_with_an_object_too_large_to_read_are_read_alone(kind: str) -> None:
+    """A stranger's object with a service's label is in no list of the service's own namespace."""
+
+    async def story(stage: Stage) -> None:
+        stage.cluster.fail("list_all", kind, AnswerTooLarge("at most 4194304 bytes"))
+        both = await asyncio.gather(stage.see("a"), stage.see("b"))
+        assert list(both) == [(["a1"], True), (["b1"], True)]
+        await asyncio.sleep(4.0)
+        assert await stage.see("a") == (["a1"], True)
+        assert await stage.see("b") == (["b1"], True), "the list is not tried again at once"
+        await asyncio.sleep(CROWDED_FOR_S)
+        await stage.see("a")
+        assert await stage.see("b") == (["b1"], False)
+
+    on_stage(story, clusterwide=True)
 
 
 def test_cancelled_tick_leaves_its_list_to_waiting_ticks() -> None:

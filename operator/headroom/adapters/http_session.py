@@ -8,6 +8,9 @@ from typing import Any, Self
 
 import aiohttp
 
+LOOKED_AT_BYTES = 4096
+"""Kept of a body that is too large."""
+
 
 class HttpSession:
     """Base of adapters that use HTTP. Use as an async context manager."""
@@ -49,12 +52,20 @@ class HttpSession:
         return self._session.request(method, url, timeout=timeout, allow_redirects=False, **given)
 
 
+class BodyTooLargeError(ValueError):
+    """A body has more bytes than are read; `start` are the first of them."""
+
+    def __init__(self, max_bytes: int, start: bytes) -> None:
+        super().__init__(f"the answer must have at most {max_bytes} bytes")
+        self.start = start
+
+
 async def read_start(response: aiohttp.ClientResponse, kept_bytes: int, max_bytes: int) -> bytes:
-    """Read the whole body and return its start; ValueError if it is larger than `max_bytes`."""
+    """Read the whole body and return its start; BodyTooLargeError if it exceeds `max_bytes`."""
     kept, size = bytearray(), 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
         if size > max_bytes:
-            raise ValueError(f"the answer must have at most {max_bytes} bytes")
+            raise BodyTooLargeError(max_bytes, bytes(kept[:LOOKED_AT_BYTES]))
         kept += chunk[: kept_bytes - len(kept)]
     return bytes(kept)

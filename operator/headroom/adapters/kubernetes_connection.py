@@ -17,7 +17,7 @@ import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 
-from headroom.adapters.http_session import read_start
+from headroom.adapters.http_session import BodyTooLargeError, read_start
 from headroom.adapters.kubernetes_credentials import load_credentials
 from headroom.adapters.kubernetes_responses import Fetched, error_of, object_of
 from headroom.adapters.redaction import bare, sent_in
@@ -200,8 +200,8 @@ class KubernetesConnection:
                 date=answer.headers.get("Date", ""),
                 retry_after=answer.headers.get("Retry-After", ""),
             )
-        except ValueError as error:
+        except BodyTooLargeError as error:
             answer.response.close()
-            raise AnswerTooLarge(f"{method} {path}: {error}") from error
+            raise AnswerTooLarge(f"{method} {path}: {error}", error.start) from error
         finally:
             answer.response.release()

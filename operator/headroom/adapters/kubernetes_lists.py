@@ -23,9 +23,10 @@ class ListPages:
         self._lists = FairSlots(LISTS_AT_ONCE)
 
     async def read(
-        self, path: str, query: dict[str, str], limit: int, namespace: str | None
+        self, path: str, query: dict[str, str], most: int, namespace: str | None
     ) -> AsyncIterator[Manifest]:
-        """Yield the pages of a list, with fewer objects each where they are large."""
+        """Yield the pages of a list, of `most` objects, or of fewer where they are large."""
+        limit = most
         more: dict[str, str] = {}
         while True:
             try:
@@ -39,6 +40,7 @@ class ListPages:
                 limit = max(1, limit // 8)
                 continue
             yield answer
+            limit = min(2 * limit, most)
             more = {"continue": str(metadata_of(answer).get("continue") or "")}
             if not more["continue"]:
                 return

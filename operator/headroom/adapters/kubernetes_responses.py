@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,8 @@ _ERRORS: dict[int, type[ClusterError]] = {
     422: Rejected,
 }
 
+_METADATA = re.compile(rb'\{(?:"(?:kind|apiVersion)":"[^"]*+",)*+"metadata":(\{[^{}]*+\})')
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
@@ -56,6 +59,19 @@ def leave_out_managed_fields(one: object) -> None:
     metadata = one.get("metadata") if isinstance(one, dict) else None
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
+
+
+def start_of_list(start: bytes) -> Manifest | None:
+    """Return the metadata of a list whose items are too large to be read; None if that fails.
+
+    The API server writes them first, so that a list goes on behind such an item.
+    """
+    found = _METADATA.match(start)
+    try:
+        metadata = orjson.loads(found[1]) if found else None
+    except orjson.JSONDecodeError:
+        return None
+    return metadata if isinstance(metadata, dict) else None
 
 
 def items_of(answer: Manifest, path: str) -> list[Manifest]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from headroom.adapters.activator_api import ActivatorApi, Authenticate
 from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.pod_watch import PodWatch, PodWatches
+from headroom.adapters.pod_watch import PodWatch
+from headroom.adapters.pod_watches import PodWatches
 from headroom.adapters.port_probe import PortProbe
 from headroom.adapters.system_clock import SystemClock
 from headroom.adapters.token_review import TokenReview

@@ -21,6 +21,7 @@ from headroom.controller.gather.listed_parts import CrowdedError, ListedParts, N
 from headroom.controller.gather.workload import Workload, read_workload, workload_of
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.services.service_cache import ServiceCache
+from headroom.errors import AnswerTooLarge
 from headroom.resources import names
 
 MOST = 32
@@ -149,6 +150,9 @@ class SharedReads:
         except CrowdedError as crowded:
             self._crowded_s |= dict.fromkeys(crowded.names, listing.begun_s)
             listing.answer.set_result({})  # each reads alone
+        except AnswerTooLarge:  # an object of a stranger: each reads in its own namespace
+            self._crowded_s |= dict.fromkeys((name for _, name in wanted), listing.begun_s)
+            listing.answer.set_result({})
         except Exception as error:  # noqa: BLE001  (raised where it is waited for)
             listing.answer.set_exception(error)
             listing.answer.exception()  # nobody may be waiting
