@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.chance import e_folds
+from headroom.scaling.chance import e_folds, e_folds_apart
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,13 @@ def test_a_count_as_far_off_is_never_more_likely_than_the_bound(
     as_far = range(count + 1) if count <= expected else range(count, count + 400)
     bound = math.exp(-float(e_folds(np.array([float(count)]), expected)[0]))
     assert chance(as_far) <= bound * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("count", "other", "exponent"), [(0.0, 40.0, 27.7), (16.0, 40.0, 5.3), (9.0, 9.0, 0.0)]
+)
+def test_two_counts_are_apart_by_the_ratio_of_their_likelihoods(
+    count: float, other: float, exponent: float
+) -> None:
+    found = e_folds_apart(np.array([count]), np.array([other]))
+    assert float(found[0]) == pytest.approx(exponent, abs=0.05)

@@ -55,14 +55,35 @@ def test_replicas_that_all_count_little_are_removed() -> None:
     assert all(not one.left_out for one in fleet.run(5))
 
 
-@pytest.mark.parametrize("shares", [(0.6, 1.0, 1.4), (0.2, 0.8, 2.0)])
+@pytest.mark.parametrize("even_ticks", [0, 20, 60])
+@pytest.mark.parametrize("shares", [(0.6, 1.0, 1.4), (0.2, 0.8, 2.0), (0.36, 1.28), (0.08, 1.92)])
 def test_uneven_shares_of_kept_connections_are_no_contradiction(
-    shares: tuple[float, ...],
+    shares: tuple[float, ...], even_ticks: int
 ) -> None:
-    fleet = Fleet(routing=Routing.STICKY)
+    """Few windows bear out many connections by chance, so they accuse no replica."""
+    fleet = Fleet(replicas=len(shares), routing=Routing.STICKY)
+    decisions = fleet.run(even_ticks)
     fleet.shares = list(shares)
-    decisions = fleet.run(300)
-    assert all(not one.left_out for one in decisions[100:])
+    decisions += fleet.run(300)
+    assert all(not one.left_out for one in decisions)
+
+
+def test_replica_without_its_share_of_many_kept_connections_is_named() -> None:
+    fleet = Fleet(routing=Routing.STICKY)
+    fleet.run(300)
+    last = fleet.run(12, LIES["frozen"]())[-1]
+    assert [one.pod for one in last.left_out] == ["pod-0"]
+
+
+@pytest.mark.parametrize(("in_a_tick", "leaps"), [(23.0, False), (60.0, True)])
+def test_replica_of_doubted_share_leaps_only_beyond_chance(in_a_tick: float, leaps: bool) -> None:
+    """Of two with 13 requests in a tick each, one had a tenth for 20 s; 23 are chance then."""
+    fleet = Fleet(13.0, 2, Routing.STICKY)
+    fleet.run(30)
+    fleet.shares = [0.08, 1.92]
+    fleet.run(10)
+    fleet.shares = [in_a_tick / fleet.share, 1.0]
+    assert [one.pod for one in fleet.next().left_out] == (["pod-0"] if leaps else [])
 
 
 def test_busy_replica_with_few_requests_is_no_contradiction_where_routing_sees_load() -> None:

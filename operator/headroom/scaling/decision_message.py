@@ -25,8 +25,8 @@ _LIMITS = {
     Reason.ROLLING_OUT: "no replica is removed during a rollout",
     Reason.METRICS_STALE: "metrics are stale, so no replica is removed",
     Reason.METRICS_MISSING: "metrics are missing, so the replica count is kept",
-    Reason.REPLICA_CONTRADICTS: "the others contradict the metrics of a replica, so none is "
-    "removed",
+    Reason.REPLICA_CONTRADICTS: "a replica counts too few requests compared with the others, or "
+    "they contradict its metrics, so none is removed",
     Reason.COST_UNKNOWN: "the cost of a request is not known yet, so no replica is removed",
     Reason.INSUFFICIENT_HISTORY: "metrics do not cover a whole scale-down window yet",
     Reason.MAX_REPLICAS: "maxReplicas allows no more",

@@ -64,6 +64,7 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
         state.windows,
         state.cost if inputs is None else inputs.rates.as_batch,
         None if state.connections.last_s is None else state.connections.number,
+        state.connections.proven,
     )
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
     doubted = state.replacer.doubted | crowded(windows)

@@ -33,6 +33,8 @@ EVERY_S = 30.0
 HALF_LIFE_S = 900.0
 _PRIOR_WEIGHT = 2.0
 MOST = 1000
+_SUSPECTED = 30.0
+"""Connections that are assumed first where a replica would be accused of having too few."""
 FEW = 100
 """Fewer equally busy connections than this make the load of the replicas visibly uneven."""
 _FOLLOWED, _KEPT = 0.5, 0.25
@@ -69,6 +71,15 @@ class Connections:
         if inverse * MOST <= 1.0:
             return MOST
         return max(1, round(math.exp(_STEP * round(-math.log(inverse) / _STEP))))
+
+    @property
+    def proven(self) -> int:
+        """The connections that the windows prove: the number if `_SUSPECTED` were assumed first.
+
+        The prior of `number` is the safe side for sizes, and a single even window bears it out.
+        """
+        inverse = (max(0.0, self.inverse_sum) + _PRIOR_WEIGHT / _SUSPECTED) / self.weight
+        return max(1, math.floor(1.0 / inverse))
 
     def due(self, now_s: float) -> bool:
         """Whether a window has passed since the last one that counts."""

@@ -69,7 +69,8 @@ class Reason(StrEnum):
     METRICS_MISSING = "MetricsMissing"
     """Metrics are missing; the replica count is kept."""
     REPLICA_CONTRADICTS = "ReplicaContradicts"
-    """The other replicas contradict the metrics of one; no replica is removed."""
+    """A replica counts too few requests compared with the others, or they contradict its metrics; no
+    replica is removed."""
     DECISION_FAILED = "DecisionFailed"
     """The decision ended with an exception; no replica is removed."""
     COST_UNKNOWN = "CostUnknown"

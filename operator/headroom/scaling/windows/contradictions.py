@@ -4,7 +4,9 @@
              out: the replica is silent for the decision
     idle     far fewer requests than even routing can give it (`uneven_shares.py`)
 
-Such replicas are named, teach nothing about costs, and no replica is removed while there is one.
+Such replicas teach nothing about costs, and no replica is removed while there is one. They are
+named if nothing but a wrong page explains them: few connections explain an idle one, too, and one
+that leaps only compared with what it had while it was idle.
 Every finding fades: after `REBASED_S` a held-out series starts again from what the page says then,
 and after `FORGOTTEN_S` no window contains what the replica reported.
 """
@@ -17,11 +19,11 @@ from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.replica_defect import LeftOut
-from headroom.scaling.values.observation import CostModel, Observation, Pod, PodSample
+from headroom.scaling.values.observation import CostModel, Observation, PodSample
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.windows.leaps import fallen, leaps, may_leap
 from headroom.scaling.windows.sliding_windows import Windows
-from headroom.scaling.windows.uneven_shares import is_measured, read_shares, with_share
+from headroom.scaling.windows.uneven_shares import Shares, is_measured, read_shares, with_share
 
 REBASED_S, FORGOTTEN_S = 30.0, 90.0
 REAL_S = 600.0
@@ -36,6 +38,8 @@ class Found:
     last_s: float
     why: str
     leap: bool = False
+    proven: bool = True
+    """Whether only a wrong page explains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,22 +61,31 @@ class Contradictions:
         windows: Windows,
         cost: CostModel | None,
         connections: int | None,
+        proven: int,
     ) -> tuple[Contradictions, Windows]:
-        """Return them after this tick, and the windows with the samples that may be used."""
+        """Return them after this tick, and the windows with the samples that may be used.
+
+        `connections` as in `read_shares`, of which at least `proven` exist.
+        """
         ready = observation.ready
         after = windows.absorb(observation, policy.stable_window_s)
         if len(ready) < 2 or cost is None:
             return self._faded(observation.now_s), after
-        leaping: dict[str, str] = {}
+        leaping, surely = dict[str, str](), dict[str, str]()
         fell = {
             uid: at_s for uid, at_s in self.fell.items() if observation.now_s - at_s < FORGOTTEN_S
         }
         if self.found or may_leap(windows, after, cost):
             leaping = leaps(observation.samples, windows, cost, fell, self.found.keys())
+            accused = {uid for uid, one in self.found.items() if one.proven}
+            surely = leaps(observation.samples, windows, cost, fell, accused) if leaping else {}
             fell |= dict.fromkeys(fallen(observation.samples, windows), observation.now_s)
         if leaping:
             after = self._without(policy, observation, windows, leaping)
-        return self._with(policy, observation, ready, after, leaping, fell, connections), after
+        shares = read_shares(policy, after, ready, connections, proven, observation.now_s)
+        shares = shares._replace(proven=shares.proven | surely.keys())
+        measured = is_measured(policy, connections)
+        return self._with(policy, observation, shares, measured, after, leaping, fell), after
 
     def _faded(self, now_s: float) -> Contradictions:
         if not (self.found or self.fell) and self.understated == 1.0:
@@ -112,16 +125,15 @@ class Contradictions:
         self,
         policy: Policy,
         observation: Observation,
-        ready: Sequence[Pod],
+        shares: Shares,
+        measured: bool,
         after: Windows,
         leaping: Mapping[str, str],
         fell: Mapping[str, float],
-        connections: int | None,
     ) -> Contradictions:
         now_s = observation.now_s
-        idle, understated = read_shares(policy, after, ready, connections, now_s)
-        even = self.even
-        if is_measured(policy, connections):
+        idle, even, understated = shares.idle, self.even, shares.understated
+        if measured:
             if idle or not even:
                 even = (even & after.last.keys()) | with_share(after, policy.stable_window_s)
             idle = {uid: text for uid, text in idle.items() if self._may_be_idle(uid, even, now_s)}
@@ -133,7 +145,8 @@ class Contradictions:
         for uid, text in why.items():
             before, leap = found.get(uid), uid in leaping
             since_s = now_s if before is None or before.leap != leap else before.since_s
-            found[uid] = Found(since_s=since_s, last_s=now_s, why=text, leap=leap)
+            proven = uid in shares.proven
+            found[uid] = Found(since_s=since_s, last_s=now_s, why=text, leap=leap, proven=proven)
         return Contradictions(found=found, fell=fell, even=even, understated=understated)
 
     def _may_be_idle(self, uid: str, even: AbstractSet[str], now_s: float) -> bool:
@@ -142,9 +155,11 @@ class Contradictions:
         return uid in even and (before is None or now_s - before.since_s < REAL_S)
 
     def left_out(self, now_s: float) -> tuple[LeftOut, ...]:
-        """Return what contradicts at this tick."""
+        """Return what surely contradicts at this tick."""
         return tuple(
-            LeftOut(pod=uid, why=one.why) for uid, one in self.found.items() if one.last_s == now_s
+            LeftOut(pod=uid, why=one.why)
+            for uid, one in self.found.items()
+            if one.proven and one.last_s == now_s
         )
 
     def used(self, samples: Sequence[PodSample]) -> Sequence[PodSample]:

@@ -5,6 +5,9 @@ while their number is not measured, only a replica with hardly any request count
 connections a removal waits for a quarter of an hour anyway (`decider.py`). Routing that sees load
 gives fewer requests to a replica that is busier, so there it must also be less busy.
 
+A share that few connections explain only keeps the replicas: no removal, but the replica is not
+accused. It is where the windows prove so many connections that chance does not explain it.
+
 Chance: two Poisson counts x and u of the same mean have the likelihood ratio exp(-e) with
 e = x ln(x / m) + u ln(u / m), m = (x + u) / 2. With C equally busy connections at N replicas the
 variance is 1 + m N / C times as large (`demand/connections.py`), and e is divided by that. Worked:
@@ -20,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.chance import DOUBTED, e_folds_apart
 from headroom.scaling.flags import any_set
 from headroom.scaling.values.observation import Pod
 from headroom.scaling.values.policy import Policy, Routing
@@ -32,8 +36,6 @@ FEWEST = 12.0
 LEAST_EXPONENT, LEAST_UNMEASURED = 12.0, 4.0
 """Fewer suffice while the number of connections is not measured, in the first minute or two: a
 removal then waits until it is."""
-DOUBTED_EXPONENT = 4.0
-"""Chance reaches it in one of 200 windows: enough to keep a replica, not to hold one out."""
 UNMEASURED_CONNECTIONS, MOST_UNEVEN = 30.0, 100
 SEEN_LOAD_CONNECTIONS = 100.0
 """What chance makes of requests that go where load is low, at worst."""
@@ -71,6 +73,8 @@ class Shares(NamedTuple):
 
     idle: Mapping[str, str]
     """The replicas with too few requests for an even routing, and what they count."""
+    proven: frozenset[str]
+    """Those whose share no number of connections explains that is possible."""
     understated: float
     """How many times the counted requests may have arrived; 1 without doubt."""
 
@@ -80,16 +84,19 @@ def read_shares(
     windows: Windows,
     ready: Sequence[Pod],
     connections: int | None,
+    proven: int,
     now_s: float,
 ) -> Shares:
-    """Compare the requests of the ready replicas in several windows."""
+    """Compare the requests of the ready replicas in several windows.
+
+    `connections` are those that are likely, None until they are measured; at least `proven` exist.
+    """
     even = _even(policy.routing, connections)
     if even is None or len(ready) < 2 or len(windows.series.columns) < 2:
         return _NOTHING
-    doubted = _Even(
-        even.connections if is_measured(policy, connections) else math.inf, DOUBTED_EXPONENT
-    )
-    found, understated = dict[str, str](), 1.0
+    doubted = _Even(even.connections if is_measured(policy, connections) else math.inf, DOUBTED)
+    surely = _even(policy.routing, min(proven, connections or 0))
+    found, accused, understated = dict[str, str](), set[str](), 1.0
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     bursts_s = policy.burst_windows_s  # a rate is known after the longest, and so is a share
     known_s = {*bursts_s[:1], *bursts_s[-1:], policy.stable_window_s}
@@ -104,11 +111,16 @@ def read_shares(
         if window_s in known_s and any_set(
             _too_few(every, np.full(len(every), most), len(ready), even)
         ):
-            found |= _of_window(policy, windows, ready, even, window_s, every)
-    return Shares(found, understated) if found or understated > 1.0 else _NOTHING
+            idle = _of_window(policy, windows, ready, even, window_s, every)
+            found |= idle
+            if idle and surely is not None:
+                accused |= _of_window(policy, windows, ready, surely, window_s, every).keys()
+    if not found and understated == 1.0:
+        return _NOTHING
+    return Shares(found, frozenset(accused), understated)
 
 
-_NOTHING = Shares({}, 1.0)
+_NOTHING = Shares({}, frozenset(), 1.0)
 
 
 def _of_window(
@@ -191,14 +203,8 @@ def _too_few(counts: Vector, usual: Vector, replicas: int, even: _Even) -> NDArr
     few: NDArray[np.bool_] = (counts < FEW * usual) & (usual >= FEWEST)
     if not any_set(few):
         return few
-    mean = np.maximum((counts + usual) / 2.0, 1e-9)
-    exponent = _times_log(counts, mean) + _times_log(usual, mean)
-    return few & (exponent > even.least * (1.0 + mean * replicas / even.connections))
-
-
-def _times_log(counts: Vector, mean: Vector) -> Vector:
-    value: Vector = counts * np.log(np.maximum(counts, 1e-9) / mean)
-    return value
+    variance = 1.0 + (counts + usual) / 2.0 * replicas / even.connections
+    return few & (e_folds_apart(counts, usual) > even.least * variance)
 
 
 def _even(routing: Routing, connections: int | None) -> _Even | None:
