@@ -65,7 +65,7 @@ def step(
         situation = Situation(
             now_s=now_s,
             current=observation.current,
-            usable=_usable(observation, decision),
+            usable=_usable(state, observation, decision),
             may_surge=len(ready) < policy.max_replicas,
             allowed=1.0 - policy.latency_percentile,
             connections=state.connections.number,
@@ -83,12 +83,13 @@ def step(
     return (decision if shown is None else decision.showing(shown)), state
 
 
-def _usable(observation: Observation, decision: Decision) -> bool:
+def _usable(state: State, observation: Observation, decision: Decision) -> bool:
     """Whether all replicas are measured, and nothing else moves or lacks them."""
     return (
         decision.signals.freshness is Freshness.FRESH
         and decision.replacement is None
         and not decision.left_out
+        and not state.contradictions.at(observation.now_s)
         and not observation.rolling
         and not observation.unlisted_ready
         and observation.allocation is None

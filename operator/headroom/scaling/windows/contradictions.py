@@ -5,8 +5,7 @@
     idle     far fewer requests than even routing can give it (`uneven_shares.py`)
 
 Such replicas teach nothing about costs, and no replica is removed while there is one. They are
-named if nothing but a wrong page explains them: few connections explain an idle one, too, and one
-that leaps only compared with what it had while it was idle.
+named if nothing but a wrong page explains them: few connections explain an idle one, too.
 Every finding fades: after `REBASED_S` a held-out series starts again from what the page says then,
 and after `FORGOTTEN_S` no window contains what the replica reported.
 """
@@ -71,19 +70,18 @@ class Contradictions:
         after = windows.absorb(observation, policy.stable_window_s)
         if len(ready) < 2 or cost is None:
             return self._faded(observation.now_s), after
-        leaping, surely = dict[str, str](), dict[str, str]()
+        leaping: dict[str, str] = {}
         fell = {
             uid: at_s for uid, at_s in self.fell.items() if observation.now_s - at_s < FORGOTTEN_S
         }
         if self.found or may_leap(windows, after, cost):
-            leaping = leaps(observation.samples, windows, cost, fell, self.found.keys())
-            accused = {uid for uid, one in self.found.items() if one.proven}
-            surely = leaps(observation.samples, windows, cost, fell, accused) if leaping else {}
+            proven_uids = {uid for uid, one in self.found.items() if one.proven}
+            suspected = self.found.keys() - proven_uids
+            leaping = leaps(observation.samples, windows, cost, fell, proven_uids, suspected)
             fell |= dict.fromkeys(fallen(observation.samples, windows), observation.now_s)
         if leaping:
             after = self._without(policy, observation, windows, leaping)
         shares = read_shares(policy, after, ready, connections, proven, observation.now_s)
-        shares = shares._replace(proven=shares.proven | surely.keys())
         measured = is_measured(policy, connections)
         return self._with(policy, observation, shares, measured, after, leaping, fell), after
 
@@ -145,7 +143,7 @@ class Contradictions:
         for uid, text in why.items():
             before, leap = found.get(uid), uid in leaping
             since_s = now_s if before is None or before.leap != leap else before.since_s
-            proven = uid in shares.proven
+            proven = leap or uid in shares.proven
             found[uid] = Found(since_s=since_s, last_s=now_s, why=text, leap=leap, proven=proven)
         return Contradictions(found=found, fell=fell, even=even, understated=understated)
 
@@ -154,13 +152,14 @@ class Contradictions:
         before = self.found.get(uid)
         return uid in even and (before is None or now_s - before.since_s < REAL_S)
 
+    def at(self, now_s: float) -> tuple[str, ...]:
+        """Return the replicas that contradict at this tick, surely or not."""
+        return tuple(uid for uid, one in self.found.items() if one.last_s == now_s)
+
     def left_out(self, now_s: float) -> tuple[LeftOut, ...]:
         """Return what surely contradicts at this tick."""
-        return tuple(
-            LeftOut(pod=uid, why=one.why)
-            for uid, one in self.found.items()
-            if one.proven and one.last_s == now_s
-        )
+        now = ((uid, self.found[uid]) for uid in self.at(now_s))
+        return tuple(LeftOut(pod=uid, why=one.why) for uid, one in now if one.proven)
 
     def used(self, samples: Sequence[PodSample]) -> Sequence[PodSample]:
         """Return the samples without those that are held out, or were shortly before."""

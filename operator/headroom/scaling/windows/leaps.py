@@ -4,7 +4,8 @@ A replica leaps if it has answered, executed or worked more since its last sampl
 its cost allows, and more than three times as much as any other replica: the page is another
 server's, an old one, or its counters are not its own. A replica that was in doubt before leaps
 already with one and a half times as much as the others: counters that stood still make up for it.
-So does one whose counters fell: since it started, after its last sample, it served less than they.
+If few connections explain the doubt, that must be more than chance. So does one whose counters
+fell: since it started, after its last sample, it served less than they.
 And counters that fall a second time within a minute or two, while the replica stays ready, are no
 restart.
 """
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headroom.scaling.chance import DOUBTED, e_folds_apart
 from headroom.scaling.flags import any_set
 from headroom.scaling.values.observation import CostModel, PodSample
 from headroom.scaling.windows.by_replica import arrivals_of
@@ -141,11 +143,13 @@ def leaps(
     windows: Windows,
     cost: CostModel,
     fell: Collection[str],
-    doubtful: Collection[str],
+    proven: Collection[str],
+    suspected: Collection[str],
 ) -> dict[str, str]:
     """Return the replicas whose samples leap, and why.
 
     `windows` end before these samples; the counters of those that `fell` did so shortly before.
+    Of some it was `proven` shortly before that they contradict; others were `suspected`.
     """
     work: dict[str, _Work] = {}
     found: dict[str, str] = {}
@@ -166,7 +170,8 @@ def leaps(
         return found
     for uid, one in work.items():
         high, most = HIGH, HIGH_CAPACITIES * one.full_rps * one.elapsed_s
-        if uid in doubtful or uid in started:
+        known = uid in proven or uid in started
+        if known or uid in suspected:
             high, most = CATCHES_UP, 0.0
         most += HIGH_CAPACITIES * cost.slots * cost.max_batch
         most_s = HIGH_SLOTS * cost.slots * (one.elapsed_s + cost.batch_s(cost.max_batch))
@@ -174,7 +179,9 @@ def leaps(
             continue
         rate_rps = _of_others(rates_rps, one.requests / one.elapsed_s)
         busy = _of_others(busiest, one.seconds / one.elapsed_s)
-        if one.requests > max(most, high * rate_rps * one.elapsed_s):
+        usual = rate_rps * one.elapsed_s
+        over = one.requests > max(most, high * usual)
+        if over and (known or _is_no_chance(one.requests, usual)):
             found[uid] = (
                 f"served {one.requests:.4g} requests in {one.elapsed_s:.3g}s, "
                 f"the others at most {rate_rps:.3g}/s each"
@@ -182,6 +189,10 @@ def leaps(
         elif one.seconds > max(most_s, HIGH * busy * one.elapsed_s):
             found[uid] = f"executed for {one.seconds:.4g}s in {one.elapsed_s:.3g}s"
     return found
+
+
+def _is_no_chance(requests: float, usual: float) -> bool:
+    return bool(e_folds_apart(np.array([requests]), np.array([usual]))[0] > DOUBTED)
 
 
 def _of_others(highest: Sequence[float], own: float) -> float:
