@@ -13,6 +13,7 @@ from fakes_doctor import (
     NOW_S,
     OF_KEDA,
     OPERATOR,
+    PAGE,
     PAUSED,
     UID,
     How,
@@ -33,6 +34,9 @@ from headroom.api.reasons import StatusReason
 from headroom.controller.gather.scrape_failure import NOT_SCRAPED, OLD
 from headroom.controller.permissions import Permission
 
+SERVED_ELSEWHERE = replace(
+    PAGE, how=How.REFUSED, port=8002, elsewhere=8000, elsewhere_names=PAGE.names
+)
 DRAINED = "1 replica: 0/3 nodes are available: 1 node(s) were unschedulable"
 
 MISTAKES = [
@@ -135,6 +139,17 @@ MISTAKES = [
         "the profile is headroom, and the metrics",
         "set spec.runtime.profile to vllm",
         id="wrong profile",
+    ),
+    pytest.param(
+        replace(
+            serving(spec__runtime={"profile": "triton", "maxBatchSize": 8, "image": "a:1"}),
+            answers={UID: SERVED_ELSEWHERE},
+        ),
+        StatusReason.WRONG_PROFILE,
+        "port 8000 has the metrics of headroom",
+        "set spec.runtime.profile to headroom, spec.runtime.port to 8000, and remove "
+        "spec.runtime.maxBatchSize",
+        id="wrong profile at another port",
     ),
     pytest.param(
         answering(how=How.NOT_THERE, detail="it answers 404", names=frozenset()),

@@ -6,6 +6,7 @@ import pytest
 
 from fakes_doctor import conditioned, saying
 from headroom.api.conditions import ConditionType
+from headroom.api.reasons import StatusReason
 from headroom.cli.commands.doctor.condition_checks import NO_FINDING, conditions_need_attention
 from headroom.cli.commands.doctor.condition_remedies import REMEDIES
 from headroom.cli.commands.doctor.examination import examined
@@ -27,6 +28,17 @@ def test_every_condition_that_needs_attention_gives_a_finding(
         else:
             assert [one.finding for one in found] == [reason]
             assert found[0].why == f"{kind} is {status}: as it said"
+
+
+def test_what_is_not_evaluated_yet_follows_from_the_reason_of_ready() -> None:
+    """Without a reason of Ready it is a finding, which does not send to the doctor again."""
+    message = "not evaluated yet; if this persists, run kubectl headroom doctor"
+    pending = saying(ConditionType.SLO_MET, "Unknown", StatusReason.PENDING, message)
+    missing = saying(ConditionType.READY, "False", StatusReason.TARGET_NOT_FOUND)
+    both = list(conditions_need_attention(conditioned(pending, missing), ()))
+    assert [one.finding for one in both] == [StatusReason.TARGET_NOT_FOUND]
+    alone = list(conditions_need_attention(conditioned(pending), ()))
+    assert [one.why for one in alone] == ["SLOMet is Unknown: not evaluated yet"]
 
 
 def test_every_reason_that_needs_attention_has_a_remedy() -> None:

@@ -169,6 +169,15 @@ def test_explain_without_decision_says_so_and_what_to_run() -> None:
     assert f"headroom doctor -n {SERVICE['metadata']['namespace']}" in shown
 
 
+def test_explain_says_once_what_several_conditions_say() -> None:
+    same = {"status": "Unknown", "reason": "Pending", "message": "not evaluated yet"}
+    conditions = [same | {"type": kind} for kind in ("SLOMet", "DemandVisible")]
+    text = words(SERVICE | {"status": STATUS | {"conditions": conditions}})
+    assert text.count("not evaluated yet") == 1
+    assert "SLOMet=Unknown" in text
+    assert "DemandVisible=Unknown" in text
+
+
 def test_explain_with_unknown_metrics_says_so() -> None:
     quiet = STATUS | {"signals": {"freshness": "Missing"}, "conditions": []}
     text = words(SERVICE | {"status": quiet})

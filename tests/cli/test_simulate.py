@@ -116,6 +116,7 @@ def test_knob_applies_to_the_autoscaler_it_names(ports: Ports) -> None:
     ("change", "complaint"),
     [
         ({"scenario": ["stepp"]}, "one of: step, ramp; got 'stepp'"),
+        ({"scenario": ["mine.toml"]}, "must be a file that exists, here /.*; got 'mine.toml'"),
         ({"autoscalers": ("hpaa",)}, "an autoscaler must be one of: headroom, hpa, .*'hpaa'"),
         ({"knobs": ("target",)}, "NAME=VALUE"),
         ({"knobs": ("target=",)}, "NAME=VALUE"),

@@ -49,9 +49,10 @@ def test_hpa_on_the_workload_stops_writes(target: str, by: Manifest | None, name
         assert "delete it" in world.message("AbleToScale")
         assert len(world.cluster.events("AutoscalerConflict")) == 1
         world.cluster.delete("HorizontalPodAutoscaler", f"{workload}-hpa")
-        await world.run_for(90.0)
-        assert world.replicas(workload) >= 4
+        await world.run_for(14.0)
         assert world.condition("AbleToScale")[0] == "True"
+        await world.run_for(76.0)
+        assert world.replicas(workload) >= 4
 
     play(story)
 

@@ -158,8 +158,8 @@ class Runtime(Value):
             holds=lambda runtime: (
                 (runtime.profile == "headroom") != (runtime.max_batch_size is not None)
             ),
-            message="runtime.maxBatchSize must be set for every profile except headroom, whose "
-            "server reports it",
+            message="runtime.maxBatchSize must be set for every profile except headroom, and must "
+            "not be set for headroom, whose server reports it",
         ),
         Rule(
             field="env",

@@ -43,7 +43,7 @@ def step_to_start(message: str) -> str:
 
 def without_doctor(message: str) -> str:
     """Return a condition's message without the step to run the doctor, for the doctor itself."""
-    return message.partition(f"; {DIAGNOSE}")[0]
+    return re.split(f"; (?:if this persists, )?{DIAGNOSE}", message, maxsplit=1)[0]
 
 
 def _first(steps: tuple[tuple[str, str], ...], message: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from headroom.api.conditions import Condition
 from headroom.api.decision_status import DecisionStatus
 from headroom.api.service_level import ServiceLevel
 from headroom.api.signals_status import SignalsStatus
@@ -37,10 +38,18 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
             heads = ("rule", "replicas", "because")
             parts += [Text(), _table("What each rule requires", heads, rows, numbers=(1,))]
     if conditions := needing_attention(status.conditions):
-        rows = [(f"{one.type}={one.status}", one.reason, one.message) for one in conditions]
+        rows = _grouped(conditions)
         heads = ("condition", "reason", "message")
         parts += [Text(), _table("Conditions that need attention", heads, rows)]
     return Group(*parts)
+
+
+def _grouped(conditions: Sequence[Condition]) -> list[tuple[str, str, str]]:
+    """Return one row for the conditions that say the same."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for one in conditions:
+        names.setdefault((one.reason, one.message), []).append(f"{one.type}={one.status}")
+    return [("\n".join(types), *said) for said, types in names.items()]
 
 
 def _no_decision(metadata: Mapping[str, Any]) -> str:

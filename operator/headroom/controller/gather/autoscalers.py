@@ -1,6 +1,7 @@
 """Which workloads an HPA scales: one LIST per namespace and minute, not per service.
 
-A service that was created after the last LIST causes another one. KEDA's ScaledObjects create HPAs,
+A service that was created after the last LIST causes another one, and so does one that waits for an
+HPA to be deleted. KEDA's ScaledObjects create HPAs,
 which are named by their owner. Where HPAs may not be listed none is known; what they write is then
 still noticed by its field manager.
 """
@@ -22,6 +23,8 @@ _log = logging.getLogger(__name__)
 LIST_EVERY_S = 60.0
 LIST_FOR_NEW_EVERY_S = 2.0
 """Many services that are created together share a LIST."""
+LIST_IN_CONFLICT_EVERY_S = 10.0
+"""Who has deleted the HPA waits for the first decision."""
 CLOCK_SKEW_S = 2.0
 """Between the API server, which says when a service was created, and this process."""
 
@@ -53,9 +56,11 @@ class Autoscalers:
         now_s: float,
         *,
         created_s: float = 0.0,
+        blocks: bool = False,
     ) -> str:
         """Name the HPA that scales this workload of a service created then; empty if none does.
 
+        `blocks`: whether an HPA keeps the service from writing.
         Raises ClusterError where nothing is known yet and the API does not answer.
         """
         known = self._namespaces.setdefault(namespace, _Namespace())
@@ -64,7 +69,7 @@ class Autoscalers:
                 if known.found is None:
                     known.found = await _listed(cluster, namespace, known)
                     known.listed_s = now_s
-        elif is_due(known.listed_s, now_s, created_s):
+        elif is_due(known.listed_s, now_s, created_s, waits=blocks and scaled in known.found):
             known.listed_s = now_s
             try:
                 known.found = await _listed(cluster, namespace, known)
@@ -73,10 +78,14 @@ class Autoscalers:
         return known.found.get(scaled, "")
 
 
-def is_due(listed_s: float, now_s: float, created_s: float) -> bool:
-    """Whether the HPAs have to be listed again for a service that was created then."""
+def is_due(listed_s: float, now_s: float, created_s: float, *, waits: bool = False) -> bool:
+    """Whether the HPAs have to be listed again for a service that was created then.
+
+    `waits`: whether it waits for one of them to be deleted.
+    """
     new = listed_s < created_s + CLOCK_SKEW_S
-    return not 0.0 <= now_s - listed_s < (LIST_FOR_NEW_EVERY_S if new else LIST_EVERY_S)
+    settled_s = LIST_IN_CONFLICT_EVERY_S if waits else LIST_EVERY_S
+    return not 0.0 <= now_s - listed_s < (LIST_FOR_NEW_EVERY_S if new else settled_s)
 
 
 async def _listed(cluster: Cluster, namespace: str, known: _Namespace) -> dict[Scaled, str]:

@@ -51,7 +51,12 @@ class OtherScalersReader:
         return OtherScalers(
             owner=self._owners.other_owner(service.uid),
             autoscaler=await self._autoscalers.of(
-                self._cluster, service.namespace, scaled, now_s, created_s=created_s
+                self._cluster,
+                service.namespace,
+                scaled,
+                now_s,
+                created_s=created_s,
+                blocks=service.spec.scaling.mode == "Auto",
             ),
             writer=", ".join(one for one in writers if one != SCALER_FIELD_MANAGER),
             ours=SCALER_FIELD_MANAGER in writers,

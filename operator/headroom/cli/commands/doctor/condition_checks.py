@@ -47,6 +47,8 @@ _CAUSES: dict[StatusReason, frozenset[StatusReason]] = {
     _R.REPLICAS_UNSCHEDULABLE: frozenset({_R.NODES_UNAVAILABLE}),
 }
 """Findings of other checks that explain a reason."""
+_FOLLOWS_FROM_READY = frozenset({_R.NO_READY_REPLICAS, _R.PENDING})
+"""What stays undecided while Ready says what is wrong."""
 
 
 def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
@@ -66,7 +68,7 @@ def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Itera
             causes = frozenset() if reason is None else _CAUSES.get(reason, frozenset())
             if reason in NO_FINDING or explained & {text, *causes}:
                 continue
-            if reason is _R.NO_READY_REPLICAS and _ready_says_why(by_reason):
+            if reason in _FOLLOWS_FROM_READY and _ready_says_why(by_reason):
                 continue
             yield Diagnosis(
                 finding=text,
@@ -81,12 +83,12 @@ def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Itera
 
 
 def _ready_says_why(by_reason: Mapping[str, Sequence[Condition]]) -> bool:
-    """Return whether Ready has a reason of its own, of which no metrics are the consequence."""
+    """Return whether Ready has a reason of its own, of which the others are the consequence."""
     return any(
         each.type == ConditionType.READY
         for text, conditions in by_reason.items()
         for each in conditions
-        if text != _R.NO_READY_REPLICAS
+        if text not in _FOLLOWS_FROM_READY
     )
 
 

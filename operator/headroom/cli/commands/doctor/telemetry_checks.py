@@ -18,6 +18,7 @@ from headroom.cli.commands.doctor.facts import (
     uid,
 )
 from headroom.cli.commands.doctor.findings import Diagnosis, problem
+from headroom.cli.commands.doctor.profile_remedy import profile_remedy
 
 PREFIXES = {
     "headroom": "headroom_",
@@ -123,7 +124,7 @@ def _of_port(one: Manifest, answer: Answered, why: str) -> Diagnosis:
     why = f"{why}; port {port} has the metrics of {actual}"
     if actual == profile:
         return problem(StatusReason.WRONG_PORT, subject(one), why, f"set {field} to {port}")
-    remedy = f"set spec.runtime.profile to {actual}, and spec.runtime.port to {port}"
+    remedy = profile_remedy(runtime, actual, port)
     return problem(StatusReason.WRONG_PROFILE, subject(one), why, remedy)
 
 
@@ -150,7 +151,7 @@ def _of_page(one: Manifest, answer: Answered, where: str) -> Iterator[Diagnosis]
             StatusReason.WRONG_PROFILE,
             subject(one),
             f"the profile is {profile}, and the metrics at {where} are those of {actual}",
-            f"set spec.runtime.profile to {actual}",
+            profile_remedy(runtime, actual),
         )
     else:
         why = f"the page at {where} has no metric of profile {profile} ({prefix}...)"

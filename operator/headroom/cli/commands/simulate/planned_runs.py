@@ -68,6 +68,8 @@ def _scenario(name: str, shipped: Mapping[str, Path]) -> Path:
     path = Path(name)
     if path.is_file():
         return path.resolve()
+    if path.suffix == ".toml" or path.name != name:
+        raise Misuse(f"a scenario must be a file that exists, here {path.resolve()}; got {name!r}")
     known = ", ".join(shipped) or "none is installed"
     raise Misuse(f"a scenario must be a TOML file or one of: {known}; got {name!r}")
 
