@@ -1,8 +1,7 @@
-"""`headroom plan generation`: from token lengths and promises to the printed plan."""
+"""`headroom plan generation`: from token lengths and promises to the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,20 +14,18 @@ from headroom.cli.commands.plan.generation_options import (
     ReplicaOptions,
     RequestOptions,
 )
+from headroom.cli.commands.plan.generation_report import lines_of, report_of
 from headroom.cli.commands.plan.measured_engine import measured_engine
-from headroom.cli.commands.plan.output import counted, finite, ms, rate
 from headroom.cli.commands.plan.replica_cost import (
     USUAL_SEQUENCES,
     ReplicaCost,
     check_given_once,
     replica_cost,
 )
-from headroom.planner.engine_settings import TAIL
 from headroom.planner.errors import positive, require
 from headroom.planner.generating_service import GeneratingService, check_service
-from headroom.planner.generation import GenerationPlan, plan_generation
-from headroom.planner.serving_settings import Advice, recommend
-from headroom.planner.split_pools import plan_split
+from headroom.planner.generation import plan_generation
+from headroom.planner.serving_settings import recommend
 from headroom.scaling.values.tokens import (
     EngineLimits,
     IterationCost,
@@ -78,8 +75,8 @@ def planned_generation(asked: Asked) -> tuple[dict[str, Any], RenderableType]:
     plan = plan_generation(service, asked.rate_rps)
     advice = recommend(service, asked.rate_rps)
     replica = replica.planned(asked.rate_rps / plan.replicas)
-    report = _report(service, plan, advice, asked.rate_rps) | {"cost": replica.report()}
-    return report, Text("\n".join(_lines(service, replica, plan, advice)))
+    report = report_of(service, plan, advice, asked.rate_rps) | {"cost": replica.report()}
+    return report, Text("\n".join(lines_of(service, replica, plan, advice)))
 
 
 def service_of(asked: Asked, replica: ReplicaCost) -> GeneratingService:
@@ -122,85 +119,3 @@ def _shape(given: RequestOptions) -> RequestShape:
 
 def _target(name: str, text: str | None, percentile: float) -> Target | None:
     return None if text is None else Target(percentile=percentile, seconds=seconds(name, text))
-
-
-def _report(
-    service: GeneratingService,
-    plan: GenerationPlan,
-    advice: Advice,
-    rate_rps: float,
-) -> dict[str, Any]:
-    split = plan_split(service, rate_rps)
-    return {
-        "replicas": plan.replicas,
-        "gpus": plan.replicas * service.gpus,
-        "binds": plan.binding.value,
-        "capacityPerSecond": plan.capacity_rps,
-        "bounds": {name.value: finite(rate) for name, rate in plan.bounds_rps},
-        "infeasible": {name.value: seconds_ for name, seconds_ in plan.infeasible},
-        "missed": {
-            name.value: {"expectedSeconds": finite(expected_s), "replicasThatKeepIt": replicas}
-            for name, expected_s, replicas in plan.missed
-        },
-        "expected": {
-            "percentile": 100 * service.percentile,
-            "firstTokenSeconds": finite(plan.first_token_s),
-            "outputTokenSeconds": finite(plan.output_token_s),
-            "sequences": finite(plan.sequences),
-            "memoryShare": plan.memory_share,
-            "engineShare": plan.engine_share,
-        },
-        "gpuHoursPerDay": plan.gpu_hours_per_day,
-        "pricePerMillionTokens": plan.price_per_million_tokens,
-        "split": None
-        if split is None
-        else {"prefill": split.prefill, "decode": split.decode, "replicas": split.replicas},
-        "settings": [
-            {"name": one.name, "value": one.value, "reason": one.reason, "effect": one.effect}
-            for one in advice.settings
-        ],
-        "withSettings": {"replicas": advice.plan.replicas},
-    }
-
-
-def _lines(
-    service: GeneratingService, replica: ReplicaCost, plan: GenerationPlan, advice: Advice
-) -> Iterator[str]:
-    """Yield the plan line by line: no table, which would cut the names of settings."""
-    replicas = counted(plan.replicas, "replica")
-    yield (
-        f"{replicas}, {counted(plan.replicas * service.gpus, 'GPU')}: {plan.binding.value} binds "
-        f"at {rate(plan.capacity_rps)} per replica"
-    )
-    price = plan.price_per_million_tokens
-    yield f"{plan.gpu_hours_per_day:.0f} GPU-hours a day" + (
-        f", {price:.3g} per million generated tokens" if price is not None else ""
-    )
-    share = plan.memory_share
-    yield (
-        f"expected: first token {ms(plan.first_token_s)}, per token {ms(plan.output_token_s)} "
-        f"(p{100 * service.percentile:g}); {plan.sequences:.0f} sequences at once"
-        + (f", {100 * share:.0f} % of the KV tokens" if share is not None else "")
-        + f" (p{TAIL})"
-    )
-    for name, floor_s in plan.infeasible:
-        yield (
-            f"{name.value} cannot be kept: an idle replica needs {ms(floor_s)}. Raise the target, "
-            "or use a faster model or accelerator"
-        )
-    for name, expected_s, enough in plan.missed:
-        yield (
-            f"{name.value} is expected to be missed: {ms(expected_s)}, mostly the prompt's own "
-            f"time; {counted(enough, 'replica')} would keep it"
-        )
-    yield from replica.lines()
-    yield ""
-    yield "bound               requests/s per replica"
-    for name, bound_rps in plan.bounds_rps:
-        yield f"{name.value:<18}  {bound_rps:>22.4g}"
-    yield ""
-    yield "settings, each planned with those above it:"
-    for one in advice.settings:
-        yield f"- {one.name}: {one.value}; {one.effect}"
-        yield f"  {one.reason}"
-    yield f"with all of them: {counted(advice.plan.replicas, 'replica')}"
