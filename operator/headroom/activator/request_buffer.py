@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import count
 
+from headroom.activator import refusals
 from headroom.activator.held_request import (
     HEAD_BYTES,
     Bounds,
     Dispatch,
     HeldRequest,
     Refusal,
-    RefusalReason,
     namespace_of,
 )
 from headroom.activator.service_queue import ServiceQueue
@@ -79,24 +79,20 @@ class RequestBuffer:
         line = self._lines.get(key)
         self.arrived[key] = self.arrived.get(key, 0) + 1
         if line is None or not line.known:
-            return _unknown(key)
+            return refusals.unknown(key)
         if not line.served.replicas and line.woken_s is None:
             line.woken_s = now_s
         if self._leaving:
-            return self._refusal(
-                line, now_s, 503, RefusalReason.LEAVING, "this activator is shutting down"
-            )
+            return refusals.leaving(line, now_s)
         bounds = self._bounds
         own = line.held >= bounds.requests_per_service
         if own or not self._requests.fits(namespace_of(key), 1):
-            message = "too many held requests while no replica is warm"
-            return self._refusal(line, now_s, 429, RefusalReason.TOO_MANY, message)
+            return refusals.too_many(line, now_s, "requests")
         within_s = line.served.timeout_s if timeout_s is None else timeout_s
         within_s = min(within_s, line.served.timeout_s, bounds.longest_s)
         known = line.served.cold_start_s is not None
         if known and line.warm_in_s(now_s) > within_s:
-            message = f"no replica can be warm before the deadline of {within_s:g} s"
-            return self._refusal(line, now_s, 503, RefusalReason.TOO_LATE, message)
+            return refusals.too_late(line, now_s, within_s)
         before_s = min(ANSWERED_BEFORE_S, 0.2 * within_s)
         held = HeldRequest(
             key=key,
@@ -116,12 +112,9 @@ class RequestBuffer:
         line = self._lines[held.key]
         forwarded = 0 if held.at is None else FORWARD_BYTES
         if held.size - forwarded + size > line.served.max_body_bytes + HEAD_BYTES:
-            most = line.served.max_body_bytes
-            message = f"the body must be at most {most} bytes (routing.maxBodyBytes)"
-            return Refusal(status=413, why=RefusalReason.TOO_LARGE, message=message)
+            return refusals.too_large(line)
         if not self._bytes.fits(namespace_of(held.key), size):
-            message = "too many held bytes while no replica is warm"
-            return self._refusal(line, now_s, 429, RefusalReason.TOO_MANY, message)
+            return refusals.too_many(line, now_s, "bytes")
         self._count(held, size)
         return None
 
@@ -205,12 +198,10 @@ class RequestBuffer:
     def _end(self, line: ServiceQueue, now_s: float) -> Refusal:
         """Return why a request may wait no longer."""
         if self._leaving:
-            message = "this activator is shutting down"
-            return self._refusal(line, now_s, 503, RefusalReason.LEAVING, message)
+            return refusals.leaving(line, now_s)
         if not line.known:
-            return _unknown(line.served.key)
-        message = "no replica became warm before the deadline"
-        return self._refusal(line, now_s, 503, RefusalReason.EXPIRED, message)
+            return refusals.unknown(line.served.key)
+        return refusals.expired(line, now_s)
 
     def _granted(self, line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Endpoint]]:
         """Dispatch what the replicas, and the bytes of the namespace, have room for."""
@@ -233,14 +224,3 @@ class RequestBuffer:
             self._bytes.give_back(namespace_of(held.key), -size)
         else:
             self._bytes.take(namespace_of(held.key), size)
-
-    def _refusal(
-        self, line: ServiceQueue, now_s: float, status: int, why: RefusalReason, message: str
-    ) -> Refusal:
-        again_s = max(1, math.ceil(line.warm_in_s(now_s)))
-        return Refusal(status=status, why=why, message=message, retry_after_s=again_s)
-
-
-def _unknown(key: str) -> Refusal:
-    message = f"service {key} is not known to this activator"
-    return Refusal(status=503, why=RefusalReason.UNKNOWN, message=message)
