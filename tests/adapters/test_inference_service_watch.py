@@ -12,7 +12,8 @@ import kopf
 import pytest
 from aiohttp import web
 
-from headroom.adapters.inference_service_watch import InferenceServiceWatch, Patience
+from headroom.adapters.inference_service_watch import InferenceServiceWatch
+from headroom.adapters.kopf_settings import Patience
 from loopback import on_loopback
 
 pytestmark = pytest.mark.clock

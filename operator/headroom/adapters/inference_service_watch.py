@@ -10,16 +10,14 @@ when the CRD is deleted), it is restarted after a pause. A periodic LIST covers 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
-import os
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import kopf
 
+from headroom.adapters.kopf_settings import Patience, kopf_login, kopf_settings
 from headroom.adapters.restart_pause import RestartPause
 
 _log = logging.getLogger(__name__)
@@ -29,17 +27,6 @@ OnEvent = Callable[[str | None, dict[str, Any]], None]
 
 BEAT_EVERY_S = 1.0
 STOP_WITHIN_S = 3.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """Pauses after failures of the API."""
-
-    shortest_pause_s: float = 1.0
-    longest_pause_s: float = 5.0
-    """Maximum delay until the watch resumes once the API answers."""
-    back_offs_s: tuple[float, ...] = (1.0, 2.0, 3.0)
-    """kopf's own back-offs: short, so that it ends and is restarted. Its default is up to 21 s."""
 
 
 class InferenceServiceWatch:
@@ -57,7 +44,7 @@ class InferenceServiceWatch:
     ) -> None:
         self._kind = (group, version, plural)
         self._namespaces = tuple(namespaces)
-        self._login = login or _login
+        self._login = login or kopf_login
         self._patience = patience or Patience()
         self._beaten_s: float | None = None
 
@@ -144,7 +131,7 @@ class InferenceServiceWatch:
         try:
             await kopf.operator(
                 registry=registry,
-                settings=_settings(self._patience),
+                settings=kopf_settings(self._patience),
                 standalone=True,
                 # Otherwise kopf looks up the user's name, which a numeric user does not have.
                 identity="headroom",  # type: ignore[arg-type]
@@ -159,46 +146,3 @@ class InferenceServiceWatch:
     def _beat(self) -> None:
         if self._beaten_s is not None:  # otherwise kopf has ended
             self._beaten_s = asyncio.get_running_loop().time()
-
-
-class _NoDifferences(kopf.DiffBaseStorage):
-    """Keeps kopf from copying every object twice for a diff that is not used."""
-
-    def build(self, **_: Any) -> kopf.BodyEssence:
-        return cast("kopf.BodyEssence", {})
-
-    def fetch(self, **_: Any) -> kopf.BodyEssence | None:
-        return None
-
-    def store(self, **_: Any) -> None:
-        """Write nothing."""
-
-
-def _login(**kwargs: Any) -> kopf.ConnectionInfo | None:
-    host = os.environ.get("KUBERNETES_SERVICE_HOST")
-    if os.environ.get("KUBECONFIG") or not host:
-        return kopf.login_with_kubeconfig(**kwargs)
-    account = kopf.login_with_service_account(**kwargs)
-    # kopf uses the API server's name, which needs DNS; the environment has the address.
-    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-    bracketed = f"[{host}]" if ":" in host else host
-    return account and dataclasses.replace(account, server=f"https://{bracketed}:{port}")
-
-
-def _settings(patience: Patience) -> kopf.OperatorSettings:
-    settings = kopf.OperatorSettings()
-    settings.posting.enabled = False
-    settings.scanning.disabled = True  # scan our group once, watch no CRDs and namespaces
-    settings.networking.connect_timeout = 5
-    settings.networking.request_timeout = 30
-    settings.networking.error_backoffs = patience.back_offs_s
-    settings.watching.reconnect_backoff = patience.shortest_pause_s
-    settings.watching.server_timeout = 600
-    settings.watching.chunk_size = 100  # a whole list takes five times its JSON in memory
-    settings.queueing.idle_timeout = 0.5  # otherwise a failing kopf waits 5 s for other workers
-    settings.process.ultimate_exiting_timeout = None  # otherwise it would SIGKILL this process
-    # Our handlers write none of these; the names are set so that no other operator's are used.
-    settings.persistence.finalizer = "headroom.dev/watch"
-    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix="headroom.dev")
-    settings.persistence.diffbase_storage = _NoDifferences()
-    return settings
