@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from headroom.api.conditions import ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.controller.act.write_result import WriteResult
+from headroom.controller.decide.recovery import DecisionFailure
 from headroom.controller.decide.token_slo import Measured
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report.condition_result import ConditionResult, TickResult
 from headroom.controller.report.condition_rules import of_tick
+from headroom.scaling.generation.class_judgement import ClassState
+from headroom.scaling.generation.classes import ClassPromise
 from headroom.scaling.values.decision import Decision, Direction, Reason, ReplicaCounts
 from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.signals import Freshness, Signal, Signals
@@ -21,7 +25,7 @@ from headroom.scaling.values.token_decision import (
     Identification,
     TokenMeasurement,
 )
-from headroom.scaling.values.tokens import Target
+from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 from service_world import service
 
 FEASIBLE, MET = ConditionType.SLO_FEASIBLE, ConditionType.SLO_MET
@@ -61,13 +65,16 @@ def generating(known: bool, floor_s: float) -> Decision:
     return replace(DECISION, generation=part, feasible=not (known and part.infeasible))
 
 
-def found(decision: Decision, kind: ConditionType, *tokens: Measured) -> ConditionResult:
+def found(
+    decision: Decision, kind: ConditionType, *tokens: Measured, **more: Any
+) -> ConditionResult:
     tick = TickResult(
         service=SERVICE,
         gathered=Gathered(observation=Observation(now_s=0.0, current=2), deployment=None, pods=()),
         decision=decision,
         written=WriteResult(replicas=decision.replicas),
         tokens=tokens,
+        **more,
     )
     (one,) = [one for one in of_tick(tick) if one.kind is kind]
     return one
@@ -85,6 +92,28 @@ def test_promises_that_an_idle_replica_keeps_are_feasible() -> None:
     one = found(generating(True, 0.008), FEASIBLE)
     assert (one.status, one.reason) == (ConditionStatus.TRUE, StatusReason.FEASIBLE)
     assert "p95 of time to first token is 300ms at an idle replica, the target 2s" in one.message
+
+
+@pytest.mark.parametrize("idle_s", [0.01, 0.5, 0.6])
+def test_promise_of_a_class_is_infeasible_only_if_an_idle_replica_breaks_it(idle_s: float) -> None:
+    first, binding = Target(percentile=0.95, seconds=0.5), Binding.TIME_TO_FIRST_TOKEN
+    chat = ClassPromise(name="chat", targets=TokenTargets(first_token=first))
+    state = ClassState(promises=(chat,), floors_s={("chat", binding): idle_s})
+    one = found(generating(True, 0.008), FEASIBLE, classes=state)
+    broken = (
+        "p95 of time to first token of class chat is 600ms at an idle replica, the target 500ms"
+    )
+    assert (one.status is ConditionStatus.FALSE) == (broken in one.message) == (idle_s > 0.5)
+    assert ("of class chat" in one.message) == (idle_s > 0.5)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_failed_decision_says_what_it_cost(restarted: bool) -> None:
+    failure = DecisionFailure(error=ValueError("x"), in_a_row=3, kept=True, restarted=restarted)
+    one = found(DECISION, ConditionType.SCALING_ACTIVE, failure=failure)
+    assert (one.status, one.reason) == (ConditionStatus.UNKNOWN, StatusReason.EVALUATION_FAILED)
+    assert "the decision ended with ValueError: x; no replica is removed" in one.message
+    assert ("what was learned is discarded" in one.message) is restarted
 
 
 def test_feasibility_is_unknown_while_the_cost_is() -> None:

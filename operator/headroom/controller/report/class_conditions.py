@@ -37,10 +37,10 @@ def hopeless(classes: ClassState) -> list[str]:
     texts = []
     for one in classes.promises:
         for binding, target in one.by_binding.items():
-            floor_s = classes.floors_s.get((one.name, binding), 0.0)
-            if one.name == SERVICE or floor_s <= target.seconds:
+            if one.name == SERVICE or (one.name, binding) not in classes.hopeless:
                 continue
             what = f"p{100 * target.percentile:g} of {NAMES[FIELDS[binding]]} of class {one.name}"
-            floor, most = duration_text(floor_s), duration_text(target.seconds)
+            floor = duration_text(classes.floors_s[one.name, binding])
+            most = duration_text(target.seconds)
             texts.append(f"{what} is {floor} at an idle replica, the target {most}")
     return texts
