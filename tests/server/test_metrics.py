@@ -10,13 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from headroom_server.engine import StageTimes
 from headroom_server.lifecycle import Phase
 from headroom_server.scheduling.cost_model import CostModel
-from headroom_server.telemetry.accounting import Ledger, Outcome
+from headroom_server.scheduling.entries import CloseReason
+from headroom_server.telemetry.accounting import STAGES, Batch, Ledger, Outcome
 from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram, label
 from headroom_server.telemetry.metrics import render
 from headroom_server.telemetry.snapshot import DeviceStatus, Snapshot
 
+STAGE_TIMES = StageTimes(0.1, 0.2, 0.4, 0.3)
 NAMES = {
     "requests_received": "counter",
     "requests_retried": "counter",
@@ -144,6 +147,56 @@ def test_received_equals_outcomes_plus_in_flight(
         seen["headroom_request_duration_seconds_count"]
         == ended[Outcome.OK] + ended[Outcome.INVALID]
     )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "took_s", "met", "missed"),
+    [
+        (Outcome.OK, 0.5, 1, 0),
+        (Outcome.OK, 1.0, 1, 0),
+        (Outcome.OK, 1.1, 0, 1),
+        (Outcome.REFUSED, 0.1, 0, 1),
+        (Outcome.EXPIRED, 1.0, 0, 1),
+        (Outcome.FAILED, 0.1, 0, 1),
+        (Outcome.CANCELLED, 0.1, 0, 0),
+        (Outcome.INVALID, 0.1, 0, 0),
+    ],
+)
+def test_deadline_is_met_by_an_answer_in_time_only(
+    outcome: Outcome, took_s: float, met: int, missed: int
+) -> None:
+    ledger = Ledger()
+    ledger.end(outcome, took_s)  # without a deadline nothing is met or missed
+    ledger.end(outcome, took_s, 1.0)
+    assert (ledger.deadlines_met, ledger.deadlines_missed) == (met, missed)
+
+
+@pytest.mark.parametrize(
+    ("failed", "wasted"),
+    [
+        (False, {"failed": 0.0, "padding": 0.5, "late": 0.375, "cancelled": 0.75}),
+        (True, {"failed": 2.0, "padding": 0.0, "late": 0.0, "cancelled": 0.0}),
+    ],
+)
+def test_batch_is_counted_with_the_time_that_it_wasted(
+    failed: bool, wasted: dict[str, float]
+) -> None:
+    ledger = Ledger()
+    for _ in range(2):  # of 1 s, a quarter of it padding
+        ledger.record_batch(
+            Batch(4, 1.0, (0.1, 0.2), CloseReason.FULL, failed, 0.25, 0.5, 0.25, STAGE_TIMES)
+        )
+    seen = samples(ledger)
+    assert {why: seen[f"headroom_device_wasted_seconds_total|{why}"] for why in wasted} == wasted
+    histograms = {"execution_duration_seconds": (2, 2.0), "batch_size": (2, 8.0)}
+    histograms |= {"queue_duration_seconds": (4, 0.6), "padding_ratio": (2, 0.5)}
+    for name, (count, total) in histograms.items():
+        assert seen[f"headroom_{name}_count"] == count
+        assert seen[f"headroom_{name}_sum"] == pytest.approx(total)
+    stage = "headroom_batch_stage_duration_seconds_sum"
+    times = [seen[f"{stage}|{one}"] for one in STAGES]
+    assert times == pytest.approx([2 * one for one in STAGE_TIMES])
+    assert seen["headroom_device_busy_seconds_total"] == 2.0
 
 
 @given(st.lists(st.floats(0.0, 100.0), max_size=50))
