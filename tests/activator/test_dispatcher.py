@@ -8,7 +8,10 @@ from fakes_activator import KEY, served
 from headroom.activator.dispatcher import Dispatcher
 from headroom.activator.held_request import Bounds, HeldRequest, Refusal, RefusalReason
 from headroom.activator.request_buffer import RequestBuffer
+from headroom.gateway import Endpoint
 from virtual_time import VirtualTimeLoop
+
+REPLICA = Endpoint("10.0.0.1", 8000)
 
 
 def admitted(buffer: RequestBuffer, timeout_s: float) -> HeldRequest:
@@ -39,3 +42,21 @@ def test_refusal_during_an_upload_is_the_outcome_of_the_later_wait() -> None:
         found = runner.run(outcome())
     assert isinstance(found, Refusal)
     assert found.why is RefusalReason.EXPIRED
+
+
+def test_request_goes_on_at_once_if_a_replica_is_free_and_when_another_ends_if_not() -> None:
+    async def outcome() -> list[object]:
+        buffer = RequestBuffer(Bounds())
+        buffer.serve([served(20001, REPLICA, in_flight=1)])
+        dispatcher = Dispatcher(buffer)  # nothing looks periodically
+        first, second = admitted(buffer, 60.0), admitted(buffer, 60.0)
+        turns = []
+        for held in (first, second):
+            buffer.complete(held)
+            turns.append(dispatcher.wait(held))
+        assert [turn.done() for turn in turns] == [True, False]
+        dispatcher.end(first)
+        return [turn.result() for turn in turns]
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        assert runner.run(outcome()) == [REPLICA, REPLICA]

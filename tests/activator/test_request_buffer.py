@@ -10,6 +10,7 @@ from activator.buffers import A, admitted, make_buffer, of
 from fakes_activator import KEY
 from headroom.activator.held_request import Bounds, HeldRequest, Refusal, RefusalReason
 from headroom.activator.request_buffer import RequestBuffer
+from headroom.gateway.activator_messages import Served
 
 
 @pytest.mark.parametrize(
@@ -154,3 +155,22 @@ def test_expired_request_is_refused_before_its_deadline_with_retry_after() -> No
     ((refused, why),) = buffer.dispatch(4.75).refused
     assert refused is request
     assert (why.status, why.why, why.retry_after_s) == (503, RefusalReason.EXPIRED, 6)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        pytest.param([of(A, cold_start_s=10.0)], id="a replica came and went"),
+        pytest.param([], id="the service was removed and made again"),
+    ],
+)
+def test_each_start_from_zero_takes_its_own_time(between: list[Served]) -> None:
+    buffer = make_buffer(cold_start_s=10.0)
+    buffer.admit(KEY, 0.0, 5.0)
+    for now_s, again_s in ((4.0, 6), (100.0, 10), (104.0, 6)):
+        if now_s == 100.0:
+            buffer.serve(between)
+            buffer.serve([of(cold_start_s=10.0)])
+        refusal = buffer.admit(KEY, now_s, 5.0)
+        assert isinstance(refusal, Refusal)
+        assert refusal.retry_after_s == again_s
