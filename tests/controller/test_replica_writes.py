@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -18,7 +19,9 @@ def test_load_scales_up_and_back_to_the_minimum() -> None:
         await world.run_for(60.0)
         peak = world.replicas()
         assert 4 <= peak <= 10
-        assert world.cluster.events("ScaledUp")
+        note = world.cluster.events("ScaledUp")[0]["note"]
+        assert re.match(r"1 -> (\d+), (\w+): \w+ needs \1 ", note), note
+        assert world.cluster.events("Created")[0]["note"] == "created the Deployment with 1 replica"
         assert "minReplicas (1) serve" in world.message("SLOFeasible")
         assert "waits 10s for replicas to start" in world.message("SLOFeasible")
         world.pods.arrivals_rps["resnet"] = 0.0

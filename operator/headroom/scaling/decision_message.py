@@ -56,6 +56,11 @@ def gap_to_model(
     )
 
 
+def counted(replicas: int) -> str:
+    """Return the number with its noun."""
+    return f"{replicas} replica" if replicas == 1 else f"{replicas} replicas"
+
+
 def message(policy: Policy, decision: Decision, held_s: float) -> str:
     """Return one sentence for people: the change, the rule that needs it, the limits.
 
@@ -63,9 +68,8 @@ def message(policy: Policy, decision: Decision, held_s: float) -> str:
     """
     replicas, direction = decision.replicas, decision.direction
     strongest, limits, counts = decision.strongest, decision.limits, decision.counts
-    unit = "replica" if replicas == 1 else "replicas"
     kept = direction is Direction.NONE
-    parts = [f"{replicas} {unit} kept" if kept else f"{decision.current} -> {replicas} {unit}"]
+    parts = [f"{counted(replicas)} kept" if kept else f"{decision.current} -> {counted(replicas)}"]
     if strongest is not None:
         parts.append(f"{strongest.rule.value} needs {strongest.replicas} ({strongest.detail})")
         more = min(counts.broken + counts.late, replicas - strongest.replicas)

@@ -13,6 +13,7 @@ from typing import Any
 from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.reasons import StatusReason
+from headroom.scaling.decision_message import counted
 from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values.decision import Decision
 
@@ -58,7 +59,10 @@ def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Ev
     """Return the event of a write of replicas, with the decision or spec.replicas behind it."""
     up = replicas > decision.current
     reason = StatusReason.SCALED_UP if up else StatusReason.SCALED_DOWN
-    why = f"{decision.reason}: {decision.message}"
+    message = decision.message
+    if replicas == decision.replicas:
+        message = message.removeprefix(f"{decision.current} -> {counted(replicas)}; ")
+    why = f"{decision.reason}: {message}"
     if wish is not None:
         why = f"spec.replicas is {wish}"
     note = f"{decision.current} -> {replicas}, {why}"
@@ -97,13 +101,13 @@ def of_replacement(pod: str, decision: Decision) -> Event:
 
 def of_creation(replicas: int) -> Event:
     """Return the event of the Deployment's creation."""
-    note = f"created the Deployment with {replicas} replicas"
+    note = f"created the Deployment with {counted(replicas)}"
     return Event(reason=StatusReason.CREATED, note=note, action="Create", always=True)
 
 
 def of_adoption(replicas: int) -> Event:
     """Return the event of taking back an orphaned Deployment."""
-    note = f"took back the orphaned Deployment with its {replicas} replicas"
+    note = f"took back the orphaned Deployment with its {counted(replicas)}"
     return Event(reason=StatusReason.ADOPTED, note=note, action="Adopt", always=True)
 
 
