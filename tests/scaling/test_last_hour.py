@@ -16,6 +16,7 @@ from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
 from headroom.scaling.last_hour import MOST_FLAPS, MOST_LEVELS, LastHour
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import SlidingExtreme
+from scaling.contradicted_fleet import Fleet
 
 NOW_S = 10_000.0
 
@@ -130,3 +131,10 @@ def test_checkpoint_of_a_busy_hour_is_small() -> None:
     service = Service(rate_rps=5.0, replicas=2, policy=policy(max_replicas=20))
     surges(service, 6)
     assert len(json.dumps(service.state.to_checkpoint(), separators=(",", ":"))) < 2048
+
+
+def test_checkpoint_after_absurd_arrivals_can_be_read() -> None:
+    """All replicas of a service count 10^12 requests per second: its operator must restart."""
+    fleet = Fleet(1e12)
+    assert fleet.run(40)[-1].replicas == fleet.policy.max_replicas
+    assert State.from_checkpoint(fleet.state.to_checkpoint()).arrivals_high.entries

@@ -87,9 +87,10 @@ def for_latency(
 def replicas_for_latency(
     policy: Policy, tail: ServingModel, arrival_rps: float, target_s: float
 ) -> int | None:
-    """Return the number alone, without the text that explains it."""
+    """Return the number alone, at most `MOST_REPLICAS`, without the text that explains it."""
     margin = policy.tuning.arrival_margin * policy.capacity_factor
-    return tail.replicas_for(arrival_rps, target_s, margin)
+    replicas = tail.replicas_for(arrival_rps, target_s, margin)
+    return None if replicas is None else min(MOST_REPLICAS, replicas)
 
 
 def _bound(policy: Policy, tail: ServingModel, target_s: float, replicas: int) -> str:
@@ -161,9 +162,7 @@ def for_queue(
         if rate_rps is None:
             rate_rps = ready * tail.capacity_rps(target_s, max(1, ready))
         rate_rps += excess / policy.tuning.drain_s
-        replicas = tail.replicas_for(
-            rate_rps, target_s, policy.tuning.arrival_margin * policy.capacity_factor
-        )
+        replicas = replicas_for_latency(policy, tail, rate_rps, target_s)
     if replicas is None:
         return None
     return Recommendation(
