@@ -77,7 +77,7 @@ def test_replica_without_its_share_of_many_kept_connections_is_named() -> None:
 
 @pytest.mark.parametrize(("in_a_tick", "leaps"), [(23.0, False), (60.0, True)])
 def test_replica_of_doubted_share_leaps_only_beyond_chance(in_a_tick: float, leaps: bool) -> None:
-    """Of two with 13 requests in a tick each, one had a tenth for 20 s; 23 are chance then."""
+    """Each had 13 requests in a tick, then one had a tenth for 20 s; 23 are chance then."""
     fleet = Fleet(13.0, 2, Routing.STICKY)
     fleet.run(30)
     fleet.shares = [0.08, 1.92]

@@ -69,7 +69,7 @@ class Reason(StrEnum):
     METRICS_MISSING = "MetricsMissing"
     """Metrics are missing; the replica count is kept."""
     REPLICA_CONTRADICTS = "ReplicaContradicts"
-    """A replica counts too few requests beside the others, or they contradict its metrics; no
+    """A replica counts too few requests, or the others contradict its metrics; no
     replica is removed."""
     DECISION_FAILED = "DecisionFailed"
     """The decision ended with an exception; no replica is removed."""
