@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from headroom.cli.cluster_options import Output
 from headroom.cli.commands.simulate.campaign import listed, simulate
 from headroom.cli.commands.simulate.options import SimulationOptions
 from headroom.cli.commands.simulate.planned_runs import Misuse, Ports, runs_of
+from headroom.simulator.autoscalers.fixed import StaticPeak
 from headroom.simulator.report.json_report import read
 
 NAMES = ("headroom", "hpa", "keda", "clairvoyant", "refused", "broken", "dying", "interrupting")
@@ -29,6 +30,10 @@ class Known:
     knobs: Mapping[str, float | str] = field(
         default_factory=lambda: {"target": 1.0, "x": 0.0, "without": ""}
     )
+
+    @property
+    def check(self) -> Callable[[str, float | str], None]:
+        return StaticPeak.check
 
 
 @pytest.fixture
@@ -123,6 +128,7 @@ def test_knob_applies_to_the_autoscaler_it_names(ports: Ports) -> None:
         ({"knobs": ("target=1",)}, "must name its autoscaler, as in headroom.target=1"),
         ({"knobs": ("keda.target=1",)}, "one of the autoscalers .*; got 'keda'"),
         ({"knobs": ("headroom.x=a",)}, "--knob headroom.x must be a number; got 'a'"),
+        ({"knobs": ("headroom.x=-5",)}, "x must be a number > 0; got -5"),
         ({"out": (Path("r.txt"),)}, "--out must be a folder, .json or .html; got r.txt"),
         ({"knobs": ("headroom.x=1",), "sweep": True}, "leave out --knob"),
         ({"ablate": True}, "--ablate runs only Headroom"),

@@ -47,6 +47,8 @@ class Entry:
     """How to create one autoscaler: `build(truth=truth, **knobs)`."""
 
     build: Callable[..., Autoscaler]
+    check: Callable[[str, Knob], None]
+    """Raises ValueError for a value out of a knob's range."""
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """All knobs with their defaults."""
     summary: str = ""
@@ -60,7 +62,12 @@ def _first_line(docstring: str | None) -> str:
 _ALL: tuple[type[Peer], ...] = (Headroom, *PEERS, *BOUNDS)
 _ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
-        peer.kind: Entry(build=peer, knobs=peer.knobs(), summary=_first_line(peer.__doc__))
+        peer.kind: Entry(
+            build=peer,
+            check=peer.check,
+            knobs=peer.knobs(),
+            summary=_first_line(peer.__doc__),
+        )
         for peer in _ALL
     }
 )

@@ -49,13 +49,18 @@ class Peer(ABC):
     def __post_init__(self) -> None:
         """Raise ValueError for a knob that is out of its range."""
         for knob, value in self.settings().items():
-            if isinstance(value, str):
-                continue
-            zero = knob in self.may_be_zero or isinstance(value, bool)
-            never = math.isinf(value) and value == self.knobs()[knob]
-            if not (math.isfinite(value) or never) or value < 0 or (value == 0 and not zero):
-                rule = ">= 0" if zero else "> 0"
-                raise ValueError(f"{self.kind}: {knob} must be a number {rule}; got {value}")
+            self.check(knob, value)
+
+    @classmethod
+    def check(cls, knob: str, value: Knob) -> None:
+        """Raise ValueError for a value that is out of the knob's range."""
+        if isinstance(value, str):
+            return
+        zero = knob in cls.may_be_zero or isinstance(value, bool)
+        never = math.isinf(value) and value == cls.knobs()[knob]
+        if not (math.isfinite(value) or never) or value < 0 or (value == 0 and not zero):
+            rule = ">= 0" if zero else "> 0"
+            raise ValueError(f"{cls.kind}: {knob} must be a number {rule}; got {value}")
 
     @classmethod
     def knobs(cls) -> Mapping[str, Knob]:

@@ -35,6 +35,10 @@ class Described(Protocol):
     def knobs(self) -> Mapping[str, Knob]:
         """Return the parameters, each with its default."""
 
+    @property
+    def check(self) -> Callable[[str, Knob], None]:
+        """Return what raises ValueError for a value out of a parameter's range."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
@@ -86,7 +90,7 @@ def _settings(given: SimulationOptions, ports: Ports) -> Sequence[tuple[str, Map
         if given.knobs:
             raise Misuse("--sweep sets the parameters: leave out --knob or --sweep")
         return settings_of(chosen, ports.grids)
-    knobs = _knobs(given.knobs or (), {name: ports.autoscalers[name].knobs for name in chosen})
+    knobs = _knobs(given.knobs or (), {name: ports.autoscalers[name] for name in chosen})
     return [(name, knobs[name]) for name in chosen]
 
 
@@ -99,9 +103,7 @@ def _chosen(wanted: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     return list(dict.fromkeys(wanted)) or [name for name in USUAL if name in known]
 
 
-def _knobs(
-    given: Iterable[str], known: Mapping[str, Mapping[str, Knob]]
-) -> Mapping[str, dict[str, Knob]]:
+def _knobs(given: Iterable[str], known: Mapping[str, Described]) -> Mapping[str, dict[str, Knob]]:
     chosen = tuple(known)
     found: dict[str, dict[str, Knob]] = {name: {} for name in chosen}
     for text in given:
@@ -116,11 +118,13 @@ def _knobs(
             raise Misuse(
                 f"--knob must name one of the autoscalers {', '.join(chosen)}; got {owner!r}"
             )
-        if knob not in known[owner]:
-            there = ", ".join(known[owner]) or "none"
+        defaults = known[owner].knobs
+        if knob not in defaults:
+            there = ", ".join(defaults) or "none"
             raise Misuse(f"--knob of {owner} must be one of: {there}; got {knob!r}")
         try:
-            found[owner][knob] = typed(f"--knob {owner}.{knob}", known[owner][knob], value)
+            found[owner][knob] = typed(f"--knob {owner}.{knob}", defaults[knob], value)
+            known[owner].check(knob, found[owner][knob])
         except ValueError as error:
             raise Misuse(str(error)) from None
     return found
