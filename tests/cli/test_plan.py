@@ -206,7 +206,9 @@ def test_plan_of_malformed_trace_names_file_line_and_rule(tmp_path: Path) -> Non
 def test_plan_rate_with_out_draws_the_curve(tmp_path: Path, ending: str, begins: bytes) -> None:
     path = tmp_path / "new" / f"curve.{ending}"
     line = f"rate 400 {BATCH} --target 120ms --out {path} --curve"
-    assert "utilization" in plan(line).stdout
+    drawn = plan(line)
+    assert "utilization" in drawn.stdout
+    assert drawn.stderr == f"wrote {path}\n"
     first = path.read_bytes()
     assert first.startswith(begins)
     plan(line)

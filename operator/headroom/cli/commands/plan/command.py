@@ -102,6 +102,7 @@ def rate(
         show({name: one for name, one, _ in parts}, [one for *_, one in parts], output)
         if out is not None:
             write_plot(found.plan, out)
+            typer.echo(f"wrote {out}", err=True)
 
 
 @app.command()
