@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,9 +27,11 @@ def counted(
     waiting: float = 0.0,
     cached: float = math.nan,
     prompt: float = 1000.0,
+    timed: float = math.nan,
 ) -> Increase:
     """What one pod adds: requests of 1000 and 100 tokens that arrive and end."""
     added = np.full((1, FIRST_BUCKET + GRID.buckets), np.nan)
+    added[0, Count.TIMED_PROMPTS] = timed
     added[0, Count.ARRIVALS], added[0, Count.MISSED] = arrivals, 0.0
     added[0, Count.COMPUTED], added[0, Count.PREEMPTIONS] = computed, preempted
     added[0, Count.CACHED] = cached
@@ -141,6 +144,39 @@ def test_lengths_of_prompts_that_only_wait_count_at_once() -> None:
     usual = observed(Lengths(), counted(10, 10_000), 60)
     queued = observed(usual, counted(10, 0.0, waiting=50_000), 30)
     assert prompt_of(queued) > 2500
+
+
+WITH_FIRST_TOKENS = Grid(prompt=GRID.prompt, output=GRID.output, first_token=(1.0, math.inf))
+
+
+def without_waiting_tokens(arrivals: float, first_tokens: float, computed: float) -> Increase:
+    """What a pod of vLLM adds, which says how many requests wait but not how long they are."""
+    one = counted(arrivals, computed, waiting=math.nan, timed=first_tokens)
+    firsts = np.full((1, len(WITH_FIRST_TOKENS.first_token)), first_tokens)
+    return replace(one, added=np.concatenate((one.added, firsts), axis=1))
+
+
+@pytest.mark.parametrize(("arrivals", "first_tokens"), [(90.0, 70.0), (50.0, 70.0)])
+def test_prompts_of_requests_that_still_wait_make_the_others_no_shorter(
+    arrivals: float, first_tokens: float
+) -> None:
+    """A queue grows, or is worked off: the tokens are those of the prompts that were computed."""
+    one = without_waiting_tokens(arrivals, first_tokens, 1000.0 * first_tokens)
+    lengths = Lengths()
+    for _ in range(60):
+        lengths = lengths.observe(one, WITH_FIRST_TOKENS, 2.0)
+    assert prompt_of(lengths) == pytest.approx(1000.0)
+
+
+def test_longer_prompts_count_at_once_where_those_of_preempted_ones_count_once() -> None:
+    """The requests that end after a preemption are the short ones of before."""
+    lengths = Lengths()
+    for tick in range(180):
+        size = 1000.0 if tick < 120 else 4000.0
+        one = without_waiting_tokens(70.0, 70.0, 70.0 * size)
+        one.added[0, Count.PREEMPTIONS] = 0.0 if tick < 120 else 5.0
+        lengths = lengths.observe(one, WITH_FIRST_TOKENS, 2.0)
+    assert prompt_of(lengths) > 3500
 
 
 BY_ONE_TWO_FIVE = (*(float(m * 10**e) for e in range(6) for m in (1, 2, 5)), math.inf)

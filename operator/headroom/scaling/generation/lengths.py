@@ -6,10 +6,10 @@ requests. A faster value counts by how far it differs from the slower one beyond
 fast ones together show how high a step of the prompts is before they have followed it.
 
 Where memory is full, sequences are preempted and their contexts computed again. Those tokens are no
-prompts, so within `RECOMPUTED_S` after a preemption the requests that end count as those that
-arrive, with the known share of their prompts computed. Worked: a service with prompts of 4300
-tokens that preempts computes 17 600 per arrival, by which a replica would carry 0.3/s instead of
-3/s. With the lengths from before it would carry too much, and go on to preempt.
+prompts. Where servers count them, the requests that end count as those that arrive, with the known
+share of their prompts computed, within `RECOMPUTED_S` after a preemption. Worked: a service with
+prompts of 4300 tokens that preempts computes 17 600 per arrival, by which a replica would carry
+0.3/s instead of 3/s. With the lengths from before it would carry too much, and go on to preempt.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.frozen import cached_property, replace
+from headroom.scaling.generation.length_increase import arrivals, counts_once, decoding_steps
 from headroom.scaling.generation.length_moments import moments
 from headroom.scaling.generation.length_steps import FAST_S, QUICK_S, SLOW_S, ahead, beyond_chance
 from headroom.scaling.generation.token_counters import Increase
@@ -62,7 +63,7 @@ class Lengths:
             return self
         total = increase.total
         left_s = max(0.0, self.recomputing_s - elapsed_s)
-        if total[Count.PREEMPTIONS] > 0.0:
+        if total[Count.PREEMPTIONS] > 0.0 and not counts_once(increase):
             left_s = RECOMPUTED_S
         added = _sums(increase, total, grid)
         if left_s > 0.0:
@@ -175,45 +176,11 @@ def _sums(increase: Increase, total: Vector, grid: Grid) -> list[float]:
     """Return what an interval adds."""
     prompts, outputs, _, _ = grid.slices()
     added, counts = [0.0] * WIDTH, total[:FIRST_SUM].tolist()
-    added[ARRIVED : CACHED + 1] = _arrivals(increase)
+    added[ARRIVED : CACHED + 1] = arrivals(increase, grid)
     added[PROMPTS : PROMPT2 + 1] = moments(grid.prompt, total[prompts], counts[Count.PROMPT_TOTAL])
     added[OUTPUTS : OUTPUT2 + 1] = moments(grid.output, total[outputs], counts[Count.OUTPUT_TOTAL])
-    added[DRAFTS : ACCEPTED + 1] = _steps(counts)
+    added[DRAFTS : ACCEPTED + 1] = decoding_steps(counts)
     return added
-
-
-def _steps(counts: Sequence[float]) -> tuple[float, float]:
-    """Return the steps of sequences, and the drafted tokens that these accepted.
-
-    Steps without a draft accept none: servers stop to draft, and report no drafts once they have
-    restarted without. Where steps are not reported, each gives one token and those it accepts; the
-    first token of a request comes with its prompt.
-    """
-    drafts, accepted = counts[Count.DRAFTS], counts[Count.ACCEPTED]
-    if math.isnan(drafts) or math.isnan(accepted):
-        drafts = accepted = 0.0
-    steps = counts[Count.STEPS]
-    if math.isnan(steps):
-        steps = counts[Count.GENERATED] - counts[Count.ARRIVALS] - accepted
-    return (drafts if math.isnan(steps) else max(drafts, steps)), accepted
-
-
-def _arrivals(increase: Increase) -> tuple[float, float, float]:
-    """Return what arrived, and of that the computed and the cached tokens.
-
-    Of the pods that report both: the arrivals at others would make the prompts seem shorter.
-    """
-    increase = increase.reporting(Count.COMPUTED).reporting(Count.CACHED)
-    counts = increase.total[:FIRST_SUM].tolist()
-    computed, cached = counts[Count.COMPUTED], counts[Count.CACHED]
-    waiting = increase.waiting_tokens
-    if math.isnan(computed):
-        return 0.0, 0.0, 0.0
-    return (
-        max(0.0, counts[Count.ARRIVALS] - counts[Count.MISSED]),
-        max(0.0, computed + float(np.where(np.isnan(waiting), 0.0, waiting).sum())),
-        0.0 if math.isnan(cached) else cached,
-    )
 
 
 def _faded(
