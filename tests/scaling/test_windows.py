@@ -23,6 +23,7 @@ from headroom.scaling.windows.histogram import (
     rebinned,
     undecided,
 )
+from headroom.scaling.windows.sample_intake import GAP_S
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.window_totals import BatchStats
 
@@ -239,6 +240,7 @@ def test_windows_equal_plain_histories(
     now_s, windows = 0.0, Windows().absorb(Observation(now_s=0.0, current=1))
     plain: dict[str, Plain] = {}
     alive: dict[str, float] = {}
+    heard_s = -math.inf
     for step_s, fates, comes, more in ticks:
         now_s += step_s
         samples = []
@@ -254,10 +256,13 @@ def test_windows_equal_plain_histories(
         if comes:
             uid, born_s = f"pod-{len(plain)}", now_s - step_s / 2
             alive[uid] = born_s
-            plain[uid] = Plain(times_s=[born_s], arrivals=[0.0], scraped=0.0)
+            gap = windows.series.columns and GAP_S < now_s - heard_s < math.inf
+            zero_s = min(born_s, heard_s) if gap else born_s
+            plain[uid] = Plain(times_s=[zero_s], arrivals=[0.0], scraped=0.0)
             plain[uid].hear(now_s, more)
             samples.append(sample(uid, now_s, more))
         pods = tuple(ready_pod(uid, created_s=born_s) for uid, born_s in alive.items())
+        heard_s = now_s if samples else heard_s
         before, said = windows, windows.total(30.0)
         windows = windows.absorb(
             Observation(now_s=now_s, current=1, pods=pods, samples=tuple(samples))

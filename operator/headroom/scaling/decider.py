@@ -83,7 +83,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     )
     risked = learning.with_drain_time(with_risk(policy, state), state)
     state, expected = learning.forecast_arrivals(
-        risked, state, demand.signals, now_s, demand.at_most_rps
+        risked, state, demand.signals, now_s, demand.at_most_rps, observation.ready
     )
     expected = generation_rules.beyond_chance(policy, model.generation, expected)
     hidden = generation_rules.for_surge(

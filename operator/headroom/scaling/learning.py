@@ -19,7 +19,7 @@ from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state import State
 from headroom.scaling.values.decision import ReplicaCounts
-from headroom.scaling.values.observation import Observation
+from headroom.scaling.values.observation import Observation, Pod
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Freshness, Signals
 from headroom.scaling.windows.by_replica import arrivals_of, executed_batches, sampled_throughout
@@ -87,7 +87,7 @@ def learn(policy: Policy, state: State, observation: Observation) -> tuple[State
         counts = replace(counts, ready=counts.ready + observation.unlisted_ready)
     waiting = shared_queue(windows, observation)
     shortest_s = policy.shortest_window_s
-    moved = counts.ready != state.ready
+    moved = counts.ready != state.ready or windows.gap_s[1] == observation.now_s
     connections = state.connections
     settled = not moved and observation.now_s - state.ready_since_s >= 2 * EVERY_S
     if policy.routing is Routing.STICKY:
@@ -178,6 +178,7 @@ def forecast_arrivals(
     signals: Signals,
     now_s: float,
     at_most_rps: float | None = None,
+    ready: Sequence[Pod] = (),
 ) -> tuple[State, Expected | None]:
     """Return the expected arrivals, None while no rate is known; learn from fresh rates.
 
@@ -186,7 +187,9 @@ def forecast_arrivals(
     rate = signals.arrival_rps
     if rate.value is None:
         return state, None
-    burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s)
+    age_s = rate.age_s if rate.fresh and rate.age_s else 0.0
+    silent = () if rate.fresh else ready
+    burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s, age_s, silent)
     if burst_rps is not None and at_most_rps is not None:
         burst_rps = min(burst_rps, at_most_rps)
     start_s = state.cold_starts.assumed_s

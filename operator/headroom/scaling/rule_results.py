@@ -93,6 +93,7 @@ def evaluate_rules(
             parallel_requests=parallel_requests,
         )
     rules[Component.HIDDEN_DEMAND] = hidden
+    passed = len(backlogs) if policy.routing.sees_load and load.removal else 0
     every = [rule for component, rule in rules.items() if rule and tuning.has(component)]
     ceiling = rules.get(Component.CEILING)
     desired = _with_replacements(_most(every), counts)
@@ -104,7 +105,7 @@ def evaluate_rules(
             by_arrivals=by_arrivals,
             by_ceiling=ceiling.replicas if ceiling else 0,
         ),
-        needed=max(desired, load.removal),
+        needed=max(desired, load.removal + passed),
         needed_by_arrivals=max(by_arrivals, promised, load.removal),
         sufficient=load.sufficient,
         carries=load.carries,

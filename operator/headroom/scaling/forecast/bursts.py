@@ -8,6 +8,7 @@ than all of them is expected to last.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +16,11 @@ import numpy as np
 from headroom.scaling.chance import e_folds
 from headroom.scaling.forecast.rate_history import RateHistory
 from headroom.scaling.tuning import HOUR_S
+from headroom.scaling.values.observation import Pod
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.windows.sliding_windows import Windows
+from headroom.scaling.windows.together import moves_apart
+from headroom.scaling.windows.unscraped import beyond_last_windows
 
 NEARLY = 0.85
 """An earlier burst counts as similar from this share of the rise on."""
@@ -24,17 +28,29 @@ BELIEF = 1.5
 """Weight of the assumption that it lasts, in earlier bursts: three that vanished outweigh it."""
 
 
-def burst_rate_rps(policy: Policy, windows: Windows, now_s: float) -> float | None:
+def burst_rate_rps(
+    policy: Policy, windows: Windows, now_s: float, age_s: float = 0.0, ready: Sequence[Pod] = ()
+) -> float | None:
     """Return the highest arrival rate of a short window that counts as a burst; None if none does.
 
     A window is compared with the rest of the stable window *before* it, so that a burst does not
-    raise its own threshold. Worked: 5/s before, 15/s now, 4 s: 60 against 20, z = 8.9.
+    raise its own threshold. Worked: 5/s before, 15/s now, 4 s: 60 against 20, z = 8.9. All counters
+    are known up to `age_s` ago. Where some are silent, `ready` are the pods: silent ones count with
+    at least what the others take.
     """
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     short_s = [window_s for window_s in policy.burst_windows_s if 2 * window_s <= watched_s]
-    if not short_s:
+    apart = moves_apart(windows, policy.stable_window_s, now_s - age_s, now_s)
+    if not short_s or apart:  # a short window holds the mean of a scrape interval
         return None
-    *short, watched = windows.arrivals([*short_s, watched_s])
+    windows_s = [*short_s, watched_s]
+    counted = windows.arrivals(windows_s)
+    if ready:
+        counted = [
+            count + beyond_last_windows(windows, ready, window_s, now_s, policy.stale_after_s)
+            for count, window_s in zip(counted, windows_s, strict=True)
+        ]
+    *short, watched = counted
     rates = []
     for window_s, arrived in zip(short_s, short, strict=True):
         expected = (watched - arrived) * window_s / (watched_s - window_s)

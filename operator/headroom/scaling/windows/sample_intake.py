@@ -13,6 +13,8 @@ from headroom.scaling.values.observation import Observation, Pod, PodSample
 from headroom.scaling.windows.counter_series import LATENCY, CounterSeries, Vector
 from headroom.scaling.windows.histogram import rebinned
 
+GAP_S = 10.0
+"""After so long without a sample of any pod, what each took meanwhile is known as a mean only."""
 REJECTED = "rejected at the gateways"
 """The series of what no replica has counted: arrivals that missed."""
 
@@ -67,11 +69,21 @@ def newer_samples(
     return newer
 
 
+def gap_until(observation: Observation, series: CounterSeries) -> tuple[float, float] | None:
+    """Return the gap that ends with this tick; None if no pod became ready in it."""
+    if not series.columns:
+        return None
+    begin_s = float(series.times_s[-1].max())
+    new = any(pod.ready_s is not None and pod.ready_s > begin_s for pod in observation.pods)
+    return (begin_s, observation.now_s) if new else None
+
+
 def append_samples(
     series: CounterSeries,
     newer: Mapping[str, PodSample],
     pods: Iterable[Pod],
     since_s: float | None,
+    gap_s: tuple[float, float],
     horizon_s: float,
 ) -> CounterSeries:
     """Begin the series of new pods, at zero or at a baseline, and append to all others."""
@@ -84,7 +96,7 @@ def append_samples(
         return series.append(uids, times_s, counters, horizon_s)
     new = [number for number, uid in enumerate(uids) if uid not in series.columns]
     shown = {pod.uid: pod for pod in pods}
-    zeros_s = [_zero_s(samples[number], shown.get(uids[number]), since_s) for number in new]
+    zeros_s = [_zero_s(samples[one], shown.get(uids[one]), since_s, gap_s) for one in new]
     baseline = np.array([zero_s is None for zero_s in zeros_s])
     series = series.add_pods(
         [uids[number] for number in new],
@@ -97,11 +109,20 @@ def append_samples(
     )
 
 
-def _zero_s(sample: PodSample, pod: Pod | None, since_s: float | None) -> float | None:
-    """Return when a new pod's counters were zero; None unless it started after the first tick."""
+def _zero_s(
+    sample: PodSample, pod: Pod | None, since_s: float | None, gap_s: tuple[float, float]
+) -> float | None:
+    """Return when a new pod's counters were zero; None unless it started after the first tick.
+
+    Where it became ready in a gap, at the gap's begin: of the others only the mean of the gap is
+    known, and requests that moved from them to this pod would count twice.
+    """
     if pod is None or pod.ready_s is None or since_s is None or pod.created_s < since_s:
         return None
-    return pod.ready_s if pod.ready_s < sample.time_s else None
+    if not pod.ready_s < sample.time_s:
+        return None
+    begin_s, end_s = gap_s
+    return begin_s if begin_s < pod.ready_s < end_s else pod.ready_s
 
 
 def counters_of(samples: Sequence[PodSample]) -> Vector:

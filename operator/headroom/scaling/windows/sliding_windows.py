@@ -31,8 +31,10 @@ from headroom.scaling.windows.counter_series import (
 )
 from headroom.scaling.windows.interpolation import Place, arrivals_at, counters_at, place_of
 from headroom.scaling.windows.sample_intake import (
+    GAP_S,
     append_samples,
     counters_of,
+    gap_until,
     grid_of,
     newer_samples,
     on_grid,
@@ -61,6 +63,11 @@ class Windows:
     ends_s: Vector = field(default_factory=lambda: np.empty(0))
     """Where the present window of each pod ends, [pods]: now, or at the last scrape of a ready pod;
     never before the end of its series."""
+    seen_s: float | None = None
+    """The last tick with a new sample of any pod; None before it."""
+    gap_s: tuple[float, float] = (-math.inf, -math.inf)
+    """Begin and end of the last gap in the samples of all pods in which pods became ready: what
+    single ones took in it is not known."""
 
     def absorb(self, observation: Observation, longest_s: float = 0.0) -> Windows:
         """Return the windows with this tick's samples; older or repeated samples change nothing.
@@ -83,7 +90,10 @@ class Windows:
             last = {uid: sample for uid, sample in last.items() if uid not in gone}
         newer = newer_samples(samples, last, bounds_s)
         last |= newer
-        series = append_samples(series, newer, observation.pods, self.since_s, horizon_s)
+        resumes = bool(newer) and self.seen_s is not None and now_s - self.seen_s > GAP_S
+        gap_s = gap_until(observation, self.series) if resumes else None
+        gap_s = gap_s or self.gap_s
+        series = append_samples(series, newer, observation.pods, self.since_s, gap_s, horizon_s)
         ends_s, ready = series.times_s[-1], frozenset(observation.ready_uids)
         if not ready.issuperset(series.columns):
             held = [uid in ready for uid in series.columns]
@@ -98,6 +108,8 @@ class Windows:
             series=series,
             last=last,
             ends_s=ends_s,
+            seen_s=now_s if newer else self.seen_s,
+            gap_s=gap_s,
         )
 
     def rebased(self, samples: Sequence[PodSample]) -> Windows:
