@@ -129,8 +129,8 @@ def test_windows_that_end_apart_are_not_compared_while_requests_move(
     windows = Windows()
     for seen in observations(200.0, now_s, phase_of(every_s)):
         windows = windows.absorb(seen)
-    ends_s = float(windows.ends_s.min())
-    assert moves_apart(windows, 30.0, ends_s, now_s) is apart
+    end_s = float(windows.ends_s.min())
+    assert moves_apart(windows, 30.0, now_s - end_s, now_s) is apart
 
 
 @pytest.mark.parametrize("routing", [Routing.RANDOM, Routing.ROUND_ROBIN, Routing.LEAST_IN_FLIGHT])

@@ -187,9 +187,10 @@ def forecast_arrivals(
     rate = signals.arrival_rps
     if rate.value is None:
         return state, None
-    age_s = rate.age_s if rate.fresh and rate.age_s else 0.0
-    silent = () if rate.fresh else ready
-    burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s, age_s, silent)
+    if rate.fresh:
+        burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s, rate.age_s or 0.0)
+    else:
+        burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s, ready=ready)
     if burst_rps is not None and at_most_rps is not None:
         burst_rps = min(burst_rps, at_most_rps)
     start_s = state.cold_starts.assumed_s

@@ -93,7 +93,7 @@ def evaluate_rules(
             parallel_requests=parallel_requests,
         )
     rules[Component.HIDDEN_DEMAND] = hidden
-    passed = len(backlogs) if policy.routing.sees_load and load.removal else 0
+    passed = len(backlogs) if backlogs and policy.routing.sees_load and load.removal else 0
     every = [rule for component, rule in rules.items() if rule and tuning.has(component)]
     ceiling = rules.get(Component.CEILING)
     desired = _with_replacements(_most(every), counts)

@@ -31,7 +31,7 @@ from headroom.scaling.values.decision import (
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Signals
-from headroom.scaling.windows.together import moves_apart
+from headroom.scaling.windows.together import APART_S, moves_apart
 
 USUALLY_STALE_S = 10.0
 """`Policy.stale_after_s` where pages are read each tick; gauges read less often look level."""
@@ -53,8 +53,10 @@ def estimate_demand(
     if cost is None or rate_rps is None or not signals.arrival_rps.fresh or not counts.ready:
         return state, exact
     load = measure_throughput(policy, state.windows, signals, cost, counts.ready, now_s)
-    end_s = now_s - (signals.in_flight.age_s or 0.0)
-    if load is None or moves_apart(state.windows, load.window_s, end_s, now_s):
+    if load is None:
+        return state, exact
+    age_s = signals.in_flight.age_s
+    if age_s and age_s > APART_S and moves_apart(state.windows, load.window_s, age_s, now_s):
         return state, exact  # arrivals, answers and requests in flight of different times
     if isinstance(cost, GeneratingCost):
         load = _judged_by_sequences(load, cost)
@@ -70,7 +72,9 @@ def estimate_demand(
         stream = stream.observe(now_s, load, policy.tick_s, in_time)
         if policy.routing.sees_load:
             load = without_old_queues(policy, state.windows, load, cost, ready, now_s)
-    level_s = policy.pace * LEVEL_S + 2.0 * max(0.0, policy.stale_after_s - USUALLY_STALE_S)
+    level_s = policy.pace * LEVEL_S
+    if policy.stale_after_s > USUALLY_STALE_S:
+        level_s += 2.0 * (policy.stale_after_s - USUALLY_STALE_S)
     history = state.in_flight.add(now_s, load.in_flight, policy.tick_s, level_s)
     state = replace(state, in_flight=history, open_stream=stream)
     if stream.explains(load) or not is_hidden(load, history, now_s, level_s):

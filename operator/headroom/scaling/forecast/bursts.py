@@ -19,7 +19,7 @@ from headroom.scaling.tuning import HOUR_S
 from headroom.scaling.values.observation import Pod
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.windows.sliding_windows import Windows
-from headroom.scaling.windows.together import moves_apart
+from headroom.scaling.windows.together import APART_S, moves_apart
 from headroom.scaling.windows.unscraped import beyond_last_windows
 
 NEARLY = 0.85
@@ -40,9 +40,10 @@ def burst_rate_rps(
     """
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     short_s = [window_s for window_s in policy.burst_windows_s if 2 * window_s <= watched_s]
-    apart = moves_apart(windows, policy.stable_window_s, now_s - age_s, now_s)
-    if not short_s or apart:  # a short window holds the mean of a scrape interval
+    if not short_s:
         return None
+    if age_s > APART_S and moves_apart(windows, policy.stable_window_s, age_s, now_s):
+        return None  # a short window holds the mean of a scrape interval
     windows_s = [*short_s, watched_s]
     counted = windows.arrivals(windows_s)
     if ready:

@@ -11,7 +11,7 @@ from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 from headroom.scaling.windows.histogram import attainment, percentile, undecided
 from headroom.scaling.windows.sliding_windows import Windows
-from headroom.scaling.windows.together import arrivals_together
+from headroom.scaling.windows.together import APART_S, arrivals_together
 from headroom.scaling.windows.unscraped import (
     arrivals_extrapolated,
     beyond_last_windows,
@@ -106,10 +106,11 @@ def read_signals(
     if watched_s < policy.known_after_s:
         return gauges
     total = windows.total(watched_s)
-    together = None
-    if age_s <= policy.stale_after_s:
-        together = arrivals_together(windows, watched_s, now_s - age_s, now_s)
-    arrived = arrivals_extrapolated(windows, watched_s, now_s) if together is None else together
+    arrived = None
+    if APART_S < age_s <= policy.stale_after_s:
+        arrived = arrivals_together(windows, watched_s, age_s, now_s)
+    if arrived is None:
+        arrived = arrivals_extrapolated(windows, watched_s, now_s)
     if age_s > policy.stale_after_s:
         arrived += beyond_last_windows(windows, ready, watched_s, now_s, policy.stale_after_s)
     bounds_s, latency, missed = windows.bounds_s, total.latency, total.missed

@@ -90,9 +90,9 @@ class Windows:
             last = {uid: sample for uid, sample in last.items() if uid not in gone}
         newer = newer_samples(samples, last, bounds_s)
         last |= newer
-        resumes = bool(newer) and self.seen_s is not None and now_s - self.seen_s > GAP_S
-        gap_s = gap_until(observation, self.series) if resumes else None
-        gap_s = gap_s or self.gap_s
+        gap_s = self.gap_s
+        if newer and self.seen_s is not None and now_s - self.seen_s > GAP_S:
+            gap_s = gap_until(observation, self.series) or gap_s
         series = append_samples(series, newer, observation.pods, self.since_s, gap_s, horizon_s)
         ends_s, ready = series.times_s[-1], frozenset(observation.ready_uids)
         if not ready.issuperset(series.columns):

@@ -17,29 +17,30 @@ APART_S = 4.0
 
 
 def arrivals_together(
-    windows: Windows, window_s: float, end_s: float, now_s: float
+    windows: Windows, window_s: float, age_s: float, now_s: float
 ) -> float | None:
-    """Sum over all pods the requests of a window that ends then for all of them.
+    """Sum over all pods the requests of a window that ended `age_s` ago for all of them.
 
     None unless `moves_apart`. Worked: one replica took 8/s until 100 s, then its successor;
     they were scraped at 99 and 115 s. The 30 s until 99 s have 240 requests, the last of each 360.
     """
-    if not moves_apart(windows, window_s, end_s, now_s):
+    if not moves_apart(windows, window_s, age_s, now_s):
         return None
-    ends_s = np.full_like(windows.ends_s, end_s)
+    ends_s = np.full_like(windows.ends_s, now_s - age_s)
     until = arrivals_at(windows.series, place_of(windows.series, ends_s))
     before = arrivals_at(windows.series, place_of(windows.series, ends_s - window_s))
     return float((until - before).sum())
 
 
-def moves_apart(windows: Windows, window_s: float, end_s: float, now_s: float) -> bool:
+def moves_apart(windows: Windows, window_s: float, age_s: float, now_s: float) -> bool:
     """Whether windows end apart and a pod began meanwhile, which is known from zero.
 
-    All counters are known up to `end_s`, where the common window ends.
+    The oldest of the last samples is `age_s` old: there the common window ends.
     """
-    if now_s - end_s <= APART_S:
+    if age_s <= APART_S:
         return False
-    start_s, first_s = end_s - window_s, windows.since_s
+    end_s, first_s = now_s - age_s, windows.since_s
+    start_s = end_s - window_s
     if first_s is None or first_s > start_s:
         return False
     begins = float(windows.series.times_s[0].max(initial=-np.inf)) > start_s

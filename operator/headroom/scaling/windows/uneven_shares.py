@@ -100,10 +100,10 @@ def read_shares(
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     bursts_s = policy.burst_windows_s  # a rate is known after the longest, and so is a share
     known_s = {*bursts_s[:1], *bursts_s[-1:], policy.stable_window_s}
-    since_s = now_s - windows.gap_s[1]  # before it, replicas had the mean of a gap
-    for window_s in known_s | {watched_s}:
-        if window_s > since_s:
-            continue
+    windows_s, since_s = known_s | {watched_s}, now_s - windows.gap_s[1]
+    if since_s < policy.stable_window_s:  # before it, replicas had the mean of a gap
+        windows_s = {window_s for window_s in windows_s if window_s <= since_s}
+    for window_s in windows_s:
         every = windows.arrived(window_s)
         counts = every.tolist()
         most = max(counts)
