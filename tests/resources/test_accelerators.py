@@ -110,8 +110,9 @@ def test_resource_of_another_name_counts_beside_the_claimed_one() -> None:
     assert accelerators.of_stored(made.spec.manifest()) == {GPU: 8}
 
 
-def test_claim_as_requested_differs_in_nothing() -> None:
-    made = service(spec__accelerator__count=2)
+@pytest.mark.parametrize("count", [0, 2])
+def test_claim_as_requested_differs_in_nothing(count: int) -> None:
+    made = service(spec__accelerator__count=count)
     template = deployment.build(made)["spec"]["template"]
     assert accelerators.difference(made, accelerators.per_replica(made, template)) == ""
 
