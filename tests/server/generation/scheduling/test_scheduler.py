@@ -11,7 +11,12 @@ from headroom_server.errors import InvalidRequestError, QueueFullError, RefusedE
 from headroom_server.generation.scheduling.iteration_cost import Features
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.scheduler import Scheduler
-from headroom_server.generation.values import FinishReason, Iteration, IterationResult
+from headroom_server.generation.values import (
+    FinishReason,
+    GenerationLimits,
+    Iteration,
+    IterationResult,
+)
 
 
 def alone(prompt: tuple[int, ...], tokens: int) -> list[int]:
@@ -112,16 +117,24 @@ def test_impossible_request_is_invalid(prompt: int | tuple[int, ...], max_tokens
         Scheduler(LIMITS).add(request(1, prompt, max_tokens), 0.0)
 
 
-def test_largest_possible_requests_are_accepted() -> None:
-    little = LIMITS._replace(blocks=10)  # of 16 tokens each
-    for limits, prompt, max_tokens in [
-        (LIMITS, 16_000, 384),
-        (LIMITS, (0, 999), 1),
-        (little, 150, 10),
-    ]:
-        Scheduler(limits).add(request(1, prompt, max_tokens), 0.0)
+LITTLE = LIMITS._replace(blocks=10)
+"""Memory of 160 tokens."""
+
+
+@pytest.mark.parametrize(
+    ("limits", "prompt", "max_tokens"),
+    [(LIMITS, 16_000, 384), (LIMITS, (0, 999), 1), (LITTLE, 150, 10)],
+    ids=["context", "vocabulary", "memory"],
+)
+def test_largest_possible_request_is_accepted(
+    limits: GenerationLimits, prompt: int | tuple[int, ...], max_tokens: int
+) -> None:
+    Scheduler(limits).add(request(1, prompt, max_tokens), 0.0)
+
+
+def test_request_for_more_than_all_memory_is_invalid() -> None:
     with pytest.raises(InvalidRequestError, match="must fit the memory of 160 tokens"):
-        Scheduler(little).add(request(1, 150, 11), 0.0)
+        Scheduler(LITTLE).add(request(1, 150, 11), 0.0)
 
 
 class SizedDevice(Device):
