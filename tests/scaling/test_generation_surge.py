@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.generation.surge import Request, Surge, surely_rps
+from headroom.scaling.generation.surge import Surge, surely_rps
 
 CAPACITY_RPS = 84.0
-REQUEST = Request(held_s=2.0, prompt_s=0.002)
 
 
 def surge(
@@ -36,7 +35,7 @@ def surge(
 
 
 def test_surge_below_what_replicas_take_needs_none() -> None:
-    assert surge(350.0).replicas(CAPACITY_RPS, REQUEST, sees_load=True) == 0
+    assert surge(350.0).replicas(CAPACITY_RPS, sees_load=True) == 0
 
 
 def test_surge_is_carried_by_new_replicas_while_the_others_work_off_their_queues() -> None:
@@ -44,53 +43,34 @@ def test_surge_is_carried_by_new_replicas_while_the_others_work_off_their_queues
     found = surge(528.0)
     assert found.queue == pytest.approx(16_800)
     assert found.behind == 4
-    assert found.replicas(CAPACITY_RPS, REQUEST, sees_load=True) == 11
+    assert found.replicas(CAPACITY_RPS, sees_load=True) == 11
 
 
 def test_surge_with_its_replicas_on_their_way_requests_no_more() -> None:
     for left_s in (100.0, 50.0, 1.0):
         waited = 4 * (200.0 + (528.0 / 4 - 90.0) * (100.0 - left_s))
         found = surge(528.0, (waited / 4,) * 4, (left_s,) * 7)
-        assert found.replicas(CAPACITY_RPS, REQUEST, sees_load=True) == 11
+        assert found.replicas(CAPACITY_RPS, sees_load=True) == 11
 
 
 def test_surge_keeps_its_replicas_until_the_queues_are_worked_off() -> None:
     behind = surge(528.0, (4000.0,) * 4 + (80.0,) * 7)
-    assert behind.replicas(CAPACITY_RPS, REQUEST, sees_load=True) == 11
-    assert surge(528.0, (200.0,) * 11).replicas(CAPACITY_RPS, REQUEST, sees_load=True) == 0
+    assert behind.replicas(CAPACITY_RPS, sees_load=True) == 11
+    assert surge(528.0, (200.0,) * 11).replicas(CAPACITY_RPS, sees_load=True) == 0
 
 
 def test_replica_with_a_queue_serves_what_a_full_memory_allows() -> None:
     """340/s at four of 90/s: no queue is to come, unless they are full and serve 60/s each."""
-    assert surge(340.0, saturated_rps=60.0).replicas(CAPACITY_RPS, REQUEST, sees_load=True) == 0
+    assert surge(340.0, saturated_rps=60.0).replicas(CAPACITY_RPS, sees_load=True) == 0
     full = surge(340.0, (300.0,) * 4, saturated_rps=60.0)
     assert full.queue == pytest.approx(4 * 44 + (340 - 240) * 100)
     assert full.behind == 4
-    assert full.replicas(CAPACITY_RPS, REQUEST, sees_load=True) == 8
+    assert full.replicas(CAPACITY_RPS, sees_load=True) == 8
 
 
 def test_surge_that_hardly_exceeds_the_replicas_drains_its_queue_instead() -> None:
     """One request a second too many leaves 100, which one more replica works off in seconds."""
-    assert surge(361.0).replicas(CAPACITY_RPS, REQUEST, sees_load=True) == 5
-
-
-@pytest.mark.parametrize(
-    ("held_s", "prompt_s", "replicas"),
-    [
-        (0.1, 0.002, 10),  # short answers: 480 / 84 = 5.7 new ones beside four
-        (15.0, 0.002, 8),  # 13 s of answers of 15 s: each takes 1.7 times as much meanwhile
-        (60.0, 0.002, 6),  # new ones only fill: all carry the arrivals afterwards
-        (60.0, 0.0125, 10),  # prompts of 12.5 ms: an engine computes no more than its capacity
-    ],
-)
-def test_new_replicas_carry_the_arrivals_only_until_the_others_have_no_queue(
-    held_s: float, prompt_s: float, replicas: int
-) -> None:
-    """480/s at four of 90/s, 4800 behind after a start of 40 s, which they work off in 13 s."""
-    found = surge(480.0, (256.0,) * 4, start_s=40.0)
-    assert found.queue == pytest.approx(4800)
-    request = Request(held_s=held_s, prompt_s=prompt_s)
-    assert found.replicas(CAPACITY_RPS, request, sees_load=True) == replicas
+    assert surge(361.0).replicas(CAPACITY_RPS, sees_load=True) == 5
 
 
 @pytest.mark.parametrize(
@@ -120,7 +100,7 @@ def test_surge_of_more_arrivals_never_has_a_shorter_queue(
     more = surge(arrival_rps + more_rps, in_flight, left_s, start_s)
     assert more.queue >= less.queue
     assert 0 <= less.behind <= len(in_flight)
-    assert less.replicas(CAPACITY_RPS, REQUEST, sees_load=sees_load) >= 0
+    assert less.replicas(CAPACITY_RPS, sees_load=sees_load) >= 0
 
 
 @given(
@@ -132,5 +112,5 @@ def test_surge_behind_a_gateway_that_rejects_needs_no_replicas_for_a_queue(
 ) -> None:
     waits = surge(arrival_rps, tuple(in_flight))
     bounded = replace(waits, rejected=True)
-    found = bounded.replicas(CAPACITY_RPS, REQUEST, sees_load=True)
+    found = bounded.replicas(CAPACITY_RPS, sees_load=True)
     assert found == math.ceil(arrival_rps / CAPACITY_RPS - 1e-9)

@@ -9,8 +9,6 @@ from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
 from headroom.scaling.generating import Generating
 from headroom.scaling.generation import surge
-from headroom.scaling.generation.fleet import GeneratingFleet
-from headroom.scaling.generation.occupancy import occupancy_of
 from headroom.scaling.promise.reserve import USUAL_S, Usual
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.state import State
@@ -89,10 +87,9 @@ def for_surge(
         rejected=observation.rejected_at_gateway is not None and not state.classes.filled,
     )
     capacity_rps = fleet.capacity_rps(policy.latency_target_s, max(1, observation.current))
-    if found.queue < 1.0 or capacity_rps <= 0.0:
+    replicas = found.replicas(capacity_rps, sees_load=policy.routing.sees_load)
+    if not replicas:
         return None
-    request = _request(fleet, capacity_rps)
-    replicas = found.replicas(capacity_rps, request, sees_load=policy.routing.sees_load)
     if found.behind:  # a queue that lasts says that replicas take less than they seem to
         replicas = max(replicas, counts.ready + counts.warming)
     return Recommendation(
@@ -101,17 +98,6 @@ def for_surge(
         detail=f"{found.arrival_rps:.3g}/s over {capacity_rps:.3g}/s per replica, while "
         f"{found.behind} replicas work off {found.queue:.0f} requests that will have waited",
     )
-
-
-def _request(fleet: GeneratingFleet, capacity_rps: float) -> surge.Request:
-    """Return the mean request at a replica at this rate, by Little's law."""
-    work = fleet.capacity.replica.work
-    occupancy = occupancy_of(work, capacity_rps)
-    held_s = 0.0 if occupancy is None else occupancy.mean / capacity_rps
-    return surge.Request(held_s=max(_LEAST_S, held_s), prompt_s=max(_LEAST_S, work.prompt_s))
-
-
-_LEAST_S = 1e-9
 
 
 def _in_flight(windows: Windows, ready: Collection[str]) -> list[int]:

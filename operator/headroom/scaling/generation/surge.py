@@ -10,12 +10,6 @@ again at once if the new replicas alone carry the arrivals:
 with what one replica carries within its promises (mu') and the queue Q worked off within D, which
 suffices for a short one. Routing that does not see load needs the latter.
 
-The others work off a short queue in t = Q / (behind mu_r) seconds. Meanwhile a new replica, which
-begins empty, takes more than mu': until it has as many requests, of h seconds each, as at mu', and
-until its prompts, of w_p seconds, wait for the target:
-
-    min(mu' / (1 - e^(-t / h)), (1 + target / t) / w_p)
-
 A replica is behind with more in flight than fits and than its target lets it work off. Before that
 shows, all ready replicas will be if the queue until warming, or further, replicas are ready is:
 
@@ -49,16 +43,6 @@ def surely_rps(burst_rps: float, window_s: float) -> float:
     are 3.75/s, and surely 1.8/s; 1500 are 375/s, and surely 356/s.
     """
     return max(0.0, burst_rps - DEVIATIONS * math.sqrt(max(0.0, burst_rps) / window_s))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """The mean request at a replica that carries what its promises allow."""
-
-    held_s: float
-    """How long it decodes; > 0."""
-    prompt_s: float
-    """Engine seconds of its prompt; > 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,14 +98,7 @@ class Surge:
         """The time in which added replicas work off what has waited for them."""
         return min(MOST_DRAIN_S, max(LEAST_DRAIN_S, DRAIN_SHARE * self.start_s))
 
-    def _alone_rps(self, capacity_rps: float, request: Request) -> float:
-        """Return what a new replica takes while the others work off their queues."""
-        drained_s = self.queue / max(_LEAST, self.behind * self.saturated_rps)
-        filling_rps = capacity_rps / max(_LEAST, -math.expm1(-drained_s / request.held_s))
-        prompts_rps = (1.0 + self.target_s / drained_s) / request.prompt_s
-        return max(capacity_rps, min(filling_rps, prompts_rps))
-
-    def replicas(self, capacity_rps: float, request: Request, *, sees_load: bool) -> int:
+    def replicas(self, capacity_rps: float, *, sees_load: bool) -> int:
         """Return the replicas, where each carries so much; 0 while no queue is to come."""
         if self.queue < 1.0 or capacity_rps <= 0.0:
             return 0
@@ -129,9 +106,8 @@ class Surge:
             return math.ceil(self.arrival_rps / capacity_rps - _ROUNDING)
         drained = (self.arrival_rps + self.queue / self.drain_s) / capacity_rps
         if sees_load:
-            alone = self.behind + self.arrival_rps / self._alone_rps(capacity_rps, request)
-            drained = min(drained, max(self.arrival_rps / capacity_rps, alone))
+            drained = min(drained, self.behind + self.arrival_rps / capacity_rps)
         return math.ceil(drained - _ROUNDING)
 
 
-_ROUNDING = _LEAST = 1e-9
+_ROUNDING = 1e-9
