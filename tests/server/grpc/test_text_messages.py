@@ -1,4 +1,4 @@
-"""Messages for generated text: what is parsed, what others are told, and how an error ends."""
+"""Messages for generated text: which are parsed, errors of the others, and the last response."""
 
 from __future__ import annotations
 
