@@ -153,7 +153,7 @@ def test_mean_of_a_gap_contradicts_no_share(routing: Routing) -> None:
         )
         windows = windows.absorb(seen)
         if now_s >= 700.0:
-            shares = read_shares(service, windows, known, None, now_s)
+            shares = read_shares(service, windows, known, None, 0, now_s)
             assert (dict(shares.idle), shares.understated) == ({}, 1.0)
 
 
