@@ -31,24 +31,12 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
     policy, current = limit_input.policy, limit_input.observation.current
     lowest = max(limit_input.desired.replicas, policy.min_replicas)
 
-    def keep(limit: Reason) -> Limited:
-        return current, (LimitApplied(limit=limit, before=lowest, after=current),)
-
-    if limit_input.signals.freshness is Freshness.MISSING:
-        return keep(Reason.METRICS_MISSING)
-    if limit_input.contradicted:
-        return keep(Reason.REPLICA_CONTRADICTS)
-    if limit_input.signals.freshness is Freshness.STALE:
-        return keep(Reason.METRICS_STALE)
-    if limit_input.observation.rolling:
-        return keep(Reason.ROLLING_OUT)
-    if not limit_input.known:
-        return keep(Reason.COST_UNKNOWN)
     held_s = hold_s(policy, limit_input.state)
     if limit_input.pinned:
         held_s = max(held_s, REBALANCED_HOLD_S if policy.rebalances else PINNED_HOLD_S)
-    if limit_input.state.coverage.length_s(limit_input.now_s) < held_s:
-        return keep(Reason.INSUFFICIENT_HISTORY)
+    objection = _objection(limit_input, held_s)
+    if objection is not None:
+        return current, (LimitApplied(limit=objection, before=lowest, after=current),)
     needed = limit_input.state.needed_high.since(limit_input.now_s - held_s)
     held = max(lowest, needed if needed is not None else current)
     if policy.tuning.has(Component.FLAPS):
@@ -70,6 +58,23 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
     if slowed != held:
         applied += (LimitApplied(limit=Reason.RATE_LIMITED, before=held, after=slowed),)
     return slowed, applied
+
+
+def _objection(limit_input: LimitInput, held_s: float) -> Reason | None:
+    """Return why no replica may go now; None if some may."""
+    if limit_input.signals.freshness is Freshness.MISSING:
+        return Reason.METRICS_MISSING
+    if limit_input.contradicted:
+        return Reason.REPLICA_CONTRADICTS
+    if limit_input.signals.freshness is Freshness.STALE:
+        return Reason.METRICS_STALE
+    if limit_input.observation.rolling:
+        return Reason.ROLLING_OUT
+    if not limit_input.known:
+        return Reason.COST_UNKNOWN
+    if limit_input.state.coverage.length_s(limit_input.now_s) < held_s:
+        return Reason.INSUFFICIENT_HISTORY
+    return None
 
 
 def hold_s(policy: Policy, state: LimitHistory) -> float:
