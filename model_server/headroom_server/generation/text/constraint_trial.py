@@ -21,7 +21,7 @@ class TrialBounds(NamedTuple):
     cpu_s: float
     memory_bytes: int
     niceness: int
-    """Of the process: what takes long leaves the processor to what waits for others."""
+    """The niceness of its process: what takes long leaves the processor to everything else."""
 
 
 QUICK = TrialBounds(cpu_s=0.05, memory_bytes=32 << 20, niceness=0)

@@ -100,7 +100,7 @@ class PromptEncoder:
     async def _compiled(
         self, call: Call, count: int, connection: Connection, tenant: str
     ) -> Compiled:
-        """Compile a constraint; nobody can tell beforehand which one takes long."""
+        """Compile a constraint, at first within the bounds of ordinary ones."""
         work = partial(compiled, call, count, self._text)
         try:
             return await self._compiling.run(connection, tenant, partial(work, quick=True))
