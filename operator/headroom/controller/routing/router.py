@@ -14,24 +14,22 @@ from dataclasses import dataclass, field, replace
 from headroom.api import InferenceService
 from headroom.controller.gather.gateway_pages import EVERY_S, GatewayPages
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
-from headroom.controller.ports import Clock, Cluster
+from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing import port_numbers
 from headroom.controller.routing.parsed_services import ParsedServices
 from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch, WatchPods
 from headroom.controller.routing.ready_pods import ReadyPodIndex
+from headroom.controller.routing.recorded_slices import recorded_slices
 from headroom.controller.routing.route_table import RouteTable
 from headroom.controller.routing.routing_changes import RoutingChanges
 from headroom.controller.routing.routing_loop import RoutingLoop
 from headroom.controller.routing.target_pods import TargetPods
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.errors import ClusterError
-from headroom.resources.endpoint_slice import MANAGED_BY_SELECTOR
 from headroom.scaling.values.observation import CostModel
 
 _log = logging.getLogger(__name__)
 
-SEED_AGAIN_S = 1.0
 RESTART_AFTER_S = 5.0
 """After a failure of this program itself."""
 
@@ -142,19 +140,10 @@ class Router:
 
     async def _seed(self, cluster: Cluster, cache: ServiceCache) -> None:
         """Read the ports that an earlier operator assigned."""
-        while True:
-            try:
-                slices = [
-                    one
-                    for namespace in self.namespaces or (None,)
-                    for one in await cluster.list_all(
-                        "discovery.k8s.io/v1", "EndpointSlice", namespace, MANAGED_BY_SELECTOR
-                    )
-                ]
-            except ClusterError as error:
-                _log.warning("the slices of gateways could not be read: %s", error)
-                await asyncio.sleep(SEED_AGAIN_S)
-                continue
-            known = {uid: one for uid in cache.uids() if (one := cache.get(uid)) is not None}
-            self._table.restore(slices, known)
-            return
+        served = {str(one["metadata"]["namespace"]) for one in _present(cache).values()}
+        slices = await recorded_slices(cluster, self.namespaces, served)
+        self._table.restore(slices, _present(cache))
+
+
+def _present(cache: ServiceCache) -> dict[str, Manifest]:
+    return {uid: one for uid in cache.uids() if (one := cache.get(uid)) is not None}
