@@ -1,11 +1,11 @@
 """Shares the event loop between owners whose work takes long: pages to parse, pages to render.
 
-An owner is a namespace (of metrics pages) or a client's address (of the console). Each has a token
-bucket of CPU time, filled with its part of 30 % of the loop. Work that fits it runs at once: a
-usual metrics page takes 0.1 ms and always fits, one of 256 kB of new series takes 50 to 110 ms.
-Other work runs one at a time, the owners in turns, each followed by a pause of three times its
-length. Together that is 55 % of the loop at most, and a tick of another namespace waits for a page
-or two.
+An owner is a namespace (of metrics pages and events of pods) or a client's address (of the
+console). Each has a token bucket of CPU time, filled with its part of 30 % of the loop. Work that
+fits it runs at once: a usual metrics page takes 0.1 ms and always fits, one of 256 kB of new series
+takes 50 to 110 ms. Other work runs one at a time, the owners in turns, each followed by a pause of
+three times its length. Together that is 55 % of the loop at most, and a tick of another namespace
+waits for a page or two.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EventLoopShares:
     async def run(self, owner: str, size: int, work: Callable[[], T]) -> T:
         """Run the work of an owner and return its result; `size` predicts how long it takes."""
         bucket = self._filled(owner)
-        if size * bucket.s_per_byte <= bucket.left_s:
+        if _fits(bucket, size):
             return self._timed(bucket, size, work)
         async with self._slow.slot(owner):
             begun_s = self._seconds()
@@ -62,6 +62,14 @@ class EventLoopShares:
                 return self._timed(bucket, size, work)
             finally:
                 await asyncio.sleep(PAUSE * (self._seconds() - begun_s))
+
+    def run_now(self, owner: str, size: int, work: Callable[[], object]) -> bool:
+        """Run the work if its owner has CPU time left; return whether it did."""
+        bucket = self._filled(owner)
+        fits = _fits(bucket, size)
+        if fits:
+            self._timed(bucket, size, work)
+        return fits
 
     def _timed(self, bucket: _Bucket, size: int, work: Callable[[], T]) -> T:
         begun_s = self._seconds()
@@ -85,3 +93,7 @@ class EventLoopShares:
 
     def _first(self) -> _Bucket:
         return next(iter(self._buckets.values()))
+
+
+def _fits(bucket: _Bucket, size: int) -> bool:
+    return size * bucket.s_per_byte <= bucket.left_s

@@ -19,21 +19,19 @@ import orjson
 from headroom.adapters.kept_parts import kept_parts
 from headroom.adapters.kubernetes_responses import start_of_list
 from headroom.adapters.restart_pause import RestartPause
+from headroom.adapters.waiting_events import Object, OnEvent, WaitingEvents, WatchShares
+from headroom.adapters.watch_lines import lines_of
 from headroom.errors import AnswerTooLarge, ClusterError, Unavailable
 
 _log = logging.getLogger(__name__)
 
-Object = dict[str, Any]
 OnList = Callable[[list[Object]], None]
-OnEvent = Callable[[str, Object], None]
-"""Takes ADDED, MODIFIED or DELETED, and the pod."""
 
 LASTS_S = 300
 SILENT_S = 90.0
 """Longer than the API server's interval of bookmarks."""
 SHORTEST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
-MAX_LINE_BYTES = 1 << 22
 MOST_LISTED = 500
 """Pods per page of the list; fewer where they are large."""
 
@@ -53,8 +51,17 @@ class Api(Protocol):
 class PodWatch:
     """Watches the pods of a selector, in one namespace or in all."""
 
-    def __init__(self, api: Api, *, selector: str, namespace: str | None = None) -> None:
+    def __init__(
+        self,
+        api: Api,
+        *,
+        selector: str,
+        namespace: str | None = None,
+        shares: WatchShares | None = None,
+    ) -> None:
+        """`shares` are those of all watches of the process."""
         self._api = api
+        self._shares = shares or WatchShares()
         scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
         self._path = f"/api/v1{scope}/pods"
         self._selector = selector
@@ -124,20 +131,29 @@ class PodWatch:
             "timeoutSeconds": str(LASTS_S),
         }
         pieces = self._api.stream(f"{self._path}?{urlencode(query)}", SILENT_S)
-        async for line in _lines(pieces):
-            _take(line, on_event)
+        try:
+            async with asyncio.TaskGroup() as group:
+                events = WaitingEvents(self._shares, self._read, on_event, group)
+                try:
+                    async for line, whole in lines_of(pieces):
+                        events.take(line, whole=whole)
+                finally:
+                    events.close()
+        except* ClusterError as errors:
+            fault = errors.exceptions[0]
+        else:
+            return
+        raise fault
 
-
-async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the lines, without those above the bound: such a pod must not cost others theirs."""
-    rest, dropping = b"", False
-    async for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines[1:] if dropping else lines:
-            yield line
-        dropping = dropping and not lines
-        if dropping or len(rest) > MAX_LINE_BYTES:
-            rest, dropping = b"", True
+    async def _read(self, namespace: str, name: str) -> bytes:
+        """Return the list of one pod: it selects as the watch does, and needs no other right."""
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+        query = {"labelSelector": self._selector, "fieldSelector": f"metadata.name={name}"}
+        answer = await self._api.fetch(f"{path}?{urlencode(query)}")
+        if answer.status != 200:
+            raise Unavailable(f"GET {path} returned status {answer.status}")
+        body: bytes = answer.body
+        return body
 
 
 def _without_items(error: AnswerTooLarge) -> tuple[str, list[Object], str]:
@@ -156,15 +172,3 @@ def _without_items(error: AnswerTooLarge) -> tuple[str, list[Object], str]:
 def _trouble(why: str) -> str:
     """Return what is the same at each attempt: not the version in the query."""
     return why.partition("?")[0] + why.rpartition(": ")[2]
-
-
-def _take(line: bytes, on_event: OnEvent) -> None:
-    try:
-        event = orjson.loads(line)
-        kind, pod = event["type"], event["object"]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise Unavailable("an event is not JSON") from error
-    if kind == "ERROR":
-        raise Unavailable(f"the watch ended: {pod.get('message', pod)}")
-    if kind in ("ADDED", "MODIFIED", "DELETED"):
-        on_event(kind, kept_parts("Pod", pod))

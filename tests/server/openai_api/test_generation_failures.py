@@ -178,7 +178,7 @@ class Exhausted:
     def known(self, kind: str, text: str) -> None:
         pass
 
-    def compile(self, kind: str, text: str) -> TokenGrammar:
+    def compile(self, kind: str, text: str, *, quick: bool = False) -> TokenGrammar:
         return Exhausted()
 
     def allowed(self) -> memoryview:

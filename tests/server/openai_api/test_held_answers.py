@@ -223,7 +223,7 @@ class AnyText:
     def known(self, kind: str, text: str) -> TokenGrammar:
         return self
 
-    def compile(self, kind: str, text: str) -> TokenGrammar:
+    def compile(self, kind: str, text: str, *, quick: bool = False) -> TokenGrammar:
         return self
 
     def allowed(self) -> memoryview:

@@ -14,6 +14,7 @@ from headroom.adapters.pod_requester import PodRequester
 from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.recording_file import RecordingFile
 from headroom.adapters.system_clock import SystemClock
+from headroom.adapters.waiting_events import WatchShares
 from headroom.cli.compose.run_request import RunRequest
 from headroom.controller.ports import Prometheus
 from headroom.telemetry.recording import header_line
@@ -31,6 +32,7 @@ class Adapters:
     gateway_pages: GatewayScraper
     requester: PodRequester
     prometheus: Mapping[str, Prometheus]
+    watch_shares: WatchShares
     journal: RecordingFile | None
     """Records the ticks; None where no file is named."""
 
@@ -48,6 +50,7 @@ async def opened_adapters(request: RunRequest, on_call: OnCall) -> AsyncIterator
             _log.info("recording to %s, up to %d MiB", request.record, request.record_mib)
         yield Adapters(
             clock=SystemClock(),
+            watch_shares=WatchShares(),
             journal=journal,
             api=await stack.enter_async_context(KubernetesApi(KubernetesConnection(on_call))),
             scraper=await stack.enter_async_context(PodScraper()),

@@ -14,6 +14,7 @@ from headroom.adapters.pod_watches import PodWatches
 from headroom.adapters.port_probe import PortProbe
 from headroom.adapters.system_clock import SystemClock
 from headroom.adapters.token_review import TokenReview
+from headroom.adapters.waiting_events import WatchShares
 from headroom.certificates.values import Role
 from headroom.cli.run_options.gateway import CertificateIssuer, GatewayChoice
 from headroom.controller.gather.gateway_pages import GatewayPages
@@ -54,6 +55,7 @@ def gateways_of(
     choice: GatewayChoice,
     namespaces: Sequence[str],
     pages: GatewayScraper,
+    shares: WatchShares,
     *,
     leads: Callable[[], bool],
     known: Callable[[Mapping[str, float]], None],
@@ -83,10 +85,10 @@ def gateways_of(
         known=known,
     )
     router = Router(
-        replicas=_replicas(api, namespaces),
-        gateways=PodWatch(api, selector=_GATEWAYS, namespace=choice.namespace),
+        replicas=_replicas(api, namespaces, shares),
+        gateways=PodWatch(api, selector=_GATEWAYS, namespace=choice.namespace, shares=shares),
         watch_pods=lambda namespace, selector: PodWatch(
-            api, selector=selector, namespace=namespace
+            api, selector=selector, namespace=namespace, shares=shares
         ),
         publisher=server,
         activators=activator_api,
@@ -115,9 +117,11 @@ async def _certified(_: str, __: str) -> bool:
     return True
 
 
-def _replicas(api: KubernetesApi, namespaces: Sequence[str]) -> PodWatch | PodWatches:
-    if len(namespaces) > 1:
-        return PodWatches(
-            [PodWatch(api, selector=SERVICE_LABEL, namespace=one) for one in namespaces]
-        )
-    return PodWatch(api, selector=SERVICE_LABEL, namespace=next(iter(namespaces), None))
+def _replicas(
+    api: KubernetesApi, namespaces: Sequence[str], shares: WatchShares
+) -> PodWatch | PodWatches:
+    watches = [
+        PodWatch(api, selector=SERVICE_LABEL, namespace=one, shares=shares)
+        for one in tuple(namespaces) or (None,)
+    ]
+    return PodWatches(watches) if len(watches) > 1 else watches[0]

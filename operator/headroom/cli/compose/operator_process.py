@@ -108,6 +108,7 @@ def _gateways(
         request.gateway,
         request.namespaces,
         adapters.gateway_pages,
+        adapters.watch_shares,
         leads=lambda: election is None or election.leading,
         known=instruments.certificates,
     )
@@ -122,7 +123,9 @@ def _controller(
 ) -> Controller:
     connections = Connections(
         cluster=adapters.api,
-        metrics=MetricsReader(adapters.scraper, adapters.clock, adapters.prometheus),
+        metrics=MetricsReader(
+            adapters.scraper, adapters.clock, adapters.prometheus, adapters.watch_shares.loop
+        ),
         clock=adapters.clock,
         recorder=instruments,
         recording=None if adapters.journal is None else Recording(adapters.journal),
@@ -144,7 +147,12 @@ def _warmup(adapters: Adapters, namespaces: Sequence[str]) -> WarmupDeps:
     watched = tuple(namespaces) or (None,)
     return WarmupDeps(
         requester=adapters.requester,
-        watches=[PodWatch(adapters.api, selector=WARMED_LABEL, namespace=one) for one in watched],
+        watches=[
+            PodWatch(
+                adapters.api, selector=WARMED_LABEL, namespace=one, shares=adapters.watch_shares
+            )
+            for one in watched
+        ],
     )
 
 

@@ -42,12 +42,16 @@ class MetricsReader:
     """Reads pods where their service's spec says."""
 
     def __init__(
-        self, scraper: Scraper, clock: Clock, prometheus: Mapping[str, Prometheus]
+        self,
+        scraper: Scraper,
+        clock: Clock,
+        prometheus: Mapping[str, Prometheus],
+        loop_shares: EventLoopShares | None = None,
     ) -> None:
         """Take the sources of the settings by their names."""
         self._clock = clock
         self._answers = PrometheusAnswers(prometheus, clock)
-        self._loop = EventLoopShares()
+        self._loop = loop_shares or EventLoopShares()
         self._room = PageRoom(scraper)
 
     async def measure(
