@@ -151,6 +151,19 @@ def test_deletion_is_told_last_and_at_once(size: int) -> None:
     run(story)
 
 
+def test_event_that_fits_the_share_is_told_instead_of_an_older_one_that_waits() -> None:
+    async def story() -> None:
+        world = World()
+        for version in (1, 2, 3):
+            await world.send("MODIFIED", pod("a", "large", version, LARGE))
+        await world.send("MODIFIED", pod("a", "large", 4))
+        await asyncio.sleep(10.0)
+        assert world.versions("a/large") == [1, 4]
+        await world.end()
+
+    run(story)
+
+
 def test_event_without_room_is_read_again_in_its_turn() -> None:
     """What the watch sends after it, of an older state, is not told any more."""
 
