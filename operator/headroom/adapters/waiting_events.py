@@ -1,9 +1,9 @@
-"""Tells the events of a watch of pods within each namespace's share of the event loop.
+"""Reports the events of a watch of pods within each namespace's share of the event loop.
 
 A tenant can make a pod of 1.5 MB, whose event takes 40 to 140 ms to parse, and change it many times
 a second. An event that does not fit its namespace's share waits, one per pod, the newest. Their
 bytes are bounded; an event without room is dropped, and its pod is read again in its turn. So the
-last state of each pod is told, and no older one after it.
+last state of each pod is reported, and no older one after it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Read = Callable[[str, str], Awaitable[bytes]]
 """Reads the list of the pod of a namespace and a name."""
 
 WAITING_BYTES = 16 << 20
-"""Of the events of all watches; a namespace has at most half of it."""
+"""Room for the events of all watches; a namespace has at most half of it."""
 AGAIN_S = 1.0
 
 
@@ -68,19 +68,19 @@ class WaitingEvents:
         """By namespace and UID, in the order in which they began to wait."""
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._versions: dict[str, int] = {}
-        """Of pods that were read again and are newer than their last event, by UID."""
+        """Versions of pods that were read again and may be newer than their last event, by UID."""
 
     def take(self, line: bytes, *, whole: bool = True) -> None:
-        """Tell an event now, or later. Raises Unavailable if the watch must restart."""
+        """Report an event now, or later. Raises Unavailable if the watch must restart."""
         head = head_of(line)
         if head is None:
             if whole:
-                self._tell(line)
+                self._report(line)
         elif head.kind == "DELETED" or not whole:
             self._gone(head, line if whole else b"")
         elif not head.is_before(self._versions.get(head.uid, 0)):
             self._versions.pop(head.uid, None)
-            if self._told_now(head, line):
+            if self._reported_now(head, line):
                 self._pop(head)
             else:
                 self._wait(head, line)
@@ -93,17 +93,17 @@ class WaitingEvents:
             self._pop(one.head)
 
     def _gone(self, head: Head, line: bytes) -> None:
-        """Tell that a pod is gone, or too large to be read: a list leaves it out too."""
+        """Report that a pod is gone, or too large to be read: a list leaves it out too."""
         self._versions.pop(head.uid, None)
         self._pop(head)
-        if not line or not self._told_now(head, line):
+        if not line or not self._reported_now(head, line):
             self._on_event("DELETED", {"metadata": head.identity()})
 
-    def _told_now(self, head: Head, line: bytes) -> bool:
-        work = partial(self._tell, line)
+    def _reported_now(self, head: Head, line: bytes) -> bool:
+        work = partial(self._report, line)
         return self._shares.loop.run_now(head.namespace, len(line), work)
 
-    def _tell(self, line: bytes) -> None:
+    def _report(self, line: bytes) -> None:
         try:
             event = orjson.loads(line)
             kind, pod = event["type"], event["object"]
@@ -133,29 +133,29 @@ class WaitingEvents:
             self._shares.waiting.give_back(head.namespace, len(gone.line))
 
     async def _take_turns(self, namespace: str) -> None:
-        """Tell what waits of a namespace; what arrives meanwhile for the same pod replaces it."""
+        """Report what waits of a namespace; what arrives meanwhile for the same pod replaces it."""
         queue = self._waiting[namespace]
         while queue:
             first = next(iter(queue.values()))
             if first.line:
-                work = partial(self._tell_waiting, first.head)
+                work = partial(self._report_waiting, first.head)
                 await self._shares.loop.run(namespace, len(first.line), work)
             else:
                 await self._read_again(first)
         del self._turns[namespace], self._waiting[namespace]
 
-    def _tell_waiting(self, head: Head) -> None:
+    def _report_waiting(self, head: Head) -> None:
         newest = self._waiting[head.namespace].get(head.uid)
         if newest is not None and newest.line:
             self._pop(head)
-            self._tell(newest.line)
+            self._report(newest.line)
 
     async def _read_again(self, dropped: _Waiting) -> None:
         head = dropped.head
         try:
             async with self._shares.reads.slot(head.namespace):
                 body = await self._read(head.namespace, head.name)
-                work = partial(self._tell_read, dropped, body)
+                work = partial(self._report_read, dropped, body)
                 await self._shares.loop.run(head.namespace, len(body), work)
         except AnswerTooLarge:
             self._gone(head, b"")
@@ -163,8 +163,8 @@ class WaitingEvents:
             _log.debug("a pod whose event was dropped could not be read: %s", error)
             await asyncio.sleep(AGAIN_S)
 
-    def _tell_read(self, dropped: _Waiting, body: bytes) -> None:
-        """Tell a pod as it was read, unless it was told or deleted meanwhile."""
+    def _report_read(self, dropped: _Waiting, body: bytes) -> None:
+        """Report a pod as it was read, unless it was deleted or reported meanwhile."""
         head = dropped.head
         newest = self._waiting[head.namespace].get(head.uid)
         if newest is None or newest.line:
@@ -176,6 +176,6 @@ class WaitingEvents:
             raise Unavailable("the answer is not a list of pods") from error
         if newest is dropped:  # else it has changed again
             self._pop(head)
-        if found is not None:  # else the watch tells that it is gone
+        if found is not None:  # else the watch reports that it is gone
             self._versions[head.uid] = version_of(found["metadata"].get("resourceVersion"))
             self._on_event("MODIFIED", kept_parts("Pod", found))
