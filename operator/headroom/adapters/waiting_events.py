@@ -32,7 +32,7 @@ OnEvent = Callable[[str, Object], None]
 Read = Callable[[str, str], Awaitable[bytes]]
 """Reads the list of the pod of a namespace and a name."""
 
-WAITING_BYTES = 16 << 20
+WAITING_BYTES = 8 << 20
 """Room for the events of all watches; a namespace has at most half of it."""
 AGAIN_S = 1.0
 
