@@ -83,6 +83,26 @@ def test_clock_that_goes_back_begins_the_wait_again() -> None:
     assert last.reason is StatusReason.HIDDEN_DEMAND
 
 
+@pytest.mark.parametrize(
+    ("before", "change", "lasts_s"),
+    [
+        ((TRUE, StatusReason.REPLICAS_ALIKE), (UNKNOWN, StatusReason.METRICS_STALE), WORSE_AFTER_S),
+        ((FALSE, StatusReason.REPLICA_SLOW), (UNKNOWN, StatusReason.METRICS_STALE), WORSE_AFTER_S),
+        ((TRUE, StatusReason.REPLICAS_ALIKE), (FALSE, StatusReason.REPLICA_SLOW), 0.0),
+        ((FALSE, StatusReason.REPLICA_SLOW), (TRUE, StatusReason.REPLICAS_ALIKE), 0.0),
+        ((UNKNOWN, StatusReason.METRICS_STALE), (TRUE, StatusReason.REPLICAS_ALIKE), 0.0),
+    ],
+)
+def test_health_of_replicas_waits_only_before_it_is_unknown(
+    before: tuple[ConditionStatus, StatusReason],
+    change: tuple[ConditionStatus, StatusReason],
+    lasts_s: float,
+) -> None:
+    healthy = ConditionType.REPLICAS_HEALTHY
+    found = [ConditionResult(healthy, *change, "")] * 40
+    assert after_s(shown(found, ConditionResult(healthy, *before, "")), change[1]) == lasts_s
+
+
 def test_other_conditions_change_at_once() -> None:
     ready = ConditionResult(ConditionType.READY, TRUE, StatusReason.SERVING, "")
     not_ready = ConditionResult(ConditionType.READY, FALSE, StatusReason.WARMING_UP, "")

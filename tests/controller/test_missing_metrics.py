@@ -20,6 +20,8 @@ def test_silent_pods_keep_the_replicas() -> None:
         assert world.replicas() == standing
         assert world.condition("MetricsAvailable") == ("False", "MetricsMissing")
         assert world.condition("ScalingActive") == ("False", "MetricsMissing")
+        assert world.condition("ReplicasHealthy") == ("Unknown", "MetricsMissing")
+        assert world.message("ReplicasHealthy").endswith("see MetricsAvailable")
         assert world.message("MetricsAvailable").endswith("run kubectl headroom doctor -n default")
         assert len(world.cluster.events("MetricsStale")) == 1
 
@@ -36,6 +38,20 @@ def test_stale_metrics_have_one_reason() -> None:
         assert world.condition("MetricsAvailable") == ("False", "MetricsStale")
         assert world.condition("SLOMet") == ("Unknown", "MetricsStale")
         assert world.message("SLOMet").endswith("see MetricsAvailable")
+
+    play(story)
+
+
+def test_brief_loss_of_metrics_leaves_replicas_healthy() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"minReplicas": 2})
+        world.pods.arrivals_rps["resnet"] = REPLICA_RPS
+        await world.run_for(90.0)
+        for _ in range(10):
+            world.pods.silent = not world.pods.silent
+            for _ in range(6):
+                await world.run_for(2.0)
+                assert world.condition("ReplicasHealthy") == ("True", "ReplicasAlike")
 
     play(story)
 

@@ -52,8 +52,8 @@ class StatusReason(StrEnum):
     WARMING_UP = "WarmingUp"
     """Ready: fewer than minReplicas are warm, and more are starting."""
     NO_READY_REPLICAS = "NoReadyReplicas"
-    """Ready, ScalingActive, MetricsAvailable, SLOMet, DemandVisible, ScalingEffective: no replica
-    takes requests."""
+    """Ready, ScalingActive, MetricsAvailable, SLOMet, DemandVisible, ScalingEffective,
+    ReplicasHealthy: no replica takes requests."""
     REPLICAS_BROKEN = "ReplicasBroken"
     """Ready, CapacityAvailable: replicas cannot become ready: image pull error, crash loop or
     warm-up timeout."""
@@ -102,14 +102,14 @@ class StatusReason(StrEnum):
     METRICS_FRESH = "MetricsFresh"
     """MetricsAvailable: every metric is recent."""
     METRICS_STALE = "MetricsStale"
-    """MetricsAvailable, SLOMet: a metric is too old; no replica is removed."""
+    """MetricsAvailable, SLOMet, ReplicasHealthy: a metric is too old; no replica is removed."""
     COLLECTING_METRICS = "CollectingMetrics"
-    """MetricsAvailable, ScalingActive, SLOMet, DemandVisible, ScalingEffective: replicas answer,
-    but the history is too short to compute a rate; after a start of the operator or of the first
-    replica."""
+    """MetricsAvailable, ScalingActive, SLOMet, DemandVisible, ScalingEffective, ReplicasHealthy:
+    replicas answer, but the history is too short to compute a rate; after a start of the operator
+    or of the first replica."""
     METRICS_MISSING = "MetricsMissing"
-    """MetricsAvailable, ScalingActive, SLOMet, DemandVisible, ScalingEffective: a metric is
-    missing; replicas are kept."""
+    """MetricsAvailable, ScalingActive, SLOMet, DemandVisible, ScalingEffective, ReplicasHealthy: a
+    metric is missing; replicas are kept."""
 
     SCALED = "Scaled"
     """AbleToScale: the API server accepted the last write of replicas."""

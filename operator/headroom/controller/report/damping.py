@@ -3,6 +3,7 @@
 The decision judges demand and obstacles at every tick, and near a limit its verdict alternates. A
 condition turns from True after 10 s (five ticks), because a user waits for the cause, and back to
 True after 60 s (two windows of 30 s without the cause). From Unknown it changes at once.
+Replicas are judged over longer windows: that condition waits only before it becomes Unknown.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from headroom.api.conditions import Conditions, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.controller.report.condition_result import ConditionResult
 
-DAMPED = frozenset({ConditionType.DEMAND_VISIBLE, ConditionType.SCALING_EFFECTIVE})
+DAMPED = frozenset(
+    {
+        ConditionType.DEMAND_VISIBLE,
+        ConditionType.SCALING_EFFECTIVE,
+        ConditionType.REPLICAS_HEALTHY,
+    }
+)
 WORSE_AFTER_S = 10.0
 BETTER_AFTER_S = 60.0
 
@@ -56,6 +63,8 @@ class Damping:
         """Return since when the change waits; None if it is none, or is to be reported."""
         old, verdict = self.reported.get(new.kind), (new.status, new.reason)
         if old is None or old.status is ConditionStatus.UNKNOWN:
+            return None
+        if new.kind is ConditionType.REPLICAS_HEALTHY and new.status is not ConditionStatus.UNKNOWN:
             return None
         if verdict == (old.status, old.reason):
             return None

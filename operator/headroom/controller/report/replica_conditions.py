@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from headroom.api.reasons import StatusReason
 from headroom.controller.report import replica_messages
-from headroom.controller.report.condition_result import FALSE, TRUE, Judgement, TickResult, join
+from headroom.controller.report.condition_result import (
+    COLLECTING,
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    Judgement,
+    TickResult,
+    join,
+)
 from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values.observation import PodState
+from headroom.scaling.values.signals import Freshness
 
 
 def capacity_available(tick: TickResult) -> Judgement:
@@ -36,6 +45,8 @@ def replicas_healthy(tick: TickResult) -> Judgement:
         number = _replicas(len(left_out))
         message = f"{number} {are} left out of the decision: {join(*left_out[:3])}"
         return FALSE, StatusReason.REPLICA_IMPLAUSIBLE, message
+    if found is None and (unknown := _not_compared(tick)):
+        return unknown
     if found is None:
         message = "no ready replica is far slower than the others or fails while they answer"
         return TRUE, StatusReason.REPLICAS_ALIKE, message
@@ -44,6 +55,24 @@ def replicas_healthy(tick: TickResult) -> Judgement:
     reason = StatusReason.REPLICA_SLOW if slow else StatusReason.REPLICA_FAILING
     message = f"{name} {found.detail}: {found.action}"
     return FALSE, reason, join(message, tick.written.unevicted)
+
+
+def _not_compared(tick: TickResult) -> Judgement | None:
+    """Return why replicas cannot be compared; None if all of them are, or none is needed."""
+    freshness = tick.decision.signals.freshness
+    if tick.is_at_zero:
+        return None
+    if not tick.decision.counts.ready:
+        return UNKNOWN, StatusReason.NO_READY_REPLICAS, "no replica is ready"
+    if freshness is Freshness.FRESH:
+        return None
+    if tick.is_collecting:
+        return UNKNOWN, StatusReason.COLLECTING_METRICS, COLLECTING
+    if freshness is Freshness.STALE:
+        old = "metrics are too old, so the replicas cannot be compared"
+        return UNKNOWN, StatusReason.METRICS_STALE, old
+    missing = "metrics are missing, so the replicas cannot be compared"
+    return UNKNOWN, StatusReason.METRICS_MISSING, missing
 
 
 def _replicas(number: int) -> str:
