@@ -70,9 +70,30 @@ def test_plan_is_of_a_service_without_a_gateway_unless_routing_says_otherwise() 
     assert routing["effect"] == "with routing.mode Gateway: 10 -> 9 replicas"
 
 
-def test_plan_generation_names_a_promise_below_the_floor() -> None:
-    result = plan(LINE + " --output-token 10ms")
-    assert "TimePerOutputToken cannot be kept: an idle replica needs" in result.stdout
+@pytest.mark.parametrize(
+    ("promises", "says"),
+    [
+        (
+            " --output-token 10ms",
+            ["the target of the time per output token must be at least", "; got 10 ms. Raise "],
+        ),
+        (" --output-token 13ms", ["or a server that speculates (--accepted 1.8); more replicas"]),
+        (" --first-token 1ms", ["the time to first token must be", "accelerator; more replicas"]),
+        (" --whole-answer 1s", ["the time of the whole answer must be at least"]),
+        (
+            " --first-token 1ms --output-token 1ms",
+            ["the target of the time per output token", "The target of the time to first token"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("output", ["", " -o json"])
+def test_plan_generation_refuses_a_promise_below_the_floor(
+    promises: str, says: list[str], output: str
+) -> None:
+    result = plan(LINE + promises + output)
+    assert (result.exit_code, result.stdout) == (2, "")
+    for words in says:
+        assert words in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ from headroom.cli.commands.plan.replica_cost import (
     check_given_once,
     replica_cost,
 )
-from headroom.planner.errors import positive, require
+from headroom.planner.errors import ImpossiblePlan, positive, require
 from headroom.planner.generating_service import GeneratingService, check_service
 from headroom.planner.generation import plan_generation
+from headroom.planner.promised_floors import check_floors
 from headroom.planner.serving_settings import recommend
 from headroom.scaling.values.tokens import (
     EngineLimits,
@@ -73,6 +74,13 @@ def planned_generation(asked: Asked) -> tuple[dict[str, Any], RenderableType]:
     replica = replica_cost(asked.replica, engine)
     service = service_of(asked, replica)
     plan = plan_generation(service, asked.rate_rps)
+    try:
+        check_floors(service, plan, asked.rate_rps)
+    except ImpossiblePlan as error:
+        if engine is None:
+            raise
+        measured = "; ".join(replica.lines())  # it took a minute: an error must not lose it
+        raise ImpossiblePlan(f"{error} Measured: {measured}.") from None
     advice = recommend(service, asked.rate_rps)
     replica = replica.planned(asked.rate_rps / plan.replicas)
     report = report_of(service, plan, advice, asked.rate_rps) | {"cost": replica.report()}

@@ -28,7 +28,6 @@ def report_of(
         "binds": plan.binding.value,
         "capacityPerSecond": plan.capacity_rps,
         "bounds": {name.value: finite(rate) for name, rate in plan.bounds_rps},
-        "infeasible": {name.value: seconds_ for name, seconds_ in plan.infeasible},
         "missed": {
             name.value: {"expectedSeconds": finite(expected_s), "replicasThatKeepIt": replicas}
             for name, expected_s, replicas in plan.missed
@@ -74,11 +73,6 @@ def lines_of(
         + (f", {100 * share:.0f} % of the KV tokens" if share is not None else "")
         + f" (p{TAIL})"
     )
-    for name, floor_s in plan.infeasible:
-        yield (
-            f"{name.value} cannot be kept: an idle replica needs {ms(floor_s)}. Raise the target, "
-            "or use a faster model or accelerator"
-        )
     for name, expected_s, enough in plan.missed:
         yield (
             f"{name.value} is expected to be missed: {ms(expected_s)}, mostly the prompt's own "
