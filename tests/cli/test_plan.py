@@ -153,6 +153,11 @@ def test_plan_for_200_per_second_chooses_batch_and_no_wait() -> None:
             "kv-cache --layers 32 --width 4096 --tokens 200000 --memory 80 --weights 16",
             "the memory must hold a sequence of 200000 tokens besides the weights; got room for",
         ),
+        (
+            "kv-cache --layers 1 --width 8 --heads 64 --kv-heads 7",
+            "attention heads must be a multiple of the key-value heads (7); got 64. Read both",
+        ),
+        ("kv-cache --layers 1 --width 8 --heads 8 --kv-heads 0", "must be at least 1; got 0"),
         ("kv-cache --layers 1 --width 8 --head-dim 8", "--heads, whose width --head-dim is, must"),
     ],
 )

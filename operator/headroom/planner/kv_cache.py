@@ -11,6 +11,23 @@ from dataclasses import dataclass
 from headroom.planner.errors import positive, require
 
 
+def share_of_heads(heads: int, kv_heads: int) -> float:
+    """Return key-value heads over query heads: each of the former serves as many of the latter.
+
+    Raises ImpossiblePlan for heads that are not a multiple of the key-value heads.
+    """
+    shape = "Read both from the model's config.json"
+    require(kv_heads >= 1, "key-value heads must be at least 1", kv_heads, shape)
+    require(heads >= 1, "attention heads must be at least 1", heads, shape)
+    require(
+        heads % kv_heads == 0,
+        f"attention heads must be a multiple of the key-value heads ({kv_heads})",
+        heads,
+        shape,
+    )
+    return kv_heads / heads
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
     """The properties of a model that determine the size of its cache."""

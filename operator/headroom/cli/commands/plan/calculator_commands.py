@@ -137,6 +137,7 @@ def kv_cache(
     """The size of a transformer's key-value cache, and how many sequences fit into memory."""
     from headroom.cli.commands.plan.arguments import missing
     from headroom.cli.commands.plan.calculators import kv_cache_table
+    from headroom.planner.kv_cache import share_of_heads
 
     with exit_on_invalid_input():
         if (heads is None) != (kv_heads is None):
@@ -145,6 +146,6 @@ def kv_cache(
             if heads is None:
                 missing("--heads, whose width --head-dim is,", "32")
             width = heads * head_dim
-        shared = 1.0 if heads is None or kv_heads is None else kv_heads / max(1, heads)
+        shared = 1.0 if heads is None or kv_heads is None else share_of_heads(heads, kv_heads)
         sized = kv_cache_table(layers, width, tokens, value_bytes, shared, memory, weights)
         show(*sized, output)
