@@ -6,7 +6,6 @@ from typing import Any
 
 from scenarios.spec_cases import (
     InvalidSpec,
-    mismatched,
     missing,
     refused,
     too_many,
@@ -49,10 +48,11 @@ INVALID_SCHEDULES: tuple[InvalidSpec, ...] = (
         field="spec.scaling.schedules[1].end",
     ),
     *(
-        mismatched(
+        refused(
             f"a schedule at {cron!r}",
             "spec.scaling.schedules",
             _scheduled(**{field: cron}),
+            "must be a cron expression of five fields, such as `0 8 * * 1-5`",
             field=f"spec.scaling.schedules[1].{field}",
         )
         for field, cron in (
@@ -64,10 +64,11 @@ INVALID_SCHEDULES: tuple[InvalidSpec, ...] = (
         )
     ),
     *(
-        mismatched(
+        refused(
             f"a schedule in the zone {zone!r}",
             "spec.scaling.schedules",
             _scheduled(timeZone=zone),
+            "must be a time zone such as Europe/Berlin, or UTC",
             field="spec.scaling.schedules[1].timeZone",
         )
         for zone in ("", "../../etc/passwd", "Europe/Berlin ")

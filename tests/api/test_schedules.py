@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from headroom.api.scaling import Scaling
 from headroom.api.schedules import Floor, Schedule, floor_at
+from headroom.api.structural_schema import structural_schema
+from headroom.api.values import VALIDATIONS
 
 OFFICE = {
     "name": "office",
@@ -125,7 +127,9 @@ def test_times_of_every_hour_fire_in_both_passes_of_a_repeated_hour() -> None:
     ("changed", "words"),
     [
         ({"start": "0 25 * * *"}, "must be a cron expression of five fields"),
-        ({"start": "@daily"}, "should match pattern"),
+        ({"start": "@daily"}, "must be a cron expression of five fields, such as `0 8"),
+        ({"end": "0 18 * *"}, "must be a cron expression of five fields, such as `0 8"),
+        ({"timeZone": "Europe/Berlin "}, "must be a time zone such as Europe/Berlin"),
         ({"start": "0 0 */31 * 1#5"}, "must fire at some time"),  # day 1 is no fifth Monday
         ({"end": "0 0 */28 2 1#4"}, "must fire at some time"),
         ({"timeZone": "Mars/Olympus"}, "must be a time zone such as Europe/Berlin"),
@@ -137,6 +141,15 @@ def test_times_of_every_hour_fire_in_both_passes_of_a_repeated_hour() -> None:
 def test_invalid_schedule_is_rejected(changed: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         schedule(**changed)
+
+
+def test_schema_says_in_words_what_a_schedule_must_be() -> None:
+    """The API server shows a pattern of a schema as it is."""
+    fields = structural_schema(Schedule)["properties"]
+    for name, words in (("start", "cron"), ("end", "cron"), ("timeZone", "time zone")):
+        (rule,) = fields[name][VALIDATIONS]
+        assert rule["message"].startswith(f"must be a {words}")
+        assert "pattern" not in fields[name]
 
 
 def test_schedule_above_max_replicas_is_rejected() -> None:

@@ -15,6 +15,7 @@ from cronsim import CronSim, CronSimError
 from pydantic_core import PydanticCustomError
 
 MINUTE_S = 60
+A_CRON = "must be a cron expression of five fields, such as `0 8 * * 1-5`"
 _GRID = 15
 """Clocks are changed at multiples of it only, in minutes of UTC: in between, minutes just pass."""
 
@@ -45,7 +46,7 @@ def read_cron(text: str) -> str:
     try:
         fires = _fires(CronSim(text, datetime(2000, 1, 1, tzinfo=ZoneInfo("UTC"))))
     except CronSimError as error:
-        rule = f"must be a cron expression of five fields, such as 0 8 * * 1-5 ({error})"
+        rule = f"{A_CRON} ({error})"
         raise PydanticCustomError("cron", "{rule}", {"rule": rule}) from None
     if not fires:
         rule = "must fire at some time; no day of these months is such a day of the week"

@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from headroom.api.cron_times import MINUTE_S, last_fired, quiet_until, read_cron
+from headroom.api.cron_times import A_CRON, MINUTE_S, last_fired, quiet_until, read_cron
+from headroom.api.text_forms import TextForm
 from headroom.api.values import Rule, Value
 
 
@@ -28,12 +29,14 @@ def _read_zone(text: str) -> str:
 
 
 def _unknown_zone() -> PydanticCustomError:
-    return PydanticCustomError("zone", "must be a time zone such as Europe/Berlin, or UTC")
+    return PydanticCustomError("zone", _A_ZONE)
 
 
+_A_ZONE = "must be a time zone such as Europe/Berlin, or UTC"
 Cron = Annotated[
     str,
-    Field(max_length=64, pattern=r"^[-0-9A-Za-z*,/#]+( +[-0-9A-Za-z*,/#]+){4}$"),
+    Field(max_length=64),
+    TextForm("^[-0-9A-Za-z*,/#]+( +[-0-9A-Za-z*,/#]+){4}$", A_CRON),
     AfterValidator(read_cron),
 ]
 
@@ -44,7 +47,10 @@ class Schedule(Value):
     name: Annotated[str, Field(min_length=1, max_length=63)]
     """Name that decisions mention while the schedule applies."""
     time_zone: Annotated[
-        str, Field(max_length=64, pattern=r"^[A-Za-z][-+_/A-Za-z0-9]*$"), AfterValidator(_read_zone)
+        str,
+        Field(max_length=64),
+        TextForm("^[A-Za-z][-+_/A-Za-z0-9]*$", _A_ZONE),
+        AfterValidator(_read_zone),
     ] = "UTC"
     """Time zone of start and end, such as Europe/Berlin."""
     start: Cron

@@ -1,0 +1,48 @@
+"""Texts of one form, whose rule is said in words: a regular expression does not say what to write.
+
+The API server shows the pattern of a schema as it is, so the form is a CEL rule with a message.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticCustomError, core_schema
+
+from headroom.api.values import VALIDATIONS
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """Form of a text, checked by the API server and by the operator."""
+
+    pattern: str
+    """Regular expression without a backslash or quote, read alike by RE2 and Python's re."""
+    message: str
+    """The rule as text, such as: must be ..."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Check the form of what is a text of the right length."""
+        form = re.compile(self.pattern)
+
+        def check(value: str) -> str:
+            if not form.fullmatch(value):
+                raise PydanticCustomError("text_form", "{rule}", {"rule": self.message})
+            return value
+
+        return core_schema.no_info_after_validator_function(check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """State the form in CEL."""
+        rule = {"rule": f"self.matches('{self.pattern}')", "message": self.message}
+        return handler(schema) | {VALIDATIONS: [rule]}
