@@ -28,7 +28,7 @@ INVALID_RUNTIME: tuple[InvalidSpec, ...] = (
         "spec.runtime.image",
         "",
         "should be at least 1 chars long",
-        "should have at least 1 character",
+        "must have at least 1 character",
     ),
     refused(
         "image with a space", "spec.runtime.image", "server: 1", r"should match '^[!-~]+$'", MATCH
@@ -38,7 +38,7 @@ INVALID_RUNTIME: tuple[InvalidSpec, ...] = (
         "spec.runtime.image",
         "x" * 513,
         "may not be more than 512 bytes",
-        "should have at most 512 characters",
+        "must have at most 512 characters",
     ),
     *bounds("spec.runtime.port", 0, "or equal to 1", 70000, "or equal to 65535"),
     *bounds("spec.warmup.requests", 0, "or equal to 1", 10**9, "or equal to 1000"),
@@ -145,7 +145,7 @@ INVALID_RUNTIME: tuple[InvalidSpec, ...] = (
         "spec.model.digest",
         "md5:00",
         "should match '^sha256:",
-        "should match pattern '^sha256:",
+        "must match pattern '^sha256:",
     ),
     refused(
         "model above its claim",
@@ -167,7 +167,7 @@ INVALID_RUNTIME: tuple[InvalidSpec, ...] = (
         "spec.runtime.podTemplate",
         {"spec": {"containers": "server"}},
         "must be of type array",
-        "should be a valid tuple",
+        "must be a list",
         field="spec.runtime.podTemplate.spec.containers",
     ),
 )

@@ -99,7 +99,7 @@ INVALID_SCALING: tuple[InvalidSpec, ...] = (
         "spec.scaling.minReplicas",
         "3",
         "must be of type integer",
-        "should be a valid integer",
+        "must be a whole number",
     ),
     *duration_bounds("spec.scaling.scaleUp.stabilizationWindow", "0s", "1h", "61m"),
     *duration_bounds("spec.scaling.scaleDown.stabilizationWindow", "0s", "1h", "1h1s"),

@@ -143,7 +143,7 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         "spec.runtime",
         _custom(inFlight={"name": "in_flight", "labels": [{"label": "a", "values": []}]}),
         "should have at least 1 items",
-        "should have at least 1 item",
+        "must have at least 1 item",
         field="spec.runtime.metrics.inFlight.labels[0].values",
     ),
     mismatched(

@@ -60,7 +60,7 @@ def changed(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return copied
 
 
-MATCH = "should match pattern"
+MATCH = "must match pattern"
 
 
 def refused(
@@ -121,7 +121,7 @@ def too_many(path: str, most: int, value: list[Any] | dict[str, Any]) -> Invalid
         path=path,
         value=value,
         says=f"must have at most {most} items",
-        parser_says=f"should have at most {most} items",
+        parser_says=f"must have at most {most} items",
     )
 
 

@@ -187,6 +187,27 @@ def test_broken_rule_says_what_it_compares(changes: dict[str, Any], says: str) -
 
 
 @pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"spec__runtime__port": "80"}, 'port: must be a whole number; got "80"'),
+        ({"spec__runtime__port": 0}, "port: must be greater than or equal to 1; got 0"),
+        ({"spec__slo__utilizationCeiling": "0.8"}, 'must be a number; got "0.8"'),
+        ({"spec__slo": []}, "spec.slo: must be an object; got []"),
+        ({"spec__scaling__mode": "Magic"}, "mode: must be 'Auto', "),
+        ({"spec__runtime__args": ["x"] * 200}, "args: must have at most 128 items; got "),
+        ({"spec__runtime__image": ["x"]}, 'image: must be a string; got ["x"]'),
+    ],
+)
+def test_rules_of_the_library_are_in_the_words_of_all_others(
+    changes: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        service(**changes)
+    assert says in str(refused.value)
+    assert "should" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("keys", "says"),
     [
         ([], "with at least one key"),

@@ -22,6 +22,23 @@ def headroom(*arguments: str, given: str = "") -> Result:
     return CliRunner().invoke(app, arguments, input=given)
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("run --port 70000", "must be less than or equal to 65535; got '70000'"),
+        ("run --port abc", "must be a whole number; got 'abc'"),
+        ("get --output yaml", "must be one of 'text', 'wide', 'json'; got 'yaml'"),
+        ("plan rate 3 --max-batch 1.5", "must be a whole number; got '1.5'"),
+        ("plan queue --rate 100 --utilization much", "must be a number; got 'much'"),
+    ],
+)
+def test_option_of_another_type_says_the_rule_and_the_value(line: str, says: str) -> None:
+    result = headroom(*line.split())
+    assert result.exit_code == 2
+    assert says in " ".join(result.stderr.replace("│", "").split())
+    assert "should" not in result.stderr
+
+
 def test_render_of_sample_prints_its_children() -> None:
     result = headroom("render", str(SAMPLE))
     children = list(yaml.safe_load_all(result.stdout))

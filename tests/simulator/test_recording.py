@@ -130,11 +130,11 @@ BAD = {
     ),
     "half a request": (
         [header_line(), SERVICE, ticks(5)[0].replace(":5,", ":5.5,")],
-        "line 3: arrivals: input should be a valid integer; got 5.5",
+        "line 3: arrivals: must be a whole number; got 5.5",
     ),
     "no replicas": (
         [header_line(), SERVICE, ticks(5)[0].replace('"replicas":3', '"x":3')],
-        "line 3: replicas: field required",
+        "line 3: replicas: is required",
     ),
     "replicas below 0": (
         [header_line(), SERVICE, tick_line("shop/ranker", 0.0, 5, -1)],

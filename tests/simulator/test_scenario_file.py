@@ -355,7 +355,7 @@ BAD = {
     "a fault after the end": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "10m"', "line 16: fault[0].start: start must be before the load ends at 600 s; got 600 s"),
     "a fault of no service": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1m"\nservice = "x"', "line 17: fault[0].service: service must be one of vision; got x"),
     "two of one name": ('target = "100ms"\n', 'target = "100ms"\n' + SMALL[SMALL.index("[[service]]"):], "line 15: service[1].name: must be unique; got vision again"),
-    "a name with a space": ('"vision"', '"my vision"', "line 3: service[0].name: string should match pattern"),
+    "a name with a space": ('"vision"', '"my vision"', "line 3: service[0].name: must match pattern"),
 }  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from headroom.api.rule_words import rule_of
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
@@ -64,11 +66,9 @@ def problems_of(error: ValidationError) -> tuple[Problem, ...]:
                 there = _at(value, rule.field) if rule.field else value
                 text = got or (_ABSENT if there is None else shown(there, field))
                 found.append(Problem(field=field, rule=rule.message, got=text))
-        elif detail["type"] == "missing":
-            found.append(Problem(field=path, rule="is required", got=_ABSENT))
         else:
-            rule_text = detail["msg"][:1].lower() + detail["msg"][1:]
-            found.append(Problem(field=path, rule=rule_text, got=shown(detail["input"], path)))
+            got = _ABSENT if detail["type"] == "missing" else shown(detail["input"], path)
+            found.append(Problem(field=path, rule=rule_of(detail), got=got))
     return tuple(found)
 
 

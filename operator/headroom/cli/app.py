@@ -19,9 +19,11 @@ from headroom.cli.commands.render import render
 from headroom.cli.commands.run import run
 from headroom.cli.commands.simulate.command import app as simulate_app
 from headroom.cli.option_groups import with_option_groups
+from headroom.cli.usage_errors import PlainUsage
 
 app = typer.Typer(
     name="headroom",
+    cls=PlainUsage,
     help="Keep a latency SLO for GPU inference with the fewest GPUs.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

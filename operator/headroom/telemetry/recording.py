@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
+from headroom.api.rule_words import rule_of
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy
 
@@ -138,5 +139,4 @@ def _kind(line: str) -> str:
 def _said(error: ValidationError) -> str:
     detail = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in detail["loc"])
-    message = detail["msg"][:1].lower() + detail["msg"][1:]
-    return f"{where}: {message}; got {detail['input']!r:.60}"
+    return f"{where}: {rule_of(detail)}; got {detail['input']!r:.60}"

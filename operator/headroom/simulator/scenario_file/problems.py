@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from headroom.api.invalid_spec import shown
+from headroom.api.rule_words import rule_of
 from headroom.simulator.arrivals.recorded_trace import TraceError
 from headroom.simulator.scenario_file.arrivals_tables import TAG
 from headroom.simulator.scenario_file.table import Table
@@ -24,10 +25,6 @@ _RULES = {
     "model_type": "must be a table",
     "model_attributes_type": "must be a table",
     "list_type": "must be an array",
-    "string_type": "must be a string",
-    "int_type": "must be a whole number",
-    "float_type": "must be a number",
-    "finite_number": "must be a finite number",
     "too_short": "must have at least one entry",
 }
 
@@ -69,9 +66,7 @@ def _translated(detail: ErrorDetails) -> Problem:
         key = context["key"]
         close = get_close_matches(key, context["known"], n=1)
         path, got = (*path, key), f"{key!r:.80}" + (f": did you mean {close[0]}?" if close else "")
-    message = detail["msg"][:1].lower() + detail["msg"][1:]
-    rule = _RULES.get(kind, message.replace("input should", "must"))
-    return Problem(path, f"{rule}; got {got}")
+    return Problem(path, f"{_RULES.get(kind) or rule_of(detail)}; got {got}")
 
 
 @contextmanager
