@@ -103,7 +103,7 @@ test: setup      ## everything that must pass; CI runs this
 	@$(MAKE) --no-print-directory scenarios
 	@$(RUN) second_runs
 
-test-one: setup  ## one file or test, with output: T=tests/scaling/test_limits.py::test_name
+test-one: setup  ## one file or test, with output: T=tests/scaling/limits/test_limits.py::test_name
 	@$(RUN) pytest $(or $(T),$(error T=tests/FILE.py or T=tests/FILE.py::TEST is missing)) -x --capture no
 
 unit: setup      ## unit and property tests; no cluster, no GPU

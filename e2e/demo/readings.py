@@ -8,8 +8,8 @@ from typing import Any
 
 from demo.views import Counterfactual, DecisionView, PodView, ServiceView, WorkloadView
 from headroom.api.durations import Duration
-from headroom.api.status import Status
-from headroom.api.status_durations import UNBOUNDED
+from headroom.api.service_status.status import Status
+from headroom.api.service_status.status_durations import UNBOUNDED
 from headroom.api.timestamps import epoch_s
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.tokens import Target, TokenTargets

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headroom.api.demand_status import DemandStatus
-from headroom.api.generation_status import GenerationStatus
+from headroom.api.service_status.demand_status import DemandStatus
+from headroom.api.service_status.generation_status import GenerationStatus
 from headroom.resources.names import SCALER_FIELD_MANAGER
 from headroom.scaling.values.decision import DemandKnown
 from headroom.scaling.values.observation import CostModel

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from generation_study.cells import FIRST_S, OUTPUT_S
-from headroom.scaling.generation.learned_fleet import fleet_of
-from headroom.scaling.generation.model_inputs import Inputs
-from headroom.scaling.generation.replica import TailFactors
+from headroom.scaling.generation.fleet.learned_fleet import fleet_of
+from headroom.scaling.generation.learning.model_inputs import Inputs
+from headroom.scaling.generation.replica_model.replica import TailFactors
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import Binding, TokenTargets
 from headroom.simulator.generation.autoscalers.headroom import TokenHeadroom

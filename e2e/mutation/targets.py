@@ -41,7 +41,7 @@ def nearest_tests(module: PurePosixPath, present: Sequence[PurePosixPath]) -> li
     """Return the stages of tests: those named after the module, then the rest.
 
     `present` are all test files. Worked: for scaling/limits/flaps.py
-    tests/scaling/test_flaps.py, then tests/scaling.
+    tests/scaling/limits/test_flaps.py, then tests/scaling.
     """
     everything = all_tests(module)
     named = tuple(

@@ -11,7 +11,7 @@ from headroom.profiles.headroom import HEADROOM
 from headroom.scaling import Decision, Observation, Pod, PodState, Policy, State, decide
 from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.errors import TelemetryError
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.pod_samples import PodSamples
 from reliability.figures import MODEL
 from reliability.sequences import Pages, Scraped
 from reliability.trials import Trial

@@ -11,12 +11,12 @@ import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestServer
 
-from console_world import START_S, an_hour, bystander
 from headroom.console.access import LoopbackOnly
 from headroom.console.history import History
 from headroom.console.read_model import ReadModel, ServiceHistory
 from headroom.console.web import console
 from scenarios.browser import Browser, browser
+from support.console_world import START_S, an_hour, bystander
 
 SERVICES = 1000
 FIRST_PAINT_MS = 1000.0

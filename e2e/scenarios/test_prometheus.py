@@ -20,9 +20,9 @@ from free_ports import free_port
 from headroom.adapters.prometheus_source import PrometheusSource
 from headroom.errors import ScrapeFailed
 from headroom.profiles import PROFILES
-from headroom.telemetry.accounts import Batch
-from headroom.telemetry.pod_samples import PodSamples
 from headroom.telemetry.prometheus_pages import ScrapedPage
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 pytestmark = pytest.mark.clock
 

@@ -13,8 +13,8 @@ import yaml
 from cluster.errors import ClusterError
 from cluster.interface import Cluster
 from headroom.api import InferenceService
-from headroom.api.crd import custom_resource_definition
 from headroom.api.kind import API_VERSION, PLURAL
+from headroom.api.schema.crd import custom_resource_definition
 from headroom.profiles import PROFILES
 from headroom.resources import desired_children
 from scenarios.invalid_servers import CUSTOM

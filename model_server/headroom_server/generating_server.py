@@ -29,8 +29,8 @@ from headroom_server.process import (
 )
 from headroom_server.repository import huggingface
 from headroom_server.runtime.caches import generation_identity
-from headroom_server.runtime.generation_requests import GeneratorOptions
-from headroom_server.runtime.generator import Generator
+from headroom_server.runtime.generating.generation_requests import GeneratorOptions
+from headroom_server.runtime.generating.generator import Generator
 from headroom_server.settings import Settings
 from headroom_server.tracing.setup import telemetry_of
 

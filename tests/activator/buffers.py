@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fakes_activator import KEY, served
 from headroom.activator.held_request import Bounds, HeldRequest
 from headroom.activator.request_buffer import RequestBuffer
 from headroom.gateway import Endpoint
 from headroom.gateway.activator_messages import Served
+from support.fakes_activator import KEY, served
 
 
 def make_buffer(*, bounds: Bounds | None = None, **changes: object) -> RequestBuffer:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fakes_activator import Stage, stage
-from fakes_gateway import front, started
+from support.fakes_activator import Stage, stage
+from support.fakes_gateway import front, started
 
 __all__ = ["front", "held", "started"]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientResponse, WSMsgType, web
 
-from fakes_activator import KEY, TOKEN, Stage, stage
-from fakes_gateway import Replica, shout
 from headroom.activator.held_request import Bounds
 from headroom.gateway import Endpoint
+from support.fakes_activator import KEY, TOKEN, Stage, stage
+from support.fakes_gateway import Replica, shout
 
 pytestmark = pytest.mark.clock
 

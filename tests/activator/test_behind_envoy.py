@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientResponse, ClientSession, TCPConnector, web
 
-from fakes_activator import KEY, Stage, stage
-from fakes_gateway import Gateway, Replica, route
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route
+from support.fakes_activator import KEY, Stage, stage
+from support.fakes_gateway import Gateway, Replica, route
 
 pytestmark = pytest.mark.clock
 

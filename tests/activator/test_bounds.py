@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from fakes_activator import Stage, served, stage
 from headroom.activator.held_request import Bounds
 from headroom.activator.http_request import Incoming
 from headroom.activator.metrics import Metrics
 from headroom.activator.proxy import HoldingProxy
 from headroom.activator.request_buffer import RequestBuffer
 from reliability.attacks import activator
+from support.fakes_activator import Stage, served, stage
 
 pytestmark = pytest.mark.clock
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from activator.buffers import A, B, admitted, make_buffer, of
-from fakes_activator import KEY
 from headroom.activator.held_request import HeldRequest, Refusal, RefusalReason
 from headroom.activator.request_buffer import RequestBuffer
+from support.fakes_activator import KEY
 
 
 def test_dispatch_sends_the_oldest_request_to_the_least_loaded_replica_within_its_limit() -> None:

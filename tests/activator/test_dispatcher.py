@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from fakes_activator import KEY, served
 from headroom.activator.dispatcher import Dispatcher
 from headroom.activator.held_request import Bounds, HeldRequest, Refusal, RefusalReason
 from headroom.activator.request_buffer import RequestBuffer
 from headroom.gateway import Endpoint
-from virtual_time import VirtualTimeLoop
+from support.fakes_activator import KEY, served
+from support.virtual_time import VirtualTimeLoop
 
 REPLICA = Endpoint("10.0.0.1", 8000)
 

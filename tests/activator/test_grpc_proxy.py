@@ -12,11 +12,11 @@ import grpc
 import grpc.aio
 import pytest
 
-from fakes_activator import KEY, Stage, served, stage
-from fakes_gateway import Gateway, route, until
 from free_ports import free_port
 from headroom.activator.grpc_proxy import GrpcProxy
 from headroom.gateway import Endpoint, Route
+from support.fakes_activator import KEY, Stage, served, stage
+from support.fakes_gateway import Gateway, route, until
 
 pytestmark = pytest.mark.clock
 

@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientConnectionError, ClientSession
 
-from fakes_certificates import SYSTEM, identity, new_authority, put, served
-from fakes_gateway import TOKEN, authenticate, is_open, until
 from free_ports import free_port
 from headroom.activator.client_tls import ClientTls
 from headroom.activator.metrics import Metrics
@@ -26,6 +24,8 @@ from headroom.adapters.server_tls import ServerTls
 from headroom.bounded_listener import HANDSHAKE_S
 from headroom.certificates.values import DAY_S, Role
 from headroom.gateway.activator_messages import Report, Served, report_body
+from support.fakes_certificates import SYSTEM, identity, new_authority, put, served
+from support.fakes_gateway import TOKEN, authenticate, is_open, until
 
 OPERATOR = Role.OPERATOR.dns_name(SYSTEM)
 REPORT = Report(address="127.0.0.1")

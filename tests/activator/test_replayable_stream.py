@@ -9,7 +9,7 @@ import pytest
 
 from headroom.activator.replayable_stream import IDLE_S, IdleStreamError, ReplayableStream
 from headroom.fair_slots import FairSlots
-from virtual_time import VirtualTimeLoop
+from support.virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.clock
 

@@ -7,10 +7,10 @@ import time
 import pytest
 
 from activator.buffers import A, admitted, make_buffer, of
-from fakes_activator import KEY
 from headroom.activator.held_request import Bounds, HeldRequest, Refusal, RefusalReason
 from headroom.activator.request_buffer import RequestBuffer
 from headroom.gateway.activator_messages import Served
+from support.fakes_activator import KEY
 
 
 @pytest.mark.parametrize(

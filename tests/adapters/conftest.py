@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from adapters.counted_calls import Calls
-from answering import Answering
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.kubernetes_connection import KubernetesConnection
-from loopback import on_loopback
+from support.answering import Answering
+from support.loopback import on_loopback
 
 
 @pytest.fixture

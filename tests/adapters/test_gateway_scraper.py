@@ -10,7 +10,7 @@ from aiohttp import web
 
 from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.errors import ScrapeFailed
-from loopback import on_loopback
+from support.loopback import on_loopback
 
 pytestmark = pytest.mark.clock
 

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from headroom.adapters.inference_service_watch import InferenceServiceWatch
 from headroom.adapters.kopf_settings import Patience
-from loopback import on_loopback
+from support.loopback import on_loopback
 
 pytestmark = pytest.mark.clock
 

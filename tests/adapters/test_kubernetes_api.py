@@ -8,7 +8,6 @@ import pytest
 
 from adapters.counted_calls import Calls
 from adapters.stored_objects import DEPLOYMENT
-from answering import Answering
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.errors import (
     ClusterError,
@@ -18,6 +17,7 @@ from headroom.errors import (
     Rejected,
     Unavailable,
 )
+from support.answering import Answering
 
 pytestmark = pytest.mark.clock
 ROOT = "/apis/apps/v1/namespaces/vision/deployments"

@@ -13,7 +13,6 @@ from kubernetes.aio.client.configuration import Configuration
 
 from adapters.counted_calls import Calls
 from adapters.stored_objects import DEPLOYMENT
-from answering import Answering
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.kubernetes_connection import KubernetesConnection
 from headroom.adapters.kubernetes_credentials import of_pod
@@ -21,6 +20,7 @@ from headroom.errors import (
     Forbidden,
     Unavailable,
 )
+from support.answering import Answering
 
 pytestmark = pytest.mark.clock
 

@@ -8,13 +8,13 @@ import sys
 import pytest
 from aiohttp import web
 
-from answering import Answering
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.kubernetes_connection import MAX_ANSWER_BYTES
 from headroom.errors import (
     AnswerTooLarge,
     Unavailable,
 )
+from support.answering import Answering
 
 pytestmark = pytest.mark.clock
 

@@ -14,10 +14,10 @@ import orjson
 import pytest
 from aiohttp import web
 
-from answering import Answering
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.kubernetes_connection import MAX_ANSWER_BYTES
 from headroom.adapters.pod_watch import PodWatch
+from support.answering import Answering
 
 pytestmark = pytest.mark.clock
 

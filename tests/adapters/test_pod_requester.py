@@ -7,10 +7,10 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from answering import Answering
 from headroom.adapters.pod_requester import KEPT_BYTES, Answered, PodRequester
 from headroom.errors import RequestFailed
 from headroom.profiles.open_inference import RepeatedText
+from support.answering import Answering
 
 pytestmark = pytest.mark.clock
 

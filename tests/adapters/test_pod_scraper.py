@@ -9,9 +9,9 @@ import time
 import pytest
 from aiohttp import web
 
-from answering import Answering
 from headroom.adapters.pod_scraper import MAX_PAGE_BYTES, MAX_SENT_BYTES, PodScraper
 from headroom.errors import ScrapeFailed
+from support.answering import Answering
 
 pytestmark = pytest.mark.clock
 

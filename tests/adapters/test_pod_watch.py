@@ -15,7 +15,7 @@ from headroom.adapters.kubernetes_responses import Fetched
 from headroom.adapters.pod_watch import PodWatch
 from headroom.adapters.pod_watches import PodWatches
 from headroom.errors import AnswerTooLarge, Forbidden, Unavailable
-from virtual_time import VirtualTimeLoop
+from support.virtual_time import VirtualTimeLoop
 
 PODS = 130
 

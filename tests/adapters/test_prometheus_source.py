@@ -8,8 +8,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from adapters.asked_prometheus import answered, ask, raw_server
-from answering import Answering
 from headroom.errors import ScrapeFailed
+from support.answering import Answering
 
 pytestmark = pytest.mark.clock
 

@@ -10,7 +10,6 @@ import pytest
 from aiohttp import web
 
 from adapters.asked_prometheus import DEADLINE_S, Handler, answered, ask, raw_server
-from answering import Answering
 from headroom.adapters.prometheus_session import (
     LARGE_BYTES,
     MAX_ANSWER_BYTES,
@@ -19,6 +18,7 @@ from headroom.adapters.prometheus_session import (
 )
 from headroom.adapters.prometheus_source import PrometheusSource
 from headroom.errors import ScrapeFailed
+from support.answering import Answering
 
 pytestmark = pytest.mark.clock
 

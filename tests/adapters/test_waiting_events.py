@@ -19,7 +19,7 @@ from headroom.adapters.watch_lines import MAX_LINE_BYTES
 from headroom.errors import AnswerTooLarge, Unavailable
 from headroom.event_loop_shares import EventLoopShares
 from headroom.fair_share import FairShare
-from virtual_time import VirtualTimeLoop
+from support.virtual_time import VirtualTimeLoop
 
 LARGE = 1 << 20
 PARSED_S = 0.04

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from headroom.api import conditions, status_rendering
-from headroom.api.crd import custom_resource_definition
+from headroom.api.schema.crd import custom_resource_definition
+from headroom.api.service_status import conditions, status_rendering
 from headroom.scaling.values.decision import (
     Counterfactual,
     Decision,

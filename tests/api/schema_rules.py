@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headroom.api.crd import custom_resource_definition
+from headroom.api.schema.crd import custom_resource_definition
 from headroom.api.values import VALIDATIONS
-from structural_objects import parts
+from support.structural_objects import parts
 
 SCHEMA = custom_resource_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 SPEC_SCHEMA = SCHEMA["properties"]["spec"]

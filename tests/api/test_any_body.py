@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from api.schema_rules import BEYOND_A_SCHEMA, CEL_MESSAGES, SPEC_SCHEMA
 from headroom.api import InferenceService, InvalidSpec
 from headroom.resources import desired_children
-from service_world import body
-from structural_objects import JSON, objects, parts, violations
+from support.service_world import body
+from support.structural_objects import JSON, objects, parts, violations
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from headroom.scaling.values.decision import (
 )
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.signals import Freshness, Signal, Signals
-from structural_objects import violations
+from support.structural_objects import violations
 
 COUNTS = st.integers(0, 10**6)
 SECONDS = st.floats(0, 1e6) | st.just(math.inf)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from headroom.api.invalid_spec import InvalidSpec
-from headroom.scaling.generation.classes import SERVICE, ClassPromise
+from headroom.scaling.generation.promises.classes import SERVICE, ClassPromise
 from headroom.scaling.values.tokens import Target, TokenTargets
-from service_world import service
+from support.service_world import service
 
 HEADROOM = {"image": "registry.example/headroom-model-server:1"}
 SLO = {

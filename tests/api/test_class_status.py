@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from headroom.api.class_status import class_statuses
-from headroom.api.generation_status import generation_status
-from headroom.scaling.generation.class_judgement import ClassJudgement, ClassMeasurement, ClassState
-from headroom.scaling.generation.classes import SERVICE, ClassPromise
-from headroom.scaling.generation.promises import Measured
+from headroom.api.service_status.class_status import class_statuses
+from headroom.api.service_status.generation_status import generation_status
+from headroom.scaling.generation.promises.class_judgement import (
+    ClassJudgement,
+    ClassMeasurement,
+    ClassState,
+)
+from headroom.scaling.generation.promises.classes import SERVICE, ClassPromise
+from headroom.scaling.generation.promises.token_promises import Measured
 from headroom.scaling.values.token_decision import GenerationDecision, Identification
 from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 

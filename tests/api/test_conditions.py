@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headroom.api import conditions
-from headroom.api.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
+from headroom.api.service_status import conditions
+from headroom.api.service_status.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.timestamps import epoch_s, rfc3339
 from headroom.scaling.values.decision import Reason
 

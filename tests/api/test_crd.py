@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from headroom.api.crd import custom_resource_definition, render_yaml
-from headroom.api.structural_schema import structural_schema
+from headroom.api.schema.crd import custom_resource_definition, render_yaml
+from headroom.api.schema.structural_schema import structural_schema
 from headroom.api.values import VALIDATIONS, Value
-from service_world import service
-from structural_objects import INT_OR_STRING, PRESERVE, Schema, parts
+from support.service_world import service
+from support.structural_objects import INT_OR_STRING, PRESERVE, Schema, parts
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CRD = custom_resource_definition()

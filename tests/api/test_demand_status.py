@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.api.demand_status import DemandStatus, demand_status, rate_text
-from headroom.api.slo_status import SloStatus
+from headroom.api.service_status.demand_status import DemandStatus, demand_status, rate_text
+from headroom.api.service_status.slo_status import SloStatus
 from headroom.scaling.values.decision import Decision, Demand, DemandKnown, Direction, Reason
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 

@@ -15,7 +15,7 @@ from headroom.profiles import CUSTOM, PROFILES
 from headroom.scaling.values.policy import Policy, RateLimit, Routing
 from scenarios.invalid_specs import INVALID_SPECS
 from scenarios.spec_cases import InvalidSpec as InvalidCase
-from service_world import service
+from support.service_world import service
 
 
 def test_every_profile_can_be_chosen() -> None:

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import ValidationError
 
-from headroom.api.scaling import Scaling
-from headroom.api.schedules import Floor, Schedule, floor_at
-from headroom.api.structural_schema import structural_schema
+from headroom.api.schema.structural_schema import structural_schema
+from headroom.api.service_spec.scaling import Scaling
+from headroom.api.service_spec.schedules import Floor, Schedule, floor_at
 from headroom.api.values import VALIDATIONS
 
 OFFICE = {

@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from fakes_scaling import served_sample
-from fuzzing import fuzz
 from headroom.api import InferenceService, InvalidSpec
-from headroom.api.crd import custom_resource_definition
-from headroom.api.schedules import floor_at
+from headroom.api.schema.crd import custom_resource_definition
+from headroom.api.service_spec.schedules import floor_at
 from headroom.resources import desired_children
 from headroom.scaling import CostModel, Observation, Pod, PodState, State, decide
-from service_world import body
-from structural_objects import Schema
+from support.fakes_scaling import served_sample
+from support.fuzzing import fuzz
+from support.service_world import body
+from support.structural_objects import Schema
 
 SPEC: Schema = custom_resource_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"][
     "properties"

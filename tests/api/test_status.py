@@ -7,8 +7,8 @@ import math
 import pytest
 
 from api.decisions_for_status import DECISION, NOON_S, build, saying
-from headroom.api import conditions
-from headroom.api.status_durations import duration_text
+from headroom.api.service_status import conditions
+from headroom.api.service_status.status_durations import duration_text
 from headroom.scaling.values.decision import (
     Decision,
     Direction,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from api.decisions_for_status import DECISION, build
-from headroom.api import status
-from headroom.api.status import Status
+from headroom.api.service_status import status
+from headroom.api.service_status.status import Status
 from headroom.scaling.values.observation import CostModel
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.api.generation_status import generation_status
 from headroom.api.invalid_spec import InvalidSpec
+from headroom.api.service_status.generation_status import generation_status
 from headroom.scaling.values.token_decision import (
     GenerationDecision,
     GenerationMeasurement,
@@ -13,7 +13,7 @@ from headroom.scaling.values.token_decision import (
     TokenMeasurement,
 )
 from headroom.scaling.values.tokens import Binding, Target, TokenTargets
-from service_world import service
+from support.service_world import service
 
 RUNTIME = {"image": "registry.example/vllm:1", "profile": "vllm", "maxBatchSize": 8}
 FIRST = {"timeToFirstToken": {"percentile": 90, "target": "2s"}}

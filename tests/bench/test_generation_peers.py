@@ -18,7 +18,7 @@ from generation_peers.lengths import Question, questions
 from generation_peers.load import Round, WrongAnswerError, ask
 from generation_peers.measuring import median
 from generation_peers.vllm_front import Turn, Turns
-from loopback import on_loopback
+from support.loopback import on_loopback
 
 
 def test_lengths_are_those_of_the_recording_and_fit_the_context() -> None:

@@ -8,13 +8,13 @@ import pytest
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from fakes_certificates import SYSTEM, FakeSecrets, identity
 from headroom.adapters.certificate_issuer import new_ca, new_leaf
 from headroom.adapters.certificate_reader import KeyPair
 from headroom.adapters.server_tls import Identity
 from headroom.certificates.values import CA_S, CA_SECRET, DAY_S, HOUR_S, Role
 from headroom.errors import Conflict
 from headroom.ops.certificate_keeper import CertificateKeeper
+from support.fakes_certificates import SYSTEM, FakeSecrets, identity
 
 BEGIN_S = 1_795_000_000.0
 

@@ -12,10 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chart import expressions
 from chart.paths import ALERT_TESTS, ALERTS, DASHBOARD, RUNBOOK
-from fakes_decision import ONE_REPLICA_KEPT
 from headroom.api.reasons import StatusReason
 from headroom.ops.operator_metrics import OperatorMetrics
-from service_world import service
+from support.fakes_decision import ONE_REPLICA_KEPT
+from support.service_world import service
 
 RULES = yaml.safe_load(ALERTS.read_text())
 TESTS = yaml.safe_load(ALERT_TESTS.read_text())

@@ -11,23 +11,23 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chart import expressions
 from chart.paths import ALERTS, DASHBOARD, RUNBOOK
-from fakes_decision import ONE_REPLICA_KEPT
 from headroom.ops.operator_metrics import OperatorMetrics
-from headroom.scaling.generation.class_judgement import (
+from headroom.scaling.generation.promises.class_judgement import (
     ClassJudgement,
     ClassMeasurement,
     ClassState,
 )
-from headroom.scaling.generation.classes import ClassPromise
-from headroom.scaling.generation.promises import Measured
+from headroom.scaling.generation.promises.classes import ClassPromise
+from headroom.scaling.generation.promises.token_promises import Measured
 from headroom.scaling.values.token_decision import (
     GenerationDecision,
     GenerationMeasurement,
     Identification,
 )
 from headroom.scaling.values.tokens import Binding, Target, TokenTargets
-from reasons_by_use import OF_CONDITIONS, OF_DOCTOR
-from service_world import service
+from support.fakes_decision import ONE_REPLICA_KEPT
+from support.reasons_by_use import OF_CONDITIONS, OF_DOCTOR
+from support.service_world import service
 
 BOARD = json.loads(DASHBOARD.read_text())
 RULES = yaml.safe_load(ALERTS.read_text())

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from fakes_doctor import (
+from headroom.api.reasons import StatusReason
+from headroom.controller.gather.scrape_failure import NOT_SCRAPED, OLD
+from headroom.controller.permissions import Permission
+from support.fakes_doctor import (
     CUSTOM,
     HEALTHY,
     NODE,
@@ -30,9 +33,6 @@ from fakes_doctor import (
     stale_crd,
     started,
 )
-from headroom.api.reasons import StatusReason
-from headroom.controller.gather.scrape_failure import NOT_SCRAPED, OLD
-from headroom.controller.permissions import Permission
 
 SERVED_ELSEWHERE = replace(
     PAGE, how=How.REFUSED, port=8002, elsewhere=8000, elsewhere_names=PAGE.names

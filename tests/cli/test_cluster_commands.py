@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from api_server import ApiServer, serving
 from free_ports import free_port
-from headroom.api.crd import custom_resource_definition
+from headroom.api.schema.crd import custom_resource_definition
 from headroom.api.timestamps import rfc3339
 from headroom.cli.app import app
 from headroom.cli.plugin import asked
 from headroom.console.summary import summarize
-from service_world import body
+from support.api_server import ApiServer, serving
+from support.service_world import body
 
 SERVICES = "/apis/headroom.dev/v1alpha1/namespaces/vision/inferenceservices"
 CONDITIONS = [

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from headroom.api.crd import custom_resource_definition
+from headroom.api.schema.crd import custom_resource_definition
 from headroom.cli.app import app
 
 SAMPLE = Path(__file__).parents[2] / "deploy" / "samples" / "demo.yaml"

@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 import typer
 
-from console_world import START_S, bystander
 from headroom.cli.compose.console import serve_console
 from headroom.cli.run_options.console import ConsoleChoice, ConsoleOptions
 from headroom.console.read_model import ReadModel
+from support.console_world import START_S, bystander
 
 pytestmark = pytest.mark.clock
 

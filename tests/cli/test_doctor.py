@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from cli.planted_mistakes import MISTAKES
-from fakes_doctor import (
+from headroom.api.reasons import StatusReason
+from headroom.cli.commands.doctor.cluster_checks import difference
+from headroom.cli.commands.doctor.examination import examined
+from headroom.cli.commands.doctor.facts import Facts, Unread
+from headroom.cli.commands.doctor.findings import Severity, as_json, as_text, is_well
+from support.fakes_doctor import (
     HEALTHY,
     NODE,
     OPERATOR,
@@ -26,11 +31,6 @@ from fakes_doctor import (
     serving,
     started,
 )
-from headroom.api.reasons import StatusReason
-from headroom.cli.commands.doctor.cluster_checks import difference
-from headroom.cli.commands.doctor.examination import examined
-from headroom.cli.commands.doctor.facts import Facts, Unread
-from headroom.cli.commands.doctor.findings import Severity, as_json, as_text, is_well
 
 APART = {
     "one Lease": (started("a", "--lease-namespace=x"), started("b", "--lease-namespace=x")),

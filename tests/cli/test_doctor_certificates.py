@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from fakes_certificates import SYSTEM, FakeSecrets, identity, new_authority
 from headroom.certificates.values import Role
 from headroom.cli.commands.doctor.gather import gathered
 from headroom.controller.permissions import Permission
 from headroom.errors import Forbidden, NotFound
+from support.fakes_certificates import SYSTEM, FakeSecrets, identity, new_authority
 
 NOW_S = 1_795_000_000.0
 

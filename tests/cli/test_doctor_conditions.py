@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fakes_doctor import conditioned, saying
-from headroom.api.conditions import ConditionType
 from headroom.api.reasons import StatusReason
+from headroom.api.service_status.conditions import ConditionType
 from headroom.cli.commands.doctor.condition_checks import NO_FINDING, conditions_need_attention
 from headroom.cli.commands.doctor.condition_remedies import REMEDIES
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.findings import Severity
-from reasons_by_use import HEALTHY_REASONS, OF_CONDITIONS
+from support.fakes_doctor import conditioned, saying
+from support.reasons_by_use import HEALTHY_REASONS, OF_CONDITIONS
 
 
 @pytest.mark.parametrize("kind", ConditionType)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from fakes_doctor import HEALTHY, SERVICE, UID, How, answering
 from headroom.cli.commands.doctor.facts import Answered
 from headroom.cli.commands.doctor.pod_probe import ask_pod, judged, metric_names, scraped
 from headroom.cli.commands.doctor.telemetry_checks import pods_expose_metrics, profile_of
 from headroom.errors import Forbidden
+from support.fakes_doctor import HEALTHY, SERVICE, UID, How, answering
 
 
 def refused(message: str, reason: str = "ServiceUnavailable") -> bytes:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fakes_doctor import TARGET_REF, UID, serving
 from headroom.api.reasons import StatusReason
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.findings import Severity
+from support.fakes_doctor import TARGET_REF, UID, serving
 
 VLLM = {"profile": "vllm", "maxBatchSize": 8, "metricsPort": 9090}
 

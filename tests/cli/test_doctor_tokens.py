@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fakes_doctor import saying, serving
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.facts import Facts
 from headroom.cli.commands.doctor.findings import Severity
+from support.fakes_doctor import saying, serving
 
 INFEASIBLE = saying("SLOFeasible", "False", "SLOInfeasible")
 UNKNOWN = "fixed and per-token cost apart: the load has hardly varied"

@@ -12,7 +12,7 @@ import pytest
 
 from cli.plans import plan, report
 from free_ports import free_port
-from server_process import Server, serving
+from support.server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import typer
 
-from headroom.api.conditions import ConditionType
 from headroom.api.reasons import StatusReason
+from headroom.api.service_status.conditions import ConditionType
 from headroom.cli.app import app
 from headroom.cli.commands.reference.fields import Field, fields_of, rules_of
 from headroom.cli.commands.reference.page import documented, page

@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-import fakes_simulation
 from headroom.cli.app import app
 from headroom.cli.cluster_options import Output
 from headroom.cli.commands.simulate.campaign import listed, simulate
@@ -19,6 +18,7 @@ from headroom.cli.commands.simulate.options import SimulationOptions
 from headroom.cli.commands.simulate.planned_runs import Misuse, Ports, runs_of
 from headroom.simulator.autoscalers.fixed import StaticPeak
 from headroom.simulator.report.json_report import read
+from support import fakes_simulation
 
 NAMES = ("headroom", "hpa", "keda", "clairvoyant", "refused", "broken", "dying", "interrupting")
 GRIDS: Mapping[str, Sequence[Mapping[str, float]]] = {"hpa": ({}, {"target": 2.0})}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from console_world import an_hour
 from headroom.console.read_model import ReadModel
 from headroom.controller.report.evaluation import Evaluation
+from support.console_world import an_hour
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from cluster_world import FakeClock, FakeCluster
-from controller_world import FakeRecorder
 from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
 from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.options import ControllerOptions
-from pods_world import Pods
+from support.cluster_world import FakeClock, FakeCluster
+from support.controller_world import FakeRecorder
+from support.pods_world import Pods
 
 pytestmark = pytest.mark.clock
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from fakes_scaling import policy
 from headroom.console.history import DECISIONS, EVERY_S, SAMPLES, History
 from headroom.scaling import (
     Decision,
@@ -21,6 +20,7 @@ from headroom.scaling import (
     Signal,
     Signals,
 )
+from support.fakes_scaling import policy
 
 POLICY = policy()
 

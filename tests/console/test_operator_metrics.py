@@ -19,7 +19,7 @@ from headroom.scaling import (
     Signal,
     Signals,
 )
-from service_world import service
+from support.service_world import service
 
 pytestmark = pytest.mark.clock
 

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console_world import START_S, an_hour, bystander, raw
 from headroom.charts import axes
 from headroom.charts.markup import tag
 from headroom.charts.svg import path
@@ -33,6 +32,7 @@ from headroom.console.what_if_changes import Changes, parsed
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Demand, DemandKnown, decide
 from headroom.scaling.post_rules import PostRuleInputs
+from support.console_world import START_S, an_hour, bystander, raw
 
 MANY = [bystander(number) for number in range(250)]
 

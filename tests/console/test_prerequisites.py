@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from headroom.api.crd import custom_resource_definition
-from headroom.api.served_schema import missing_fields, served_schema
+from headroom.api.schema.crd import custom_resource_definition
+from headroom.api.schema.served_schema import missing_fields, served_schema
 from headroom.controller.permissions import (
     Permission,
     best_effort,
@@ -26,7 +26,7 @@ from headroom.controller.permissions import (
 )
 from headroom.errors import Unavailable
 from headroom.ops.prerequisites import AGAIN_AFTER_S, UNMET_AGAIN_AFTER_S, Prerequisites
-from virtual_time import VirtualTimeLoop
+from support.virtual_time import VirtualTimeLoop
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RBAC = DEPLOY / "base" / "rbac.yaml"

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable
 import pytest
 
 from console.running_controllers import controller
-from controller_world import FakeRecorder
 from headroom.controller.scheduling.scheduler import Scheduler
 from headroom.ops.checks import Check
 from headroom.ops.health import Health, watch_loop_lag
-from virtual_time import VirtualTimeLoop
+from support.controller_world import FakeRecorder
+from support.virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.clock
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console_world import an_hour
 from headroom.console.read_model import ALL_KEPT_UP_TO, KEPT_AFTER_VIEW, ReadModel, ServiceEntry
 from headroom.console.what_if import answer
 from headroom.console.what_if_changes import Changes
 from headroom.controller.report.evaluation import Evaluation
+from support.console_world import an_hour
 
 
 def evaluation() -> Evaluation:

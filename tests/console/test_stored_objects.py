@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console_world import START_S, bystander
 from headroom.console.listing import Query, listing
 from headroom.console.pages import overview
 from headroom.console.read_model import ReadModel
+from support.console_world import START_S, bystander
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
 JSON = st.recursive(

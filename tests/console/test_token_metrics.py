@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from headroom.ops.operator_metrics import OperatorMetrics
-from headroom.scaling.generation.class_judgement import (
+from headroom.scaling.generation.promises.class_judgement import (
     ClassJudgement,
     ClassMeasurement,
     ClassState,
 )
-from headroom.scaling.generation.classes import SERVICE, ClassPromise
-from headroom.scaling.generation.promises import Measured
+from headroom.scaling.generation.promises.classes import SERVICE, ClassPromise
+from headroom.scaling.generation.promises.token_promises import Measured
 from headroom.scaling.values.tokens import Binding, Target, TokenTargets
-from service_world import service
+from support.service_world import service
 
 RUNTIME = {"image": "registry.example/vllm:1", "profile": "vllm", "maxBatchSize": 8}
 PROMISED = service(

@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 
 from console.web_world import Reviews, asking, bearer, clock, served
-from console_world import bystander
 from headroom.bounded_reviews import AT_ONCE, KEPT_S, MOST_UNDER_WAY
 from headroom.console.access import TokenReviewed
 from headroom.console.read_model import ReadModel
+from support.console_world import bystander
 
 pytestmark = pytest.mark.clock
 

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from console.web_world import served
-from console_world import bystander
 from headroom.console.access import Asking, LoopbackOnly
 from headroom.console.read_model import ReadModel
-from service_world import body
+from support.console_world import bystander
+from support.service_world import body
 
 pytestmark = pytest.mark.clock
 

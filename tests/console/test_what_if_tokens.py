@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from generating_plant import GeneratingPlant, varied_lengths
-from generating_plants import LLAMA_8B
 from headroom.console.pages import formatting
 from headroom.console.pages.decision import decision_section
 from headroom.console.pages.what_if_form import Asked, section
@@ -18,6 +16,8 @@ from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Policy, State, decide
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import EngineLimits, Target, TokenTargets
+from support.generating_plant import GeneratingPlant, varied_lengths
+from support.generating_plants import LLAMA_8B
 
 POLICY = Policy(
     latency_target_s=60.0,

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from console_world import START_S, an_hour
 from headroom.console.access import Asking, LoopbackOnly
 from headroom.console.read_model import ReadModel
 from headroom.console.web import console
 from headroom.errors import Unavailable
+from support.console_world import START_S, an_hour
 
 pytestmark = pytest.mark.clock
 

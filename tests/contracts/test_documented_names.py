@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from chart.paths import ALERTS
-from headroom.api.conditions import ConditionType
-from headroom.api.crd import custom_resource_definition
 from headroom.api.reasons import StatusReason
+from headroom.api.schema.crd import custom_resource_definition
+from headroom.api.service_status.conditions import ConditionType
 from headroom.console.service_state import State
 from headroom.profiles import PROFILES
 from headroom.scaling import Reason

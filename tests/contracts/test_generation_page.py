@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from generation_front import LIMITS, ScriptedExecutor, answers, front
 from headroom.profiles.headroom import HEADROOM
 from headroom.scaling.values.tokens import EngineLimits
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.pod_samples import PodSamples
+from support.generation_front import LIMITS, ScriptedExecutor, answers, front
 
 pytestmark = pytest.mark.clock
 

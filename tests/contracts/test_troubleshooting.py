@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controller_world import World, play
 from headroom.console.service_state import State
+from support.controller_world import World, play
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "operator/guide/TROUBLESHOOTING.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller_world import REPLICA_RPS, World, play
+from support.controller_world import REPLICA_RPS, World, play
 
 CHILDREN = ["Deployment", "Service", "PodDisruptionBudget", "ServiceAccount"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_world import rejected
-from controller_world import REPLICA_RPS, World, play
+from support.cluster_world import rejected
+from support.controller_world import REPLICA_RPS, World, play
 
 
 @pytest.mark.parametrize("back_s", [15.0, 600.0, 86_400.0], ids="{} s".format)

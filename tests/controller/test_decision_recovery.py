@@ -7,7 +7,6 @@ from typing import cast
 
 import pytest
 
-from fakes_scaling import served_sample
 from headroom.api import InferenceService
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult, ServiceState
 from headroom.controller.decide.recovery import RESTART_AFTER, DecisionFailure, decide_or_keep
@@ -22,7 +21,8 @@ from headroom.scaling import (
     State,
 )
 from headroom.scaling.latency.correction import Correction
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.pod_samples import PodSamples
+from support.fakes_scaling import served_sample
 
 START_S = 1_800_000_000.0
 TICK_S = 2.0

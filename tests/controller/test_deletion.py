@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller_world import REPLICA_RPS, World, play
+from support.controller_world import REPLICA_RPS, World, play
 
 
 def test_service_that_a_finalizer_keeps_says_that_it_is_not_scaled() -> None:

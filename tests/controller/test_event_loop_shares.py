@@ -10,7 +10,7 @@ import pytest
 
 from headroom.event_loop_shares import EventLoopShares
 from headroom.telemetry.errors import TelemetryError
-from virtual_time import VirtualTimeLoop
+from support.virtual_time import VirtualTimeLoop
 
 LARGE, USUAL = 1 << 18, 15_000
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headroom.controller.decide.external_scaling import next_replicas
-from service_world import service
+from support.service_world import service
 
 NOW_S = 1000.0
 UP = {"scaleUp": {"rate": {"period": "1m", "replicas": 2}}}

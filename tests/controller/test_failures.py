@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from controller_world import REPLICA_RPS, World, play
 from headroom.errors import Forbidden, NotFound, Unavailable
+from support.controller_world import REPLICA_RPS, World, play
 
 WRITES_OF_A_LIFE = 14
 

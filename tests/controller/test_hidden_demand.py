@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller_world import World, play
+from support.controller_world import World, play
 
 FULL_RPS = 10.2
 """One replica of the world's servers answers at most 10.26/s."""

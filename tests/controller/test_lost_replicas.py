@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster_world import Manifest
-from controller_world import REPLICA_RPS, World, play
 from headroom.api.timestamps import rfc3339
+from support.cluster_world import Manifest
+from support.controller_world import REPLICA_RPS, World, play
 
 LOAD_RPS = 4.5 * REPLICA_RPS
 

@@ -11,7 +11,7 @@ from headroom.controller.decide.external_scaling import next_replicas
 from headroom.controller.decide.obstacles import obstacle, overridden
 from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 from headroom.controller.services.target_owners import TargetOwners
-from service_world import service
+from support.service_world import service
 
 NOW_S = 1_800_000_000.0
 FOUGHT = OverwriteBackoff(by="argocd", instead=5, until_s=NOW_S + 60.0, pause_s=300.0)

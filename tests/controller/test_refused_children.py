@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_world import Manifest, rejected
-from controller_world import REPLICA_RPS, World, play
 from headroom.errors import ClusterError, Conflict, Forbidden, Unavailable
+from support.cluster_world import Manifest, rejected
+from support.controller_world import REPLICA_RPS, World, play
 
 KINDS = ["Service", "PodDisruptionBudget", "ServiceAccount"]
 TROUBLES = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller_world import REPLICA_RPS, World, play
 from headroom.errors import Forbidden, NotFound, Unavailable
+from support.controller_world import REPLICA_RPS, World, play
 
 SCALING = {"minReplicas": 3, "maxReplicas": 6}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from controller_world import REPLICA_RPS, World, play
 from headroom.errors import ClusterError, Conflict, Forbidden, Unavailable
+from support.controller_world import REPLICA_RPS, World, play
 
 
 def test_load_scales_up_and_back_to_the_minimum() -> None:

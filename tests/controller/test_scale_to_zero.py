@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from controller_world import REPLICA_RPS, SilentRouter, World, play
 from headroom.api import InferenceService
 from headroom.controller.decide.scale_to_zero import misses_per_cold_start
 from headroom.controller.gather.route_status import RouteStatus
+from support.controller_world import REPLICA_RPS, SilentRouter, World, play
 
 GATEWAY = {"mode": "Gateway"}
 ZERO = {"minReplicas": 0, "scaleToZero": {"idleTimeout": "1m"}}

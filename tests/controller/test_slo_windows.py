@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller_world import REPLICA_RPS, World, play
+from support.controller_world import REPLICA_RPS, World, play
 
 
 def test_minutes_are_judged_while_requests_complete() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from controller_world import REPLICA_RPS, World, play
 from headroom.errors import Forbidden, Unavailable
+from support.controller_world import REPLICA_RPS, World, play
 
 SCALING = {"scaleDown": {"stabilizationWindow": "60s"}}
 

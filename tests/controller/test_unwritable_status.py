@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from cluster_world import Manifest, rejected
-from controller_world import REPLICA_RPS, World, play
 from headroom.errors import ClusterError, Conflict, Forbidden, Unavailable
+from support.cluster_world import Manifest, rejected
+from support.controller_world import REPLICA_RPS, World, play
 
 KIND = "InferenceService"
 TROUBLES = [

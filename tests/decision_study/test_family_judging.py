@@ -15,10 +15,10 @@ from decision_study.family.kept import Kept
 from decision_study.family.measures import Hour, flap_times_s, hours_of, total
 from decision_study.records import Job
 from decision_study.versions import family_version_of
-from fakes_outcome import outcome, timeline
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.outcome import Move
 from simulator.autoscalers.fakes_view import truth
+from support.fakes_outcome import outcome, timeline
 
 HOUR = Hour(requests=1000, missed=20, gpu_hours=4.0, flaps=0, undone=0, late_minutes=2, minutes=60)
 OURS = "headroom"

@@ -14,8 +14,8 @@ from decision_study.field import Field
 from decision_study.points import points_of
 from decision_study.promises import figures_of, of_decision
 from decision_study.tables import as_markdown, losses, policies, single_settings
-from fakes_decision_study import Runs, field, record
 from headroom.simulator.scenario import Fault, FaultKind
+from support.fakes_decision_study import Runs, field, record
 
 TWO_CELLS: Runs = {
     "a": {

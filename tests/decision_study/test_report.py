@@ -10,7 +10,7 @@ from bench.figures import at_most
 from decision_study import report
 from decision_study.cells import CELLS
 from decision_study.faults_cells import CLAIMS
-from fakes_decision_study import Runs, record, records
+from support.fakes_decision_study import Runs, record, records
 
 CELL = "ramp/heavy/4/20s/Random"
 RUNS: Runs = {

@@ -24,11 +24,11 @@ from decision_study.records import (
     settled_attainment,
 )
 from decision_study.versions import version_of
-from fakes_decision_study import RECORD, record
-from fakes_outcome import outcome, timeline
 from headroom.simulator.autoscalers import sweep_grids
 from headroom.simulator.outcome import Move, Outcome
 from headroom.simulator.scenario import FaultKind
+from support.fakes_decision_study import RECORD, record
+from support.fakes_outcome import outcome, timeline
 
 GRIDS: plan.Grids = {"keda": ({}, {"x": 1.0}, {"x": 2.0}, {"x": 3.0, "y": 1.0})}
 

@@ -9,9 +9,16 @@ import pytest
 
 from demo import readings
 from demo.recording import Recording, Snapshot
-from demo_world import START_S, decision_body, deployment_body, pod_body, service_body, tally
 from load.messages import Progress, Started, Summary, Window
 from load.statistics import merged
+from support.demo_world import (
+    START_S,
+    decision_body,
+    deployment_body,
+    pod_body,
+    service_body,
+    tally,
+)
 
 
 class MakeSnapshot(Protocol):

@@ -11,8 +11,8 @@ import pytest
 from demo.checks import evaluate
 from demo.recording import Recording, Snapshot
 from demo.requirements import Check
-from demo_world import REQUIRED
 from load.outcomes import Outcome
+from support.demo_world import REQUIRED
 
 Run = Callable[[], Recording]
 

@@ -16,12 +16,12 @@ from demo_generation.checks import evaluate
 from demo_generation.recording import TokenRecording, bindings, capacity_rps, windows
 from demo_generation.report import figures
 from demo_generation.show import Writer
-from demo_world import START_S, decision_body, pod_body, service_body
-from headroom.api.spec import Spec
+from headroom.api.service_spec.spec import Spec
 from headroom.scaling.values.tokens import Target
 from load.outcomes import Outcome
 from load.token_messages import Answer, Began, Promises, TokenMessage, concluded, write
 from load.token_plan import requests, steps
+from support.demo_world import START_S, decision_body, pod_body, service_body
 
 SLO = {
     "timeToFirstToken": {"percentile": 95, "target": "2s"},

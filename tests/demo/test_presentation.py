@@ -12,8 +12,8 @@ from rich.console import Console
 from demo import figure, layout, report, table
 from demo.checks import evaluate
 from demo.recording import Recording, Snapshot
-from demo_world import REQUIRED
-from headroom.api.demand_status import DemandStatus
+from headroom.api.service_status.demand_status import DemandStatus
+from support.demo_world import REQUIRED
 
 
 def shown(recording: Recording) -> str:

@@ -1,5 +1,5 @@
 """Fixtures: a real Envoy, and the replicas that a test starts."""
 
-from fakes_gateway import front, started
+from support.fakes_gateway import front, started
 
 __all__ = ["front", "started"]

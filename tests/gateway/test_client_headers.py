@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
-from fakes_gateway import Gateway, Replica, ok, service, url
 from headroom.gateway import Route
 from headroom.gateway.client_headers import RETRIES
 from headroom.gateway.values import RequestClass, TenantLimit
+from support.fakes_gateway import Gateway, Replica, ok, service, url
 
 pytestmark = pytest.mark.clock
 

@@ -14,15 +14,15 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from fakes_gateway import Gateway, Replica, is_open, ok, service, until, url
 from headroom.adapters.xds_server import messages
-from headroom.api.client_tokens import MOST_KEYS, MOST_SLOW_KEYS
+from headroom.api.service_spec.client_tokens import MOST_KEYS, MOST_SLOW_KEYS
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.access_counts import PAGE, ServiceCounters, read
 from headroom.gateway.key_sets import BYTES, MARK, NAME
 from headroom.gateway.snapshot import Resource, Snapshot
 from headroom.gateway.type_urls import Json
 from headroom.gateway.values import ClientTokens, RemoteKeys, TenantLimit
+from support.fakes_gateway import Gateway, Replica, is_open, ok, service, until, url
 
 pytestmark = pytest.mark.clock
 

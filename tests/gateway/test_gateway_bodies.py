@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from fakes_gateway import Gateway, Replica, dies, ok, service, until, url
 from headroom.gateway import Route
 from headroom.gateway.bounds import BUFFERED_BYTES
 from headroom.gateway.values import TenantLimit
 from reliability.attacks.grpc_payloads import END_HEADERS, END_STREAM, PREFACE, Kind, frame
+from support.fakes_gateway import Gateway, Replica, dies, ok, service, until, url
 
 pytestmark = pytest.mark.clock
 

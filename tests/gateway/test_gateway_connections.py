@@ -11,10 +11,10 @@ from contextlib import contextmanager
 import pytest
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
-from fakes_gateway import Gateway, Replica, ok, service, until, url
 from headroom.gateway import Route
 from headroom.gateway.bootstrap.overload import CROWDED_IDLE_S
 from headroom.gateway.bounds import MAX_CONNECTIONS, SERVICE_CONNECTIONS
+from support.fakes_gateway import Gateway, Replica, ok, service, until, url
 
 pytestmark = pytest.mark.clock
 

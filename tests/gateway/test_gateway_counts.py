@@ -13,10 +13,10 @@ from aiohttp import ClientTimeout, web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes_gateway import Gateway, Replica, gateway, is_open, route, until
 from free_ports import free_port
 from headroom.gateway.access_counts import PAGE, Bin, ServiceCounters, read
 from headroom.gateway.values import TenantLimit
+from support.fakes_gateway import Gateway, Replica, gateway, is_open, route, until
 
 pytestmark = pytest.mark.clock
 

@@ -8,7 +8,11 @@ import time
 import pytest
 from aiohttp import web
 
-from fakes_gateway import (
+from free_ports import free_port
+from headroom.adapters.xds_server import XdsServer
+from headroom.gateway import Endpoint, snapshot
+from headroom.gateway.clusters import EJECTED_S
+from support.fakes_gateway import (
     Gateway,
     Replica,
     authenticate,
@@ -18,10 +22,6 @@ from fakes_gateway import (
     until,
     url,
 )
-from free_ports import free_port
-from headroom.adapters.xds_server import XdsServer
-from headroom.gateway import Endpoint, snapshot
-from headroom.gateway.clusters import EJECTED_S
 
 pytestmark = pytest.mark.clock
 

@@ -17,7 +17,6 @@ import pytest
 import yaml
 from aiohttp import web
 
-from fakes_gateway import Gateway, Replica, gateway, ok, service, until, url
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.bounds import (
     BUFFERED_BYTES,
@@ -32,6 +31,7 @@ from headroom.gateway.values import TenantLimit
 from reliability.attacks import hostile_client
 from reliability.attacks.grpc_payloads import END_HEADERS, END_STREAM, PREFACE, Kind, frame
 from reliability.memory_cgroup import memory_cgroup
+from support.fakes_gateway import Gateway, Replica, gateway, ok, service, until, url
 
 pytestmark = pytest.mark.clock
 

@@ -8,9 +8,9 @@ import time
 import pytest
 from aiohttp import web
 
-from fakes_gateway import Gateway, Replica, service, url
 from headroom.gateway.runtime import in_flight_per_replica
 from headroom.scaling.values.observation import CostModel
+from support.fakes_gateway import Gateway, Replica, service, url
 
 pytestmark = pytest.mark.clock
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fakes_gateway import Replica, gateway, ok, route, until
 from free_ports import free_port
 from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.controller.gather.gateway_pages import GatewayPages
 from headroom.controller.routing.ready_pods import ReadyPod
+from support.fakes_gateway import Replica, gateway, ok, route, until
 
 pytestmark = pytest.mark.clock
 

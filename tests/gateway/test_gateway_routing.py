@@ -14,7 +14,9 @@ import grpc.aio
 import pytest
 from aiohttp import WSMsgType, web
 
-from fakes_gateway import (
+from free_ports import free_port
+from headroom.adapters.xds_server.messages import METHOD
+from support.fakes_gateway import (
     Gateway,
     Replica,
     is_open,
@@ -24,8 +26,6 @@ from fakes_gateway import (
     until,
     url,
 )
-from free_ports import free_port
-from headroom.adapters.xds_server.messages import METHOD
 
 pytestmark = pytest.mark.clock
 

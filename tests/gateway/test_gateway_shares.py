@@ -12,12 +12,12 @@ import grpc.aio
 import pytest
 from aiohttp import WSMsgType, web
 
-from fakes_gateway import Gateway, Replica, gateway, route, until
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.access_counts import PAGE, ServiceCounters, read
 from headroom.gateway.tenant_in_flight import bounds
 from headroom.gateway.values import TenantLimit
+from support.fakes_gateway import Gateway, Replica, gateway, route, until
 
 pytestmark = pytest.mark.clock
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 
-from fakes_gateway import Gateway, Replica, image_environment, is_open, route, until
 from free_ports import free_port
 from headroom.gateway import snapshot
+from support.fakes_gateway import Gateway, Replica, image_environment, is_open, route, until
 
 pytestmark = pytest.mark.clock
 

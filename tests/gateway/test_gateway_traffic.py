@@ -13,11 +13,11 @@ import grpc.aio
 import pytest
 from aiohttp import web
 
-from fakes_gateway import Gateway, Replica, ok, service, until, url
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.model_routes import HEADER
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
+from support.fakes_gateway import Gateway, Replica, ok, service, until, url
 
 pytestmark = pytest.mark.clock
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from aiohttp import ClientWebSocketResponse, WSMsgType, WSServerHandshakeError, web
 
-from fakes_gateway import Gateway, Replica, ok, service, shout, until, url
 from headroom.gateway import Route
 from headroom.gateway.access_counts import PAGE, ServiceCounters, read
 from headroom.gateway.values import TenantLimit
+from support.fakes_gateway import Gateway, Replica, ok, service, shout, until, url
 
 pytestmark = pytest.mark.clock
 

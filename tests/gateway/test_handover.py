@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from fakes_routing import replica_pod
 from headroom.api import InferenceService
 from headroom.controller.routing import port_numbers
 from headroom.controller.routing.handover import Next, ServiceTarget, step
 from headroom.controller.routing.ready_pods import ReadyPodIndex
 from headroom.resources import endpoint_slice
 from headroom.resources.names import SERVICE_LABEL
-from service_world import body, service
+from support.fakes_routing import replica_pod
+from support.service_world import body, service
 
 A, B = "10.0.0.1", "10.0.0.2"
 TO_REPLICAS = Next(slice_first=None, service=ServiceTarget.REPLICAS, slice_after=())

@@ -13,17 +13,6 @@ import grpc
 import grpc.aio
 import pytest
 
-from fakes_certificates import SYSTEM, identity, new_authority, put, served
-from fakes_gateway import (
-    TOKEN,
-    Replica,
-    authenticate,
-    gateway,
-    ok,
-    service,
-    until,
-    url,
-)
 from free_ports import free_port
 from headroom.adapters.certificate_issuer import new_leaf
 from headroom.adapters.certificate_reader import KeyPair
@@ -33,6 +22,17 @@ from headroom.adapters.xds_server.messages import METHOD
 from headroom.adapters.xds_server.server import MAX_CONNECTIONS
 from headroom.certificates.values import DAY_S, Role
 from headroom.gateway import snapshot
+from support.fakes_certificates import SYSTEM, identity, new_authority, put, served
+from support.fakes_gateway import (
+    TOKEN,
+    Replica,
+    authenticate,
+    gateway,
+    ok,
+    service,
+    until,
+    url,
+)
 
 OPERATOR = Role.OPERATOR.dns_name(SYSTEM)
 

@@ -11,7 +11,7 @@ import pytest
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.routing.recorded_slices import recorded_slices
 from headroom.errors import AnswerTooLarge, ClusterError, Forbidden, Unavailable
-from virtual_time import VirtualTimeLoop
+from support.virtual_time import VirtualTimeLoop
 
 TOO_LARGE = AnswerTooLarge("at most 4194304 bytes")
 

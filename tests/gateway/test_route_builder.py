@@ -6,15 +6,15 @@ import math
 
 import pytest
 
-from fakes_routing import replica_pod
-from headroom.api.status import Status
+from headroom.api.service_status.status import Status
 from headroom.controller.routing import route_builder
 from headroom.controller.routing.gateway_inputs import GatewayInputs
 from headroom.controller.routing.ready_pods import ready_pod
 from headroom.gateway import Endpoint
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from headroom.scaling.values.observation import CostModel
-from service_world import service
+from support.fakes_routing import replica_pod
+from support.service_world import service
 
 CANARY = {"service": "canary", "percent": 10}
 TARGET = {"spec__targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "own"}}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from fakes_routing import replica_pod
 from gateway.idle_cluster import IdleCluster
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
@@ -17,7 +16,8 @@ from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
 from headroom.gateway.activator_messages import Served
 from headroom.scaling.values.observation import CostModel
-from service_world import body
+from support.fakes_routing import replica_pod
+from support.service_world import body
 
 pytestmark = pytest.mark.clock
 

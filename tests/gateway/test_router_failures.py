@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from fakes_routing import NoActivators
 from gateway.idle_cluster import IdleCluster
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
+from support.fakes_routing import NoActivators
 
 pytestmark = pytest.mark.clock
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 
-from fakes_routing import RoutedWorld, becomes
 from headroom.api import InferenceService
-from service_world import body
-from virtual_time import VirtualTimeLoop
+from support.fakes_routing import RoutedWorld, becomes
+from support.service_world import body
+from support.virtual_time import VirtualTimeLoop
 
 
 def parsed() -> set[str]:

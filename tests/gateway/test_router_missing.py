@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from fakes_routing import NoActivators
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.routing.routing_changes import LOOK_EVERY_S
@@ -17,8 +16,9 @@ from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import NotFound
 from headroom.gateway import Snapshot
 from headroom.gateway.runtime import GATEWAYS, LAYER
-from service_world import body
-from virtual_time import VirtualTimeLoop
+from support.fakes_routing import NoActivators
+from support.service_world import body
+from support.virtual_time import VirtualTimeLoop
 
 
 class Gateways:

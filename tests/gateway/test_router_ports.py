@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fakes_routing import RoutedWorld, becomes, play
 from headroom.controller.gather.route_status import RouteStatus
 from headroom.resources import endpoint_slice
-from service_world import body, service
+from support.fakes_routing import RoutedWorld, becomes, play
+from support.service_world import body, service
 
 
 def _create(world: RoutedWorld, name: str, namespace: str) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from cluster_world import Manifest
-from fakes_routing import GATEWAY_ADDRESS, NAMESPACE, RoutedWorld, becomes, play, ready_pod
 from headroom.controller.gather.workload import Workload
 from headroom.controller.routing.target_pods import PATIENCE_S
 from headroom.controller.routing.target_selector import service_selector
 from headroom.errors import Unavailable
 from headroom.resources.names import ROUTED_LABEL
-from service_world import body
+from support.cluster_world import Manifest
+from support.fakes_routing import GATEWAY_ADDRESS, NAMESPACE, RoutedWorld, becomes, play, ready_pod
+from support.service_world import body
 
 KEY = "vision/llm"
 LABELS = {"app": "llm"}

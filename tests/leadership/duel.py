@@ -8,16 +8,16 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from cluster_world import FakeClock, FakeCluster, Manifest
-from controller_world import FakeRecorder, spec
 from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
 from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
 from headroom.controller.options import ControllerOptions
 from headroom.errors import ClusterError, Unavailable
-from pods_world import Pods
-from virtual_time import VirtualTimeLoop
+from support.cluster_world import FakeClock, FakeCluster, Manifest
+from support.controller_world import FakeRecorder, spec
+from support.pods_world import Pods
+from support.virtual_time import VirtualTimeLoop
 
 
 class Connection:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from cluster_world import Manifest
 from headroom.controller.leadership import LeasedCluster
 from headroom.errors import Conflict, NotLeading
 from leadership.duel import Connection, Duel, duel
+from support.cluster_world import Manifest
 
 
 class Held:

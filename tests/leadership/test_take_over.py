@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from controller_world import REPLICA_RPS
 from headroom.controller.leadership import Term
 from headroom.errors import Forbidden, Unavailable
 from leadership.duel import Duel, duel
+from support.controller_world import REPLICA_RPS
 
 
 def test_one_decides_and_the_other_knows_and_writes_nothing() -> None:

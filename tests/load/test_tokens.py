@@ -27,7 +27,7 @@ from load.token_messages import (
 )
 from load.token_plan import Lengths, Step, Wanted, duration_s, requests, steps
 from load.tokens import play
-from loopback import Handler, on_loopback
+from support.loopback import Handler, on_loopback
 
 LENGTHS = Lengths(prompt_tokens=40, output_tokens=10, vocabulary=50)
 

@@ -13,9 +13,9 @@ ROOT = Path(__file__).parents[2]
 PRESENT = [
     PurePosixPath(path)
     for path in (
-        "tests/scaling/test_limits.py",
-        "tests/scaling/test_flaps.py",
-        "tests/controller/test_pool.py",
+        "tests/scaling/limits/test_limits.py",
+        "tests/scaling/limits/test_flaps.py",
+        "tests/controller/sharing/test_pool.py",
         "tests/leadership/test_candidate.py",
         "tests/simulator/test_limits_of_plants.py",
     )
@@ -29,7 +29,10 @@ def test_named_guards_exist() -> None:
 @pytest.mark.parametrize(
     ("module", "stages"),
     [
-        (SCALING / "limits" / "flaps.py", [("tests/scaling/test_flaps.py",), ("tests/scaling",)]),
+        (
+            SCALING / "limits" / "flaps.py",
+            [("tests/scaling/limits/test_flaps.py",), ("tests/scaling",)],
+        ),
         (SCALING / "decider.py", [("tests/scaling",)]),
         (
             CONTROLLER / "leadership" / "candidate.py",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from generating_plants import QWEN_32B, requests
 from headroom.planner.accelerators import PUBLISHED_FACTOR, TABLE
-from headroom.planner.generating_service import GeneratingService
-from headroom.scaling.generation.model_inputs import scaled
+from headroom.planner.generation.generating_service import GeneratingService
+from headroom.scaling.generation.learning.model_inputs import scaled
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import EngineLimits, Target, TokenTargets
+from support.generating_plants import QWEN_32B, requests
 
 PUBLISHED = GeneratingService(
     shape=requests(4000, 1000),

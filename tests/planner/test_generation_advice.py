@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from generating_plants import requests
 from headroom.planner.accelerators import TABLE
-from headroom.planner.generating_service import GeneratingService
-from headroom.planner.generation import plan_generation
-from headroom.planner.serving_settings import recommend
-from headroom.planner.setting_effects import Setting
+from headroom.planner.generation.generating_service import GeneratingService
+from headroom.planner.generation.serving_settings import recommend
+from headroom.planner.generation.setting_effects import Setting
+from headroom.planner.generation.token_plan import plan_generation
 from headroom.scaling.values.tokens import EngineLimits, Target, TokenTargets
 from planner.generation_plans import LONG_PROMPTS, PUBLISHED, VARIED
+from support.generating_plants import requests
 
 
 def advised(service: GeneratingService, arrival_rps: float) -> dict[str, Setting]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from generating_plants import requests
 from headroom.planner.accelerators import TABLE
-from headroom.planner.generation import plan_generation
-from headroom.planner.split_pools import plan_split
+from headroom.planner.generation.split_pools import plan_split
+from headroom.planner.generation.token_plan import plan_generation
 from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 from planner.generation_plans import LONG_PROMPTS, PUBLISHED
+from support.generating_plants import requests
 
 
 def test_plan_of_the_published_load_needs_seven_replicas_for_its_peak() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from cli.plans import plan, report
 from headroom.planner.errors import ImpossiblePlan
-from headroom.planner.generation import plan_generation
+from headroom.planner.generation.token_plan import plan_generation
 from planner.generation_plans import LINE, PUBLISHED
 
 

@@ -10,7 +10,7 @@ from headroom.planner import batching, queueing
 from headroom.planner.ceiling import replicas_under_ceiling
 from headroom.planner.demand import Service
 from headroom.planner.fan_out import percentile_of_all, percentile_of_each
-from headroom.planner.kv_cache import Transformer
+from headroom.planner.generation.kv_cache import Transformer
 from headroom.planner.latency_budget import amdahl
 from headroom.planner.replicas import plan_replicas
 from headroom.scaling.values.observation import CostModel

@@ -11,7 +11,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from loopback import on_loopback
 from reliability.calls import Verb
 from reliability.proxy import FaultProxy
 from reliability.rules import (
@@ -28,6 +27,7 @@ from reliability.rules import (
     Truncate,
     WatchError,
 )
+from support.loopback import on_loopback
 
 pytestmark = pytest.mark.clock
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headroom.api import InferenceService
 from headroom.profiles.headroom import HEADROOM
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.pod_samples import PodSamples
 from reliability.scale_1000 import accounts, addresses, seeding, sizes
 from reliability.scale_1000.fake_pods import PodPages
 from reliability.scale_1000.sizes import Size

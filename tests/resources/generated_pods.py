@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headroom.resources import deployment
-from service_world import service
+from support.service_world import service
 
 
 def pod(**changes: Any) -> dict[str, Any]:

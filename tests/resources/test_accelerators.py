@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.resources import accelerators, deployment
-from service_world import service
+from support.service_world import service
 
 GPU = "nvidia.com/gpu"
 

@@ -8,7 +8,7 @@ import pytest
 
 from headroom.resources import deployment, desired_children
 from resources.generated_pods import environment, pod, server
-from service_world import service
+from support.service_world import service
 
 
 def test_replicas_are_in_the_manifest_only_at_creation() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headroom.api.model import FETCHED
+from headroom.api.service_spec.model import FETCHED
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "downloader" / "download.py"
 FILES = {"config.json": b"{}\n", "weights/a b.safetensors": bytes(range(256)) * 40}

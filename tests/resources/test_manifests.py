@@ -12,7 +12,7 @@ import yaml
 from headroom.api import InferenceService
 from headroom.resources import desired_children, endpoint_slice
 from headroom.resources.service import build_routed
-from service_world import service
+from support.service_world import service
 
 GOLDEN = Path(__file__).parent / "golden"
 DEPLOY = Path(__file__).parents[2] / "deploy"

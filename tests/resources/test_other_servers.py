@@ -8,7 +8,7 @@ import pytest
 
 from headroom.api import InferenceService
 from headroom.resources import deployment
-from service_world import service
+from support.service_world import service
 
 
 def container(**runtime: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.resources.overlay import lay_over
-from structural_objects import JSON
+from support.structural_objects import JSON
 
 TABLE: dict[str, tuple[Any, Any, Any]] = {
     "maps merge": ({"a": 1, "b": 2}, {"b": 3, "c": 4}, {"a": 1, "b": 3, "c": 4}),

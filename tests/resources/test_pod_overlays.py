@@ -6,7 +6,7 @@ from typing import Any
 
 from headroom.resources import deployment
 from resources.generated_pods import environment, pod, server
-from service_world import service
+from support.service_world import service
 
 
 def laid_over(**spec: Any) -> dict[str, Any]:

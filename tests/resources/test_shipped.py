@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from headroom.api.crd import custom_resource_definition
+from headroom.api.schema.crd import custom_resource_definition
 from headroom.resources import desired_children
-from service_world import service
+from support.service_world import service
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 WRITES_BEYOND_CREATION = {"update", "delete", "deletecollection", "bind", "escalate", "impersonate"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from fakes_scaling import policy, served_sample
 from headroom.scaling import (
     CostModel,
     Decision,
@@ -18,6 +17,7 @@ from headroom.scaling import (
     State,
     decide,
 )
+from support.fakes_scaling import policy, served_sample
 
 COST = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4)
 START_S, TICK_S = 10_000.0, 2.0

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from fakes_scaling import Service
 from headroom.scaling import (
     PodSample,
     Routing,
 )
 from scaling.contradicted_fleet import COST, Fleet, Lie, claiming, late, scaled, seconds, silent
+from support.fakes_scaling import Service
 
 Course = list[tuple[int, Lie | None]]
 """For how many ticks which lie."""

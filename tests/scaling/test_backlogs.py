@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from fakes_scaling import BOUNDS_S, COST, policy, ready_pod, sample
 from headroom.scaling import Observation, State, decide
 from headroom.scaling.values.decision import Obstacle, Reason
 from headroom.scaling.values.policy import Routing
+from support.fakes_scaling import BOUNDS_S, COST, policy, ready_pod, sample
 
 TICK_S = 2.0
 CAPACITY = COST.full_batch_rps * TICK_S

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from fakes_scaling import BOUNDS_S, COST, Service, policy
 from headroom.scaling import (
     Direction,
     Freshness,
@@ -27,6 +26,7 @@ from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.recommenders import for_latency
 from headroom.scaling.values.decision import Decision, LimitApplied, Recommendation, format_seconds
 from headroom.scaling.values.signals import MISSING
+from support.fakes_scaling import BOUNDS_S, COST, Service, policy
 
 UP, DOWN, NONE = Direction.UP, Direction.DOWN, Direction.NONE
 

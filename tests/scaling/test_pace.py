@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from fakes_scaling import COST, ready_pod, sample
 from headroom.scaling import State, decide
 from headroom.scaling.demand.throughput import saturated_answers
 from headroom.scaling.frozen import replace
@@ -21,6 +20,7 @@ from headroom.simulator.outcome import Outcome
 from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario, Workload
+from support.fakes_scaling import COST, ready_pod, sample
 
 MANY = CostModel(fixed_s=0.0, per_item_s=1e-4, max_batch=8)
 SLOW = CostModel(fixed_s=0.0, per_item_s=1.0, max_batch=1)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes_scaling import BOUNDS_S, COST, Service, policy
 from headroom.scaling import (
     Allocation,
     Direction,
@@ -24,6 +23,7 @@ from headroom.scaling import (
 )
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.limits.scale_down import UNMEASURED_START
+from support.fakes_scaling import BOUNDS_S, COST, Service, policy
 
 NOW_S = 10_000.0
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes_scaling import Service, policy, ready_pod, sample
 from headroom.scaling import (
     CostModel,
     DemandKnown,
@@ -28,6 +27,7 @@ from headroom.scaling.recommenders import for_backlog, for_queue, replicas_for_l
 from headroom.scaling.tuning import Tuning
 from headroom.scaling.windows.signals import backlogs, old_queues, shared_queue
 from headroom.scaling.windows.sliding_windows import Windows
+from support.fakes_scaling import Service, policy, ready_pod, sample
 
 UNIT = CostModel(fixed_s=0.1, per_item_s=0.0, max_batch=1)
 """One request each 0.1 s; far above its target, 10 requests per second per replica."""

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from fakes_scaling import Service, policy
 from headroom.scaling.latency.correction import Correction
 from headroom.scaling.routing_transition import RoutingTransition
 from headroom.scaling.values.policy import Routing
+from support.fakes_scaling import Service, policy
 
 RANDOM, LEAST = Routing.RANDOM, Routing.LEAST_IN_FLIGHT
 CONSTANT_S = 300.0

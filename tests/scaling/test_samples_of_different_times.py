@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fakes_scaling import BOUNDS_S, COST, policy, ready_pod, sample
 from headroom.scaling import (
     CostModel,
     DemandKnown,
@@ -27,6 +26,7 @@ from headroom.scaling.windows.signals import read_signals
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.together import moves_apart
 from headroom.scaling.windows.uneven_shares import read_shares
+from support.fakes_scaling import BOUNDS_S, COST, policy, ready_pod, sample
 
 TICK_S, RATE_RPS = 2.0, 24.0
 Pages = Callable[[float, float], Callable[[str, float], float | None]]

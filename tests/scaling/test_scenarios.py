@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from fakes_scaling import COST, Service, policy
 from headroom.scaling import Direction, Freshness, Reason, State
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.values.policy import Routing
+from support.fakes_scaling import COST, Service, policy
 
 
 def test_constant_load_settles_on_the_needed_replicas() -> None:

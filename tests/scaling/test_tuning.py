@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes_scaling import Service, policy
 from headroom.scaling import Decision, Freshness, Reason, decide
 from headroom.scaling.tuning import Component, Tuning
+from support.fakes_scaling import Service, policy
 
 
 def leaving_out(component: Component) -> Tuning:

@@ -13,7 +13,6 @@ import pytest
 from aiohttp import web
 from typer.testing import CliRunner
 
-from api_server import ApiServer
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.kubernetes_connection import KubernetesConnection
 from headroom.adapters.pod_scraper import PodScraper
@@ -31,8 +30,9 @@ from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.options import ControllerOptions
 from headroom.errors import ClusterError, ScrapeFailed
 from headroom.ops.operator_metrics import OperatorMetrics
-from loopback import on_loopback
-from service_world import body
+from support.api_server import ApiServer
+from support.loopback import on_loopback
+from support.service_world import body
 
 pytestmark = pytest.mark.clock
 

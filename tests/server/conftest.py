@@ -9,12 +9,12 @@ import pytest
 
 from headroom_server.caching.cache import Cache
 from headroom_server.device.startup import WarmUpPlan
-from headroom_server.runtime.model_queue import Limits
+from headroom_server.runtime.batching.model_queue import Limits
+from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Runner
-from headroom_server.web.app import Application
-from inside import read_and_checked
-from server_world import FakeEngine, Start, World, until
+from headroom_server.web.application.app import Application
+from support.inside import read_and_checked
+from support.server_world import FakeEngine, Start, World, until
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import aiohttp
 
-from server_process import serving
+from support.server_process import serving
 
 LOST_GPU = """
 import atexit

@@ -26,10 +26,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from bent_values import mangled
-from fuzzing import fuzz
 from headroom_server.protocols.open_inference import HEAD_LENGTH
-from server_process import Server, serving
+from support.bent_values import mangled
+from support.fuzzing import fuzz
+from support.server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

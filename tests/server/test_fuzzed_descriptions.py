@@ -10,11 +10,11 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 
-from bent_values import LEAVES, bent, mangled
-from fuzzing import fuzz
 from headroom_server.engine import LoadError
 from headroom_server.repository.checking import check as check_repository
 from headroom_server.repository.description_file import parse as read
+from support.bent_values import LEAVES, bent, mangled
+from support.fuzzing import fuzz
 
 pytestmark = pytest.mark.clock
 

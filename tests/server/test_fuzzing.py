@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from bent_values import bent, mangled
-from fuzzing import fuzz
 from headroom_server.errors import RequestError
 from headroom_server.open_inference_grpc import messages
 from headroom_server.open_inference_grpc import messages_pb2 as pb
@@ -19,6 +17,8 @@ from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.open_inference import parse
 from headroom_server.protocols.typed_json import TypedJsonCodec
 from headroom_server.tensors import Signature, TensorSpec
+from support.bent_values import bent, mangled
+from support.fuzzing import fuzz
 
 pytestmark = pytest.mark.clock
 

@@ -12,12 +12,12 @@ import grpc
 import pytest
 from grpc import aio
 
-from generation_front import front
-from grpc_streams import StreamClient, streams_of
 from headroom_server.open_inference_grpc.server import served_models, served_text
 from headroom_server.runtime.registry import Models
 from headroom_server.web.shared_bound import SharedBound
-from server_world import Start
+from support.generation_front import front
+from support.grpc_streams import StreamClient, streams_of
+from support.server_world import Start
 
 pytestmark = pytest.mark.clock
 

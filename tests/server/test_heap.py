@@ -6,7 +6,7 @@ import asyncio
 
 from headroom_server.heap import FREED_BYTES, return_large_blocks, trim_after_peaks
 from headroom_server.web.shared_bound import Reservation, SharedBound
-from server_world import until
+from support.server_world import until
 
 
 def test_threshold_of_large_blocks_can_be_fixed() -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headroom_server.tracing.current import TRACE, Trace
-from server_world import Start, balanced_metrics, metrics
+from support.server_world import Start, balanced_metrics, metrics
 
 pytestmark = pytest.mark.clock
 

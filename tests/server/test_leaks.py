@@ -13,10 +13,10 @@ import pytest
 
 from free_ports import free_port
 from headroom_server.errors import DisconnectedError, RequestError, public
-from headroom_server.web.control import REFUSALS
-from headroom_server.web.routes import ERRORS
-from inside import SECRET, tells_nothing
-from server_process import Server, serving
+from headroom_server.web.application.control import REFUSALS
+from headroom_server.web.application.routes import ERRORS
+from support.inside import SECRET, tells_nothing
+from support.server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

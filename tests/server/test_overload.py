@@ -10,9 +10,9 @@ from statistics import median
 
 import pytest
 
-from device_world import BATCH, IDEAL_RPS, Ask, Device, End, Replica, poisson
 from headroom_server.scheduling.admission import Caps
 from headroom_server.scheduling.cost_model import CostModel
+from support.device_world import BATCH, IDEAL_RPS, Ask, Device, End, Replica, poisson
 
 pytestmark = pytest.mark.clock
 

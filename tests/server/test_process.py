@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from server_process import Server, serving
+from support.server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 
@@ -221,7 +221,7 @@ async def test_emulated_server_imports_no_torch_and_no_numpy() -> None:
         "import sys, headroom_server.composition\n"
         "import headroom_server.batching_composition.runners as m\n"
         "m.build_runner(m.Settings(engine='emulated'), m.ModelSource('m'))\n"
-        "import headroom_server.web.app\n"
+        "import headroom_server.web.application.app\n"
         "sys.exit(bool({'torch', 'numpy', 'safetensors'} & set(sys.modules)))"
     )
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", script)

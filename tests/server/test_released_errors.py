@@ -10,7 +10,7 @@ import pytest
 
 from headroom_server.errors import InvalidRequestError
 from headroom_server.released_errors import release
-from server_world import Start
+from support.server_world import Start
 
 
 @pytest.fixture

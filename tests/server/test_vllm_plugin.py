@@ -13,8 +13,8 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from headroom.profiles import PROFILES
-from headroom.telemetry.accounts import Batch
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "tests/telemetry/pages/vllm_kvfull.prom"

@@ -7,7 +7,7 @@ import re
 from headroom.profiles.headroom import HEADROOM
 from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.headroom_page import read_sample
-from pods_world import page
+from support.pods_world import page
 
 GENERATION = frozenset(HEADROOM.generation.metric_names() if HEADROOM.generation else ())
 TOKEN_LATENCIES = {

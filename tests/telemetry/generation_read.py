@@ -6,8 +6,8 @@ from pathlib import Path
 
 from headroom.profiles import PROFILES
 from headroom.scaling.values.tokens import GenerationSample
-from headroom.telemetry.accounts import Batch
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 PAGES = Path(__file__).parent / "pages"
 BATCH = Batch(largest=16)

@@ -9,9 +9,9 @@ import pytest
 
 from headroom.profiles import PROFILES
 from headroom.scaling.values.observation import PodSample
-from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import TelemetryError
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 PAGES = Path(__file__).parent / "pages"
 MODELS = {"triton": "model", "mlserver": None, "mosec": None, "vllm": None, "sglang": None}

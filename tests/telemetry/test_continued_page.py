@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from headroom.api.custom_metrics import CustomMetrics
+from headroom.api.service_spec.custom_metrics import CustomMetrics
 from headroom.profiles import PROFILES, Profile
-from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import MissingMetric
-from headroom.telemetry.exposition import Series
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.pages.exposition import Series
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 PROFILE = CustomMetrics.model_validate(
     {

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from headroom.api.custom_metrics import CustomMetrics
+from headroom.api.service_spec.custom_metrics import CustomMetrics
 from headroom.scaling.values.observation import PodSample
-from headroom.telemetry.accounts import Batch
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 PROFILE = CustomMetrics.model_validate(
     {

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.parser import text_string_to_metric_families
 
 from headroom.telemetry.errors import MalformedExposition
-from headroom.telemetry.exposition import ExpositionReader, Series
-from headroom.telemetry.recent_layouts import LayoutMemory
+from headroom.telemetry.pages.exposition import ExpositionReader, Series
+from headroom.telemetry.pages.recent_layouts import LayoutMemory
 
 
 def read(page: str, *wanted: str) -> list[tuple[Series, float]]:

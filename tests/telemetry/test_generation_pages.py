@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from headroom.profiles import PROFILES
-from headroom.scaling.generation.token_counters import TokenCounters
+from headroom.scaling.generation.counters.token_counters import TokenCounters
 from headroom.scaling.values.tokens import EngineLimits
-from headroom.telemetry.pod_samples import PodSamples
-from headroom.telemetry.stated_limits import stated_limits
+from headroom.telemetry.bounds.stated_limits import stated_limits
+from headroom.telemetry.samples.pod_samples import PodSamples
 from telemetry.generation_read import BATCH, PAGES, generation, text_of
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from headroom.profiles import PROFILES
 from headroom.scaling.values.observation import PodSample
-from headroom.telemetry.accounts import Batch
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 
 def page(

@@ -12,7 +12,7 @@ from headroom.telemetry.errors import (
     MissingMetric,
     TelemetryError,
 )
-from pods_world import page
+from support.pods_world import page
 from telemetry.changed_pages import ON_PAGE, OPTIONAL, PAGE, read, with_value, without
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from headroom.profiles.headroom import HEADROOM
 from headroom.telemetry.errors import TelemetryError
-from headroom.telemetry.exposition import ExpositionReader
-from headroom.telemetry.profile_reader import ProfileReader
-from headroom.telemetry.reading import Reading
-from pods_world import page
+from headroom.telemetry.pages.exposition import ExpositionReader
+from headroom.telemetry.pages.profile_reader import ProfileReader
+from headroom.telemetry.pages.reading import Reading
+from support.pods_world import page
 
 
 def read_as_it_stands(text: str, model: str) -> Reading:

@@ -9,8 +9,8 @@ import pytest
 from headroom.profiles import PROFILES
 from headroom.scaling.values.tokens import GenerationSample
 from headroom.telemetry.errors import InvalidMetric
-from headroom.telemetry.pod_samples import PodSamples
-from pods_world import page as requests_page
+from headroom.telemetry.samples.pod_samples import PodSamples
+from support.pods_world import page as requests_page
 from telemetry.generation_read import BATCH, generation, text_of
 
 

@@ -12,8 +12,8 @@ from headroom.telemetry.errors import (
     InvalidMetric,
     RepeatedPage,
 )
-from headroom.telemetry.pod_samples import PodSamples
-from pods_world import page
+from headroom.telemetry.samples.pod_samples import PodSamples
+from support.pods_world import page
 from telemetry.changed_pages import PAGE, read, with_value, without
 
 

@@ -10,9 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headroom.profiles import PROFILES, Profile
 from headroom.scaling.values.observation import PodSample
-from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 PAGES = Path(__file__).parent / "pages"
 BATCH = Batch(largest=8)

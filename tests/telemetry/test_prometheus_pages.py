@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.profiles import PROFILES
-from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import InvalidMetric
-from headroom.telemetry.exposition import ExpositionReader
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.pages.exposition import ExpositionReader
 from headroom.telemetry.prometheus_pages import MalformedResponse, PageReader, ScrapedPage
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 
 def series(name: str, pod: str, *points: tuple[float, str], **labels: str) -> dict[str, Any]:

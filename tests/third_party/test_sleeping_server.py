@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from headroom.api.custom_metrics import CustomMetrics
+from headroom.api.service_spec.custom_metrics import CustomMetrics
 from load.client import Client
 from load.connections import Connections
 from load.outcomes import Outcome

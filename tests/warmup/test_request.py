@@ -10,7 +10,7 @@ import pytest
 from headroom.controller.warmup.request import Inputs, UnknownRequest, WarmupRequest, request_of
 from headroom.profiles import PROFILES
 from headroom.profiles.open_inference import MOST_ELEMENTS, MOST_INPUTS, RepeatedText
-from service_world import service
+from support.service_world import service
 
 OTHER = {"image": "x", "maxBatchSize": 8}
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controller_world import REPLICA_RPS, World, play
 from headroom.errors import Conflict, Forbidden
-from pods_world import WARMUP_S
+from support.controller_world import REPLICA_RPS, World, play
+from support.pods_world import WARMUP_S
 
 GATE = "headroom.dev/warm"
 REQUEST = {"path": "/inference", "body": '{"x": [1]}'}

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from generation_study.fidelity.data import Played, Recorded
 from generation_study.fidelity.loads import CALIBRATION, LIMITS
-from headroom.scaling.generation.least_squares import non_negative
-from headroom.scaling.generation.model_inputs import scaled
+from headroom.scaling.generation.learning.least_squares import non_negative
+from headroom.scaling.generation.learning.model_inputs import scaled
 from headroom.scaling.values.tokens import IterationCost, TokenTargets
 from headroom.simulator.generation import kernel
 from headroom.simulator.generation.outcome import latencies

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headroom.scaling.generation.work import work_of
+from headroom.scaling.generation.replica_model.work import work_of
 from headroom.scaling.values.tokens import IterationCost, RequestShape
 
 LIMITS: Mapping[str, int] = {

@@ -13,7 +13,7 @@ from dataclasses import asdict
 
 from reliability.soak.soak_results import Count, SoakResults
 from reliability.soak.world import World
-from virtual_time import VirtualTimeLoop
+from support.virtual_time import VirtualTimeLoop
 
 COUNTS = 48
 

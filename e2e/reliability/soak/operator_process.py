@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from cluster_world import FakeClock, FakeCluster
 from headroom.console.read_model import ReadModel
 from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
@@ -19,8 +18,9 @@ from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
 from headroom.controller.options import ControllerOptions
 from headroom.ops.operator_metrics import OperatorMetrics
-from pods_world import Pods
 from reliability.soak.soak_results import SoakResults
+from support.cluster_world import FakeClock, FakeCluster
+from support.pods_world import Pods
 
 MAX_REPLICAS = 6
 

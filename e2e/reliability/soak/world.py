@@ -14,15 +14,15 @@ from collections import Counter
 from collections.abc import Callable
 
 from bench.processes import Process
-from cluster_world import FakeClock, FakeCluster, Manifest
-from controller_world import spec
 from headroom.api.timestamps import epoch_s
 from headroom.errors import ClusterError, Conflict, Unavailable
-from pods_world import Pods
 from reliability.soak import chaos
 from reliability.soak.chaos import Episode, Trouble
 from reliability.soak.operator_process import MAX_REPLICAS, Operator
 from reliability.soak.soak_results import Count, SoakResults
+from support.cluster_world import FakeClock, FakeCluster, Manifest
+from support.controller_world import spec
+from support.pods_world import Pods
 
 EVENTS_LAST_S = 3600.0
 """As the API server keeps them."""

@@ -10,10 +10,10 @@ from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import Engine
 from headroom_server.repository import samples
 from headroom_server.repository.description import Description
+from headroom_server.runtime.batching.featuring import FeatureSource
+from headroom_server.runtime.batching.model_queue import Limits
+from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.caches import cache_of, input_cache_of
-from headroom_server.runtime.featuring import FeatureSource
-from headroom_server.runtime.model_queue import Limits
-from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.store import ModelSource
 from headroom_server.scheduling.request_options import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.settings import Settings

@@ -15,7 +15,7 @@ from headroom_server.open_inference_grpc.service import Service
 from headroom_server.open_inference_grpc.stream_reads import StreamReads
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
-from headroom_server.web.http_refusals import MAX_HEAD_BYTES
+from headroom_server.web.connections.http_refusals import MAX_HEAD_BYTES
 from headroom_server.web.shared_bound import SharedBound, receiving_bytes
 
 if TYPE_CHECKING:

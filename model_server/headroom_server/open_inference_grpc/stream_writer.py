@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from headroom_server.errors import DisconnectedError, QueueFullError, RequestError
-from headroom_server.web.response_stream import UNSENT_BYTES, nothing
+from headroom_server.web.inference.response_stream import UNSENT_BYTES, nothing
 
 LENGTH_BYTES = 4
 """Before each message of what is written: answers are joined as bytes before they are sent."""

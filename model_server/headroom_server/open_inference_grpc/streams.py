@@ -19,7 +19,7 @@ from headroom_server.open_inference_grpc.stream_writer import StreamWriter
 from headroom_server.open_inference_grpc.streamed_service import Serve, StreamedService
 from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS
 from headroom_server.tracing.current import TRACE
-from headroom_server.web.parsing_turns import ParsingTurns
+from headroom_server.web.inference.parsing_turns import ParsingTurns
 from headroom_server.web.shared_bound import Reservation, SharedBound
 
 MAX_REQUESTS = 32

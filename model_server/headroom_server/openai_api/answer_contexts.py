@@ -13,8 +13,8 @@ from headroom_server.openai_api.bodies.parameters import Call, ChatCall
 from headroom_server.openai_api.choice_requests import build_requests, echoes
 from headroom_server.openai_api.endpoints import MakeForm
 from headroom_server.openai_api.prompts.encoder import EncodedCall
-from headroom_server.runtime.generation_run import GenerationRun
-from headroom_server.runtime.generator import Generator
+from headroom_server.runtime.generating.generation_run import GenerationRun
+from headroom_server.runtime.generating.generator import Generator
 from headroom_server.tracing.current import RequestedText
 
 

@@ -12,7 +12,7 @@ from headroom_server.openai_api.direct import DirectGeneration
 from headroom_server.openai_api.middleware import GenerationMiddleware, error_response
 from headroom_server.openai_api.routes import add_routes
 from headroom_server.openai_api.service import GenerationService
-from headroom_server.runtime.generator import Generator
+from headroom_server.runtime.generating.generator import Generator
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.shared_bound import SharedBound, receiving_bytes
 

@@ -23,9 +23,9 @@ from headroom_server.openai_api.service import GenerationService
 from headroom_server.released_errors import release
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.web.close_policy import ClosePolicy
-from headroom_server.web.direct import Exchange, Respond
-from headroom_server.web.known_heads import Head
-from headroom_server.web.response_heads import head_of
+from headroom_server.web.inference.direct import Exchange, Respond
+from headroom_server.web.inference.known_heads import Head
+from headroom_server.web.inference.response_heads import head_of
 
 if TYPE_CHECKING:
     from starlette.responses import Response

@@ -14,8 +14,8 @@ from headroom_server.openai_api.endpoints import endpoint_of
 from headroom_server.openai_api.errors import ErrorFields, fields_of
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.released_errors import release
+from headroom_server.web.application.failures import failure_of, headers_of
 from headroom_server.web.close_policy import ClosePolicy
-from headroom_server.web.failures import failure_of, headers_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

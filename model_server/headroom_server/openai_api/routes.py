@@ -19,10 +19,15 @@ from headroom_server.openai_api.service import GenerationService
 from headroom_server.openai_api.tokenization import Tokenization
 from headroom_server.protocols import descriptions
 from headroom_server.protocols.schemas import openapi_body
-from headroom_server.runtime.generator import Generator
+from headroom_server.runtime.generating.generator import Generator
 from headroom_server.telemetry.exposition import CONTENT_TYPE
 from headroom_server.telemetry.generation_metrics import render
-from headroom_server.web.raw_routes import Endpoint, add_route, encoded_response, json_response
+from headroom_server.web.application.raw_routes import (
+    Endpoint,
+    add_route,
+    encoded_response,
+    json_response,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

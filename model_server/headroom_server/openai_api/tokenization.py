@@ -24,7 +24,7 @@ from headroom_server.openai_api.prompts.encoder import SHORT_BODY_BYTES
 from headroom_server.openai_api.prompts.rendering import only_prompt, renders_long
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.scheduling.request_options import parse_request_options
-from headroom_server.web.request_body import explain
+from headroom_server.web.inference.request_body import explain
 from headroom_server.web.shared_bound import Reservation
 
 if TYPE_CHECKING:

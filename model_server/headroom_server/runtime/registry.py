@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from headroom_server.lifecycle import Phase
+from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.catalogue import Catalogue
 from headroom_server.runtime.model_changes import ModelChanges, built
-from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.served_model import ModelState, ModelVersion, ServedModel
 from headroom_server.telemetry.accounting import Ledger
 from headroom_server.telemetry.snapshot import Snapshot

@@ -10,7 +10,7 @@ from headroom_server.errors import InvalidRequestError, RefusedError
 from headroom_server.protocols.body_bounds import BodyBounds
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.typed_json import TypedJsonCodec
-from headroom_server.runtime.runner import Runner
+from headroom_server.runtime.batching.runner import Runner
 from headroom_server.tensors import Signature
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from headroom_server.engine import LoadError
 from headroom_server.repository import folder, model_uri
 from headroom_server.repository.description import Description
-from headroom_server.runtime.runner import Runner
+from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.served_model import ModelVersion
 from headroom_server.settings import Settings
 

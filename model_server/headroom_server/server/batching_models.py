@@ -14,8 +14,8 @@ from headroom_server.server.grpc_listener import GrpcAddressError, listen_for_gr
 from headroom_server.server.running import run_server
 from headroom_server.server.uvicorn_server import http_options
 from headroom_server.settings import Settings
-from headroom_server.web.app import Application
-from headroom_server.web.direct import FastPath
+from headroom_server.web.application.app import Application
+from headroom_server.web.inference.direct import FastPath
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

@@ -15,7 +15,7 @@ from headroom_server.server.ending import CLOSING_S, drain, fail
 from headroom_server.server.served import Served
 from headroom_server.server.uvicorn_server import Server, uvicorn_config
 from headroom_server.settings import Settings
-from headroom_server.web.http_options import HttpOptions
+from headroom_server.web.connections.http_options import HttpOptions
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

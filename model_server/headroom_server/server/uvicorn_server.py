@@ -12,11 +12,11 @@ import uvicorn
 
 from headroom_server.process import BACKLOG
 from headroom_server.settings import Settings
-from headroom_server.web.direct import FastPath
-from headroom_server.web.http_options import HttpOptions, plain_refusal
-from headroom_server.web.http_protocol import BoundedProtocol
+from headroom_server.web.connections.http_options import HttpOptions, plain_refusal
+from headroom_server.web.connections.http_protocol import BoundedProtocol
+from headroom_server.web.connections.socket_reads import SocketReads
+from headroom_server.web.inference.direct import FastPath
 from headroom_server.web.shared_bound import SharedBound
-from headroom_server.web.socket_reads import SocketReads
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

@@ -1,15 +1,9 @@
-"""The InferenceService as frozen values: spec, status, conditions, and their schema.
+"""The InferenceService as frozen values, and their schema.
 
-- spec: spec, service_level, objectives, token_objectives, scaling, schedules, target_ref, warmup,
-  telemetry_source
-- server: runtime, pod_template, common_metadata, rollout, model, custom_metrics
-- routes: routing, routing_rules, traffic, client_tokens, class_promises
-- status: status, status_types, status_durations, status_rendering, status_reading,
-  decision_status, signals_status, cost_status, slo_status, class_status, demand_status,
-  generation_status, conditions, reasons, start_steps
-- schema: inference_service, kind, crd, structural_schema, served_schema, unknown_fields,
-  invalid_spec
-- values: values, durations, timestamps, cron_times
+- one stored object: inference_service, invalid_spec, rule_words, kind
+- its parts: the packages service_spec and service_status, with reasons and start_steps
+- its schema: the package schema
+- building blocks: values, durations, timestamps, text_forms
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ if TYPE_CHECKING:
     from headroom.api.durations import Duration
     from headroom.api.inference_service import InferenceService
     from headroom.api.invalid_spec import InvalidSpec, Problem
-    from headroom.api.spec import Spec
+    from headroom.api.service_spec.spec import Spec
 
 __all__ = ["Duration", "InferenceService", "InvalidSpec", "Problem", "Spec"]
 
@@ -30,7 +24,7 @@ _MODULES = {
     "InferenceService": "inference_service",
     "InvalidSpec": "invalid_spec",
     "Problem": "invalid_spec",
-    "Spec": "spec",
+    "Spec": "service_spec.spec",
 }
 
 

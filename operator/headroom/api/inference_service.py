@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from headroom.api.durations import Duration
 from headroom.api.invalid_spec import InvalidSpec, Problem, problems_of, shown
-from headroom.api.schedules import Floor
-from headroom.api.spec import Spec
+from headroom.api.service_spec.schedules import Floor
+from headroom.api.service_spec.spec import Spec
 from headroom.scaling.values.policy import Policy
 
 MAX_NAME_LENGTH = 52

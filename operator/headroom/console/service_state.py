@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headroom.api.conditions import (
+from headroom.api.reasons import StatusReason
+from headroom.api.service_status.conditions import (
     Condition,
     Conditions,
     ConditionStatus,
     ConditionType,
     is_good,
 )
-from headroom.api.reasons import StatusReason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 

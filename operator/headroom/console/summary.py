@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headroom.api.conditions import Conditions
-from headroom.api.demand_status import DemandStatus
-from headroom.api.slo_status import SloStatus
-from headroom.api.status import Status
+from headroom.api.service_status.conditions import Conditions
+from headroom.api.service_status.demand_status import DemandStatus
+from headroom.api.service_status.slo_status import SloStatus
+from headroom.api.service_status.status import Status
 from headroom.console.service_state import State, state_of
 from headroom.resources import accelerators
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from headroom.api import InferenceService
 from headroom.scaling import Decision
-from headroom.scaling.generation.class_judgement import ClassState
+from headroom.scaling.generation.promises.class_judgement import ClassState
 from headroom.scaling.values.token_decision import GenerationDecision, GenerationMeasurement
 from headroom.telemetry.prometheus_pages import ScrapedPage
 

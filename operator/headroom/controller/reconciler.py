@@ -14,7 +14,7 @@ from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.gather.shared_reads import SharedReads, Upcoming
 from headroom.controller.options import ControllerOptions
 from headroom.controller.ports import Manifest
-from headroom.controller.report import held_conditions
+from headroom.controller.report.conditions import held_conditions
 from headroom.controller.report.display import Display
 from headroom.controller.report.reporter import Reporter
 from headroom.controller.service_context import ServiceContext, restore

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headroom.api import InferenceService, InvalidSpec, Problem
-from headroom.api.status import Status
+from headroom.api.service_status.status import Status
 from headroom.controller.act.state import ActState
 from headroom.controller.decide.decide_tick import ServiceState
 from headroom.controller.decide.state import DecideState

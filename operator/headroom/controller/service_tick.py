@@ -13,8 +13,8 @@ from headroom.controller.decide.recovery import decide_or_keep
 from headroom.controller.decide.requested_replicas import would_scale
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.workload import TargetUnusable
-from headroom.controller.report import held_conditions
-from headroom.controller.report.condition_result import ConditionResult, TickResult
+from headroom.controller.report.conditions import held_conditions
+from headroom.controller.report.conditions.condition_result import ConditionResult, TickResult
 from headroom.controller.report.display import Display
 from headroom.controller.report.recording import Recording
 from headroom.controller.report.reporter import Reporter

@@ -12,7 +12,7 @@ from headroom.controller.decide.requested_replicas import would_scale
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.shared_reads import SharedReads
 from headroom.controller.ports import Clock, Cluster
-from headroom.controller.report.condition_result import TickResult
+from headroom.controller.report.conditions.condition_result import TickResult
 from headroom.controller.service_context import ServiceContext
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.resources.settings import Settings

@@ -8,7 +8,7 @@ plain request takes 0.1 ms. Envoy bounds no more than a set's bytes, and 34 keys
 
 from __future__ import annotations
 
-from headroom.api.client_tokens import (
+from headroom.api.service_spec.client_tokens import (
     MOST_KEYS,
     MOST_MODULUS_CHARACTERS,
     MOST_SLOW_KEYS,

@@ -18,7 +18,7 @@ from headroom.ops.service_families import CLASS_ATTAINMENT, CLASS_USED, FAMILIES
 from headroom.ops.service_figures import Figure
 from headroom.ops.service_gauges import ServiceGauges
 from headroom.scaling import Decision
-from headroom.scaling.generation.class_judgement import ClassState
+from headroom.scaling.generation.promises.class_judgement import ClassState
 from headroom.scaling.values.token_decision import GenerationDecision, GenerationMeasurement
 
 _TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)

@@ -12,9 +12,9 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from headroom.api.crd import custom_resource_definition
 from headroom.api.kind import GROUP, KIND, PLURAL, VERSION
-from headroom.api.served_schema import missing_fields, served_schema
+from headroom.api.schema.crd import custom_resource_definition
+from headroom.api.schema.served_schema import missing_fields, served_schema
 from headroom.controller.permissions import Permission
 from headroom.errors import ClusterError, Unavailable
 from headroom.ops.checks import Check

@@ -12,9 +12,9 @@ from headroom.api import InferenceService
 from headroom.api.reasons import StatusReason
 from headroom.ops import service_families as families
 from headroom.scaling import Decision, DemandKnown, Obstacle
-from headroom.scaling.generation.class_judgement import ClassState
-from headroom.scaling.generation.classes import SERVICE
-from headroom.scaling.generation.promises import worst_ratio
+from headroom.scaling.generation.promises.class_judgement import ClassState
+from headroom.scaling.generation.promises.classes import SERVICE
+from headroom.scaling.generation.promises.token_promises import worst_ratio
 from headroom.scaling.values.token_decision import GenerationDecision, GenerationMeasurement
 from headroom.scaling.values.tokens import Binding
 

@@ -4,8 +4,6 @@
   feasibility
 - a workload: demand, trace_plan, fan_out, latency_budget
 - a measurement: load_sweep, cost_from_load
-- services that generate: generating_service, generation, split_pools, kv_cache,
-  iteration_time
-- settings of their servers: serving_settings, engine_settings, fleet_settings, setting_effects
+- services that generate: the package generation
 - hardware and errors: accelerators, errors
 """

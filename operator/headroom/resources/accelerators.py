@@ -15,7 +15,7 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from headroom.api.spec import Accelerator
+from headroom.api.service_spec.spec import Accelerator
 from headroom.resources import names
 from headroom.resources.overlay import lay_over
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from headroom.api.kind import API_VERSION, GROUP, KIND
-from headroom.api.routing import SERVICE_PORT
+from headroom.api.service_spec.routing import SERVICE_PORT
 
 if TYPE_CHECKING:
     from headroom.api import InferenceService

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from headroom.api.routing import SERVICE_PORT
+from headroom.api.service_spec.routing import SERVICE_PORT
 from headroom.resources import names
 
 if TYPE_CHECKING:

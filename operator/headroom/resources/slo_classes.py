@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headroom.api import InferenceService
-    from headroom.api.traffic import RequestClass
+    from headroom.api.service_spec.traffic import RequestClass
 
 SLO_CLASSES = "HEADROOM_SLO_CLASSES"
 TIME_PER_TOKEN = "HEADROOM_TIME_PER_TOKEN_S"  # noqa: S105

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.scaling.generation.fleet import GeneratingFleet
+from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.values.decision import (
     Decision,

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.class_fleets import binding_fleet
-from headroom.scaling.generation.class_judgement import ClassState
-from headroom.scaling.generation.classes import SERVICE
-from headroom.scaling.generation.fleet import GeneratingFleet
-from headroom.scaling.generation.learned import GenerationState
-from headroom.scaling.generation.learned_fleet import fleet_of
-from headroom.scaling.generation.model_inputs import Inputs
-from headroom.scaling.generation.promises import WINDOW_S, Measured, strictest
-from headroom.scaling.generation.spread import Spread
+from headroom.scaling.generation.counters.spread import Spread
+from headroom.scaling.generation.fleet.class_fleets import binding_fleet
+from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
+from headroom.scaling.generation.fleet.learned_fleet import fleet_of
+from headroom.scaling.generation.learning.learned import GenerationState
+from headroom.scaling.generation.learning.model_inputs import Inputs
+from headroom.scaling.generation.promises.class_judgement import ClassState
+from headroom.scaling.generation.promises.classes import SERVICE
+from headroom.scaling.generation.promises.token_promises import WINDOW_S, Measured, strictest
 from headroom.scaling.generation_judgement import (
     judge_outcomes,
     judged_signals,

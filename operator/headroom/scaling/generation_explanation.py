@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.generating import Generating
-from headroom.scaling.generation.admission import most_in_flight
-from headroom.scaling.generation.fleet import GeneratingFleet
-from headroom.scaling.generation.identification import identify
+from headroom.scaling.generation.fleet.admission import most_in_flight
+from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
+from headroom.scaling.generation.learning.identification import identify
 from headroom.scaling.state import State
 from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.policy import Policy

@@ -6,11 +6,16 @@ from collections.abc import Collection, Mapping
 from functools import partial
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation import first_token
-from headroom.scaling.generation.class_judgement import ClassState
-from headroom.scaling.generation.fleet import GeneratingFleet
-from headroom.scaling.generation.learned import GenerationState
-from headroom.scaling.generation.promises import Measured, attainment_of, outcomes_of, worst_ratio
+from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
+from headroom.scaling.generation.learning.learned import GenerationState
+from headroom.scaling.generation.promises.class_judgement import ClassState
+from headroom.scaling.generation.promises.token_promises import (
+    Measured,
+    attainment_of,
+    outcomes_of,
+    worst_ratio,
+)
+from headroom.scaling.generation.replica_model import first_token
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.state import State
 from headroom.scaling.values.policy import Policy

@@ -8,7 +8,7 @@ from statistics import median_low
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
 from headroom.scaling.generating import Generating
-from headroom.scaling.generation import surge
+from headroom.scaling.generation.fleet import surge
 from headroom.scaling.promise.reserve import USUAL_S, Usual
 from headroom.scaling.rule_results import RuleResults
 from headroom.scaling.state import State

@@ -10,7 +10,7 @@ from headroom.scaling.demand.connections import EVERY_S, Connections
 from headroom.scaling.forecast import bursts
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.fleet import GeneratingFleet
+from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
 from headroom.scaling.limits import cold_start
 from headroom.scaling.limits.flaps import LONGEST_HOLD_S
 from headroom.scaling.limits.scale_down import hold_s

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from headroom.scaling.demand.hidden_demand import GROWTH
 from headroom.scaling.forecast.forecast import Rates
-from headroom.scaling.generation.fleet import GeneratingFleet
+from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
 from headroom.scaling.promise.margin import Margin
 from headroom.scaling.promise.reserve import Reserve, Usual
 from headroom.scaling.serving_model import ReplicaCost, ServingModel

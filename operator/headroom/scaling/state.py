@@ -22,9 +22,9 @@ from headroom.scaling.demand.retries import Retries
 from headroom.scaling.demand.shared_limit import NO_SHARED_LIMIT, SharedLimit
 from headroom.scaling.forecast.forecast import Forecast
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation import learned_checkpoint
-from headroom.scaling.generation.class_judgement import ClassState
-from headroom.scaling.generation.learned import GenerationState
+from headroom.scaling.generation.learning import learned_checkpoint
+from headroom.scaling.generation.learning.learned import GenerationState
+from headroom.scaling.generation.promises.class_judgement import ClassState
 from headroom.scaling.last_hour import LastHour
 from headroom.scaling.latency.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.limits import cold_start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroom.profiles.headroom import HEADROOM
 from headroom.scaling.values.observation import PodSample
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 METRICS_PATH = HEADROOM.metrics_path
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from headroom.telemetry.errors import TelemetryError
-from headroom.telemetry.exposition import Layout, Page, Series
-from headroom.telemetry.recent_layouts import Recent
+from headroom.telemetry.pages.exposition import Layout, Page, Series
+from headroom.telemetry.pages.recent_layouts import Recent
 
 POD_LABEL, NAMESPACE_LABEL = "pod", "namespace"
 SCRAPE_LABELS = frozenset({"job", "instance"})

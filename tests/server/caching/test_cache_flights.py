@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cache_bench import Bench, turns
 from headroom_server.caching.flights import Source
 from headroom_server.connection import Connection
 from headroom_server.device.batches import Outputs
@@ -20,6 +19,7 @@ from headroom_server.errors import (
     QueueFullError,
     RequestError,
 )
+from support.cache_bench import Bench, turns
 
 pytestmark = pytest.mark.clock
 

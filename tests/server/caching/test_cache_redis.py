@@ -24,7 +24,7 @@ from headroom_server.caching.seal import Seal
 from headroom_server.caching.sealed_store import SealedStore
 from headroom_server.caching.store import LOOKUP_S, GuardedStore, StoredValue
 from headroom_server.generation.values import FinishReason, SampledToken
-from server_world import Start, balanced_metrics, until
+from support.server_world import Start, balanced_metrics, until
 
 pytestmark = pytest.mark.clock
 

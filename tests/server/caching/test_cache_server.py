@@ -24,7 +24,7 @@ from headroom_server.runtime.caches import cache_of, identity_of, second_level_o
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import ModelSource
 from headroom_server.settings import Settings
-from server_world import Start, World, balanced_metrics, until
+from support.server_world import Start, World, balanced_metrics, until
 
 pytestmark = pytest.mark.clock
 

@@ -22,18 +22,18 @@ from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.store import ByteStore, GuardedStore, StoredValue
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
-from headroom_server.runtime.featuring import FeatureSource
-from headroom_server.runtime.model_queue import Limits
+from headroom_server.runtime.batching.featuring import FeatureSource
+from headroom_server.runtime.batching.model_queue import Limits
+from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.store import ModelSource, ModelStore
 from headroom_server.settings import Settings
 from headroom_server.tensors import Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.loading import ClassModel, Loaded
-from headroom_server.web.app import Application
-from memory_store import DOWN, MemoryStore
-from server_world import World, balanced_metrics, run, until
+from headroom_server.web.application.app import Application
+from support.memory_store import DOWN, MemoryStore
+from support.server_world import World, balanced_metrics, run, until
 
 pytestmark = pytest.mark.clock
 

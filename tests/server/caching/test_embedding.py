@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from headroom_server.runtime.embedding import EmbeddingError, RemoteEmbedder
-from loopback import Handler, on_loopback
+from support.loopback import Handler, on_loopback
 
 PATH = "/v1/models/e:predict"
 

@@ -30,8 +30,8 @@ from headroom_server.caching.flights import Source
 from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.store import ByteStore, GuardedStore, StoredValue
 from headroom_server.errors import DisconnectedError
-from memory_store import DOWN, MemoryStore
-from server_world import until
+from support.memory_store import DOWN, MemoryStore
+from support.server_world import until
 
 pytestmark = pytest.mark.clock
 

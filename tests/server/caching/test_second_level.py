@@ -7,15 +7,15 @@ from array import array
 
 import pytest
 
-from cache_bench import Bench, turns
 from headroom_server.caching.flights import Source
 from headroom_server.caching.store import LOOKUP_S, StoredValue
 from headroom_server.connection import Connection
 from headroom_server.errors import (
     DisconnectedError,
 )
-from memory_store import MemoryStore
-from server_world import until
+from support.cache_bench import Bench, turns
+from support.memory_store import MemoryStore
+from support.server_world import until
 
 pytestmark = pytest.mark.clock
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_world import IDEAL_RPS, Ask, Device, Replica, poisson
 from headroom_server.scheduling.admission import Caps, Refusal
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.scheduling.device_pool import DevicePool, nth_start_s
 from headroom_server.scheduling.entries import QueueEntry
 from headroom_server.scheduling.scheduler import Scheduler
+from support.device_world import IDEAL_RPS, Ask, Device, Replica, poisson
 
 pytestmark = pytest.mark.clock
 

@@ -17,17 +17,17 @@ from headroom_server.connection import Connection
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import DeviceLostError, LoadError, Staged, Work
 from headroom_server.lifecycle import Phase
-from headroom_server.runtime.model_queue import Limits
+from headroom_server.runtime.batching.model_queue import Limits
+from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.store import ModelSource
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.settings import Settings
 from headroom_server.settings_sources import InvalidSettingsError, from_environment, merged
 from headroom_server.tensors import Numbers, Signature, TensorSpec
 from headroom_server.torch_engine.choosing_devices import chosen
-from server_process import serving
-from server_world import SIGNATURE, FakeEngine, Start, World, balanced_metrics, until
+from support.server_process import serving
+from support.server_world import SIGNATURE, FakeEngine, Start, World, balanced_metrics, until
 
 pytestmark = pytest.mark.clock
 

@@ -19,7 +19,7 @@ from headroom_server.repository import folder
 from headroom_server.tensors import Signature
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.loading import DescribedModel
-from server_world import run
+from support.server_world import run
 
 pytestmark = pytest.mark.clock
 

@@ -19,17 +19,17 @@ from headroom_server.batching_composition.engines import build_engines
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder
-from headroom_server.runtime.model_queue import Limits
+from headroom_server.runtime.batching.model_queue import Limits
+from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.store import ModelSource
 from headroom_server.settings import Settings
 from headroom_server.tensors import Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.architectures import build
 from headroom_server.torch_engine.loading import ClassModel, DescribedModel, Loaded
-from headroom_server.web.app import Application
-from server_world import run, until
+from headroom_server.web.application.app import Application
+from support.server_world import run, until
 
 pytestmark = pytest.mark.clock
 

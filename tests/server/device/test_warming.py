@@ -11,7 +11,7 @@ from headroom_server.device.warming import WarmShape, cold_round, self_test, sha
 from headroom_server.engine import Work
 from headroom_server.repository.model_uri import directory
 from headroom_server.tensors import Signature, TensorSpec
-from server_world import run
+from support.server_world import run
 
 pytestmark = pytest.mark.clock
 

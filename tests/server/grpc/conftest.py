@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from grpc import aio
 
-from grpc_calls import Calls, StartCalls
 from headroom_server.open_inference_grpc.server import Bounds, GrpcServer, served_models
 from headroom_server.runtime.registry import Models
-from server_world import Start
+from support.grpc_calls import Calls, StartCalls
+from support.server_world import Start
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import grpc
 import pytest
 from grpc import aio
 
-from grpc_calls import Code, StartCalls, Tensor, raw
 from headroom_server.open_inference_grpc import messages_pb2 as pb
-from server_world import balanced_metrics
+from support.grpc_calls import Code, StartCalls, Tensor, raw
+from support.server_world import balanced_metrics
 
 pytestmark = pytest.mark.clock
 

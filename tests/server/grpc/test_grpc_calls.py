@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from grpc_calls import Code, StartCalls, raw
-from grpc_streams import streams_of
 from headroom_server.open_inference_grpc.server import Bounds, GrpcServer, served_models
 from headroom_server.runtime.registry import Models
-from server_world import balanced_metrics
+from support.grpc_calls import Code, StartCalls, raw
+from support.grpc_streams import streams_of
+from support.server_world import balanced_metrics
 
 pytestmark = pytest.mark.clock
 

@@ -6,8 +6,13 @@ import asyncio
 from collections import Counter
 from unittest.mock import Mock
 
-from headroom_server.web.read_turns import READ_BYTES, ROUND_S, SMALL_READ_BYTES, ReadTurns
-from headroom_server.web.socket_reads import SocketReads
+from headroom_server.web.connections.read_turns import (
+    READ_BYTES,
+    ROUND_S,
+    SMALL_READ_BYTES,
+    ReadTurns,
+)
+from headroom_server.web.connections.socket_reads import SocketReads
 
 
 class Sockets:

@@ -22,7 +22,7 @@ from tritonclient.utils import InferenceServerException
 
 from free_ports import free_port
 from headroom_server.open_inference_grpc import messages_pb2
-from server_process import serving
+from support.server_process import serving
 
 ROWS = np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
 SUMS = [10.0, 26.0]

@@ -10,7 +10,6 @@ import numpy as np
 import orjson
 import pytest
 
-from generation_front import content, events, front
 from headroom_server.caching.generation_cache import GenerationCache
 from headroom_server.caching.levels import LevelOptions
 from headroom_server.caching.semantic import SemanticAnswers, SemanticBounds
@@ -18,6 +17,7 @@ from headroom_server.generation.values import GenerationRequest, Sampling
 from headroom_server.openai_api.answers.cached import question_of
 from headroom_server.openai_api.bodies.parsing import parse_chat
 from headroom_server.telemetry.accounting import Outcome
+from support.generation_front import content, events, front
 
 
 def cache() -> GenerationCache:

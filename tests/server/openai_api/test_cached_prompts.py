@@ -11,7 +11,6 @@ import httpx
 import orjson
 import pytest
 
-from generation_front import FrontWorld, ScriptedExecutor, front
 from headroom_server.caching.feature_values import FeatureKind
 from headroom_server.caching.features import FeatureCache, FeatureCounts
 from headroom_server.caching.flights import Source
@@ -20,6 +19,7 @@ from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.values import GenerationLimits
+from support.generation_front import FrontWorld, ScriptedExecutor, front
 
 LIMITS = GenerationLimits(
     context_tokens=1 << 15,

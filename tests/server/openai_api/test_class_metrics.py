@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from generation_front import ScriptedExecutor, front
 from headroom.profiles import PROFILES
 from headroom.profiles.fillers import without_fillers
 from headroom.telemetry.errors import InvalidMetric
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.pod_samples import PodSamples
 from headroom_server.generation.scheduling.options import SchedulingOptions
-from headroom_server.runtime.generation_requests import GeneratorOptions
+from headroom_server.runtime.generating.generation_requests import GeneratorOptions
 from headroom_server.scheduling.request_options import SloClass
+from support.generation_front import ScriptedExecutor, front
 
 CLASSES = {"chat": SloClass(priority=1), "batch": SloClass(batch=True)}
 ASKED = {"model": "m", "prompt": "abc"}

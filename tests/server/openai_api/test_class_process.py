@@ -9,8 +9,8 @@ import aiohttp
 from headroom.controller.decide.class_slo import NO_CLASSES
 from headroom.controller.gather.metrics_reader import samples_of
 from headroom.resources import slo_classes
-from server_process import serving
-from service_world import service
+from support.server_process import serving
+from support.service_world import service
 
 SERVICE = service(
     spec__model={"name": "m"},

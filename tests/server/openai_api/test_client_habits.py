@@ -7,7 +7,6 @@ import asyncio
 import orjson
 import pytest
 
-from generation_front import ScriptedExecutor, answers, events, front
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
@@ -15,7 +14,8 @@ from headroom_server.generation.text.tool_calls import ToolStyle
 from headroom_server.openai_api.bodies.parsing import parse_chat
 from headroom_server.openai_api.errors import refusal
 from headroom_server.openai_api.prompts.constraints import constraint_of
-from server_process import serving
+from support.generation_front import ScriptedExecutor, answers, events, front
+from support.server_process import serving
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
 CALL = b'<tool_call>{"name":"f","arguments":{"a":1}}</tool_call>'

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from composed_generation import composed, settings_of
 from headroom_server.caching.feature_values import FeatureKind
 from headroom_server.caching.flights import Source
 from headroom_server.caching.generation_cache import Question
@@ -24,7 +23,8 @@ from headroom_server.generation_composition.settings_rules import check_applicab
 from headroom_server.repository.random_llama import LlamaSize, write_random_llama
 from headroom_server.scheduling.request_options import SloClass
 from headroom_server.settings_sources import InvalidSettingsError
-from loopback import on_loopback
+from support.composed_generation import composed, settings_of
+from support.loopback import on_loopback
 
 pytestmark = pytest.mark.clock
 PROMPT = list(range(1, 40))

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from generation_front import LIMITS, ScriptedExecutor, answers, front
 from headroom_server.engine import DeviceLostError, OutOfMemoryError
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.text.model_text import ModelText
@@ -16,8 +15,9 @@ from headroom_server.generation.text.tokenizer import (
     Detokenizer,
 )
 from headroom_server.generation.token_grammar import TokenGrammar
-from headroom_server.runtime.generation_requests import GeneratorOptions
-from server_world import until
+from headroom_server.runtime.generating.generation_requests import GeneratorOptions
+from support.generation_front import LIMITS, ScriptedExecutor, answers, front
+from support.server_world import until
 
 pytestmark = pytest.mark.clock
 

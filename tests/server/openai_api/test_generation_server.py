@@ -9,7 +9,6 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from generation_front import LIMITS, ScriptedExecutor, answers, content, events, front
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.chat_template import ChatTemplate
 from headroom_server.generation.text.model_text import ModelText
@@ -20,10 +19,11 @@ from headroom_server.openai_api.answers.collecting import CollectedAnswer
 from headroom_server.openai_api.answers.completion_form import CompletionForm
 from headroom_server.openai_api.answers.encoding import AnswerIdentity, Part, Usage
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
-from headroom_server.runtime.generation_requests import GeneratorOptions
-from headroom_server.runtime.generation_run import GenerationRun
+from headroom_server.runtime.generating.generation_requests import GeneratorOptions
+from headroom_server.runtime.generating.generation_run import GenerationRun
 from headroom_server.scheduling.request_options import SloClass
-from server_world import until
+from support.generation_front import LIMITS, ScriptedExecutor, answers, content, events, front
+from support.server_world import until
 
 pytestmark = pytest.mark.clock
 FILL = {"fill": SloClass(batch=True), "chat": SloClass()}

@@ -14,9 +14,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import DEFAULT_ON
 
-from generation_front import FrontWorld, ScriptedExecutor, events, front
 from headroom_server.tracing.open_telemetry import OpenTelemetry
 from headroom_server.tracing.over_http import TracedHttp
+from support.generation_front import FrontWorld, ScriptedExecutor, events, front
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE_ID}-b7ad6b7169203331-01"

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 
-from generation_front import LIMITS, ScriptedExecutor, answers, front
 from headroom_server.errors import QueueFullError, RequestError
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
@@ -30,8 +29,9 @@ from headroom_server.openai_api.answers.held_parts import HeldParts
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
 from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES
 from headroom_server.openai_api.bodies.parsing import parse_completion
-from headroom_server.web.response_stream import nothing
+from headroom_server.web.inference.response_stream import nothing
 from headroom_server.web.shared_bound import Reservation, SharedBound
+from support.generation_front import LIMITS, ScriptedExecutor, answers, front
 
 TOKEN = SampledToken(97, -0.5, tuple(Alternative(98 + at, -1.0) for at in range(20)))
 NAMED = Part("a", (TOKEN,))

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import openai
 import pytest
 
-from server_process import Server, serving
+from support.server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

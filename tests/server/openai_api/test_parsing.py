@@ -9,7 +9,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fuzzing import fuzz
 from headroom_server.errors import InvalidRequestError, NotJsonError, TooLargeError
 from headroom_server.openai_api.bodies.body_parts import check_parts
 from headroom_server.openai_api.bodies.completion_schemas import CompletionFields
@@ -22,6 +21,7 @@ from headroom_server.openai_api.bodies.parsing import (
 )
 from headroom_server.openai_api.bodies.usual_bodies import usual_chat, usual_completion
 from headroom_server.openai_api.errors import InvalidFieldError
+from support.fuzzing import fuzz
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 COMPLETION = {"model": "m", "prompt": "abc"}

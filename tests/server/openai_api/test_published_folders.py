@@ -9,8 +9,8 @@ import pytest
 import tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from composed_generation import composed, settings_of
-from torch_generation_world import SIZES, expected_tokens, make_model, prompt_of
+from support.composed_generation import composed, settings_of
+from support.torch_generation_world import SIZES, expected_tokens, make_model, prompt_of
 
 pytestmark = pytest.mark.clock
 ANSWER = 12

@@ -11,8 +11,8 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 
-from fuzzing import fuzz
-from server_process import Server, serving
+from support.fuzzing import fuzz
+from support.server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

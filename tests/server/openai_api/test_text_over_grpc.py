@@ -10,16 +10,16 @@ import pytest
 from grpc import aio
 from hypothesis import strategies as st
 
-from fuzzing import fuzz
-from generation_front import FrontWorld, ScriptedExecutor, answers
-from grpc_streams import PATH, StreamClient, prompt, text_of, text_streams
 from headroom_server.errors import InvalidRequestError
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.text_requests import parse_text_request
-from inside import tells_nothing
-from server_world import until
+from support.fuzzing import fuzz
+from support.generation_front import FrontWorld, ScriptedExecutor, answers
+from support.grpc_streams import PATH, StreamClient, prompt, text_of, text_streams
+from support.inside import tells_nothing
+from support.server_world import until
 
 pytestmark = pytest.mark.clock
 

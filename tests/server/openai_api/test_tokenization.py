@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from generation_front import LIMITS, front
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import BYTE_BOS, BYTE_EOS, ByteTokenizer
+from support.generation_front import LIMITS, front
 
 pytestmark = pytest.mark.clock
 HI = [104, 105]

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from generation_front import front
 from headroom_server.openai_api.errors import InvalidFieldError
 from headroom_server.openai_api.triton_fields import completion_fields
+from support.generation_front import front
 
 pytestmark = pytest.mark.clock
 

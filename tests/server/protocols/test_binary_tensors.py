@@ -16,7 +16,7 @@ from headroom_server.protocols.binary_tensors import from_bytes, to_bytes
 from headroom_server.protocols.contract import Contract, Wanted
 from headroom_server.protocols.open_inference import HEAD_LENGTH, parse, render
 from headroom_server.tensors import DATATYPES, Signature, TensorSpec
-from server_world import Start, balanced_metrics
+from support.server_world import Start, balanced_metrics
 
 PAIR = TensorSpec("x", "FP64", (2,))
 FLAG = TensorSpec("on", "BOOL")

@@ -11,7 +11,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datatype_signature import signature
 from headroom_server.caching.values import decoded, encoded
 from headroom_server.datatypes import DATATYPES, elements, joined
 from headroom_server.engine import Work, check_outputs
@@ -25,6 +24,7 @@ from headroom_server.protocols.open_inference import parse, render
 from headroom_server.protocols.schemas import infer_examples
 from headroom_server.protocols.typed_json import TypedJsonCodec
 from headroom_server.tensors import Numbers, Signature, TensorSpec
+from support.datatype_signature import signature
 
 WORKED: list[tuple[str, Any, str]] = [
     ("FP16", 1.0, "003c"),

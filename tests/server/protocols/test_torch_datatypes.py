@@ -15,7 +15,7 @@ from headroom_server.tensors import Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.dealing import deal
 from headroom_server.torch_engine.loading import Loaded
-from server_world import run
+from support.server_world import run
 
 
 class Echo:

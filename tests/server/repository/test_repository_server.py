@@ -19,10 +19,10 @@ from headroom_server.repository.description_file import parse
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import ModelStore
 from headroom_server.settings import Settings
-from headroom_server.web.app import Application
-from inside import read_and_checked
-from server_process import serving
-from server_world import until
+from headroom_server.web.application.app import Application
+from support.inside import read_and_checked
+from support.server_process import serving
+from support.server_world import until
 
 pytestmark = pytest.mark.clock
 

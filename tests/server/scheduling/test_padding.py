@@ -18,7 +18,7 @@ from headroom_server.torch_engine import TorchEngine, compilation
 from headroom_server.torch_engine.collecting import LARGE_ROW_BYTES
 from headroom_server.torch_engine.loading import Loaded
 from headroom_server.torch_engine.transfers import CpuTransfers, each_tensor
-from server_world import run
+from support.server_world import run
 
 pytestmark = pytest.mark.clock
 

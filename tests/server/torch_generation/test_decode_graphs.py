@@ -20,7 +20,6 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from generation_chunks import Grown
 from headroom_server.engine import DeviceLostError, OutOfMemoryError
 from headroom_server.generation.loop.warming import warm_up_iterations
 from headroom_server.generation.values import Chunk
@@ -35,7 +34,8 @@ from headroom_server.torch_generation.decode_tables import (
 from headroom_server.torch_generation.executor import TorchExecutor
 from headroom_server.torch_generation.loading import ExecutorOptions
 from headroom_server.torch_generation.model_shape import shape_of
-from torch_generation_world import (
+from support.generation_chunks import Grown
+from support.torch_generation_world import (
     OPTIONS,
     SIZES,
     Loop,

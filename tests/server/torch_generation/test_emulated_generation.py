@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from generation_chunks import Grown, chunk_of
 from headroom_server.engine import DeviceLostError
 from headroom_server.generation.emulated import EmulatedCosts, EmulatedExecutor, emulated_token
 from headroom_server.generation.values import (
@@ -15,6 +14,7 @@ from headroom_server.generation.values import (
     Iteration,
     Sampling,
 )
+from support.generation_chunks import Grown, chunk_of
 
 LIMITS = GenerationLimits(
     context_tokens=256,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from generation_chunks import Grown
 from headroom_server.generation.values import Chunk
 from headroom_server.torch_generation.layout import group_bounds, lay_out
-from torch_generation_world import request_of
+from support.generation_chunks import Grown
+from support.torch_generation_world import request_of
 
 BLOCK = 16
 

@@ -12,7 +12,7 @@ import torch
 
 from headroom_server.engine import LoadError
 from headroom_server.torch_generation.executor import TorchExecutor
-from torch_generation_world import (
+from support.torch_generation_world import (
     MODELS,
     OPTIONS,
     Loop,

@@ -16,7 +16,7 @@ from headroom_server.torch_generation.loading import ExecutorOptions
 from headroom_server.torch_generation.memory import available_bytes
 from headroom_server.torch_generation.model_shape import shape_of
 from headroom_server.torch_generation.rope import inverse_frequencies
-from torch_generation_world import make_model
+from support.torch_generation_world import make_model
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",

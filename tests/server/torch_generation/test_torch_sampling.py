@@ -12,12 +12,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation_chunks import Grown
 from headroom_server.generation.values import Chunk, GenerationRequest, Sampling
 from headroom_server.torch_generation.adjustments import KeptAdjustments
 from headroom_server.torch_generation.chance import seed_of, uniform
 from headroom_server.torch_generation.distributions import draw
 from headroom_server.torch_generation.sampling import sample
+from support.generation_chunks import Grown
 
 LOGITS = (2.0, 1.5, 1.5, 0.3, 0.0, -0.7, -2.0, -30.0)
 DRAWS = 4000

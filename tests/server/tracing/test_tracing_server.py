@@ -33,9 +33,9 @@ from headroom_server.runtime.registry import Models
 from headroom_server.tracing.open_telemetry import OpenTelemetry
 from headroom_server.tracing.over_grpc import TracedGrpc
 from headroom_server.tracing.over_http import TracedHttp
-from loopback import on_loopback
-from server_process import serving
-from server_world import Start, World
+from support.loopback import on_loopback
+from support.server_process import serving
+from support.server_world import Start, World
 
 pytestmark = pytest.mark.clock
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from server_process import Server, serving
+from support.server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

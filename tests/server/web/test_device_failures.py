@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headroom_server.engine import DeviceLostError
-from server_world import Start, balanced_metrics, until
+from support.server_world import Start, balanced_metrics, until
 
 pytestmark = pytest.mark.clock
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from server_process import Server, serving
+from support.server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from headroom_server.web.fair_turns import FairTurns
+from headroom_server.web.inference.fair_turns import FairTurns
 
 Who = tuple[str, str]
 FLOOD: Who = ("flood", "")

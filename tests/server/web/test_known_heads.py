@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom_server.web.known_heads import LONGEST_BYTES, MOST_HEADS, Head, KnownHeads
+from headroom_server.web.inference.known_heads import LONGEST_BYTES, MOST_HEADS, Head, KnownHeads
 
 HEAD = b"POST /v1/models/m:predict HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n"
 SAID = Head("/v1/models/m:predict", {b"host": b"x", b"content-length": b"3"}, 3, keep_alive=True)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headroom_server.web.parsing_turns import ROUNDS, SMALL_BYTES, ParsingTurns
+from headroom_server.web.inference.parsing_turns import ROUNDS, SMALL_BYTES, ParsingTurns
 
 LARGE = SMALL_BYTES + 1
 

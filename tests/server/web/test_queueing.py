@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from headroom_server.connection import STATE_KEY, Connection
-from server_world import Start, balanced_metrics
+from support.server_world import Start, balanced_metrics
 
 pytestmark = pytest.mark.clock
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from server_world import Start, balanced_metrics
+from support.server_world import Start, balanced_metrics
 
 pytestmark = pytest.mark.clock
 

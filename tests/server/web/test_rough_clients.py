@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from headroom_server.web.http_protocol import MAX_PIPELINED
-from headroom_server.web.http_refusals import MAX_HEAD_BYTES, MAX_HEADERS
-from server_process import Server, serving
+from headroom_server.web.connections.http_protocol import MAX_PIPELINED
+from headroom_server.web.connections.http_refusals import MAX_HEAD_BYTES, MAX_HEADERS
+from support.server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_process import Server, serving
+from support.server_process import Server, serving
 
 pytestmark = pytest.mark.clock
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from headroom_server.web.upgrade_offers import without_offer
-from server_process import serving
+from headroom_server.web.connections.upgrade_offers import without_offer
+from support.server_process import serving
 
 SETTINGS = b"http2-settings: AAEAAEAAAAIAAAABAAMA\r\n"
 OFFER = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\n" + SETTINGS

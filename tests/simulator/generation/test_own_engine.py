@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from generation_world import Device, World, request
 from headroom.scaling.values.tokens import IterationCost
 from headroom.simulator.generation.plant import Engine
 from headroom.simulator.generation.requests import Requests
-from headroom_server.generation.scheduling.iteration_cost import Features
+from headroom_server.generation.scheduling.costs.iteration_cost import Features
 from simulator.generation.plants import H100_8B, exponential, output_token_s, poisson, ran
+from support.generation_world import Device, World, request
 
 
 def _served(requests: Requests, device: Device) -> tuple[list[float], list[float]]:

@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from fakes_outcome import eventful, outcome, timeline
 from headroom.simulator.outcome import Move, Outcome, Timeline
 from headroom.simulator.report.html_page import TIMELINES, page
+from support.fakes_outcome import eventful, outcome, timeline
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 

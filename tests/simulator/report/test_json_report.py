@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes_outcome import eventful, outcome, timeline
 from headroom.simulator.outcome import Move, Outcome
 from headroom.simulator.report.json_report import InvalidReport, read, written
+from support.fakes_outcome import eventful, outcome, timeline
 
 GOLDEN = Path(__file__).with_name("golden.json")
 SMALL = (

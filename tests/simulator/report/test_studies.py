@@ -7,10 +7,10 @@ import io
 import pytest
 from rich.console import Console, RenderableType
 
-from fakes_outcome import outcome
 from headroom.simulator.report.studies import effects, settings_of, tuned
 from headroom.simulator.report.study_table import ablated, swept
 from headroom.simulator.report.summary import summarized
+from support.fakes_outcome import outcome
 
 
 def shown(renderable: RenderableType) -> str:

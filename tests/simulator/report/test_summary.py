@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes_outcome import outcome
 from headroom.simulator.report.comparison import dominates, estimate, family, front, is_bound, t_975
 from headroom.simulator.report.summary import Summary, summarized
+from support.fakes_outcome import outcome
 
 
 @dataclass(frozen=True)

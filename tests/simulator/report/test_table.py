@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from fakes_outcome import outcome
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.report.summary import summarized
 from headroom.simulator.report.terminal_table import tables
+from support.fakes_outcome import outcome
 
 
 def shown(outcomes: Sequence[Outcome], width: int = 160) -> list[str]:

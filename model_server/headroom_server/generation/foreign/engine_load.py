@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import insort
 
-from headroom_server.generation.scheduling.memory_peak import MEMORY_SHARE
+from headroom_server.generation.scheduling.iterations.memory_peak import MEMORY_SHARE
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
-from headroom_server.generation.scheduling.service_order import order
 from headroom_server.generation.scheduling.state import SchedulerState
+from headroom_server.generation.scheduling.waiting.service_order import order
 
 ITERATIONS_AHEAD = 2
 """Prompts handed over, in iterations: one that is computed, and one that follows at once."""

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 
 from headroom_server.generation.foreign.engine_load import EngineLoad
 from headroom_server.generation.foreign.ports import Produced, Step
-from headroom_server.generation.scheduling.intake import Intake
-from headroom_server.generation.scheduling.iteration_cost import Features
+from headroom_server.generation.scheduling.admission.intake import Intake
+from headroom_server.generation.scheduling.costs.iteration_cost import Features
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
 from headroom_server.generation.scheduling.state import SchedulerState

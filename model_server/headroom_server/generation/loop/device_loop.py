@@ -20,7 +20,7 @@ from headroom_server.generation.loop.startup import (
     check_result,
 )
 from headroom_server.generation.ports import EngineListener, Executor
-from headroom_server.generation.scheduling.iteration_cost import features_of
+from headroom_server.generation.scheduling.costs.iteration_cost import features_of
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.scheduler import Scheduler
 from headroom_server.generation.values import Delivery, FinishReason, Iteration

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headroom_server.generation.scheduling.admission import Admission
-from headroom_server.generation.scheduling.executing_iteration import ExecutingIteration
+from headroom_server.generation.scheduling.admission.decision import Admission
+from headroom_server.generation.scheduling.iterations.executing_iteration import ExecutingIteration
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
 from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.values import Delivery, FinishReason

@@ -21,19 +21,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from headroom_server.generation.ports import EngineStatistics
+from headroom_server.generation.scheduling.admission.intake import Intake
+from headroom_server.generation.scheduling.costs.iteration_cost import Features, features_of
 from headroom_server.generation.scheduling.counts import statistics_of
-from headroom_server.generation.scheduling.decode_plan import (
+from headroom_server.generation.scheduling.endings import Endings
+from headroom_server.generation.scheduling.iterations.decode_plan import (
     Drafts,
     learn_step,
     wanted_drafts,
 )
-from headroom_server.generation.scheduling.endings import Endings
-from headroom_server.generation.scheduling.executing_iteration import ExecutingIteration
-from headroom_server.generation.scheduling.intake import Intake
-from headroom_server.generation.scheduling.iteration_cost import Features, features_of
-from headroom_server.generation.scheduling.iteration_plan import plan_iteration
+from headroom_server.generation.scheduling.iterations.executing_iteration import ExecutingIteration
+from headroom_server.generation.scheduling.iterations.iteration_plan import plan_iteration
+from headroom_server.generation.scheduling.iterations.outcome import apply
 from headroom_server.generation.scheduling.options import SchedulingOptions
-from headroom_server.generation.scheduling.outcome import apply
 from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.values import (
     Delivery,

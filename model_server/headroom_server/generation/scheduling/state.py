@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from bisect import insort
 
-from headroom_server.generation.scheduling.cost_sums import CostSums
-from headroom_server.generation.scheduling.iteration_cost import IterationCost
-from headroom_server.generation.scheduling.kv_memory import KeyValueMemory
+from headroom_server.generation.scheduling.costs.cost_sums import CostSums
+from headroom_server.generation.scheduling.costs.iteration_cost import IterationCost
+from headroom_server.generation.scheduling.costs.output_lengths import OutputLengths
+from headroom_server.generation.scheduling.costs.usual_prompts import UsualPrompts
+from headroom_server.generation.scheduling.memory.kv_memory import KeyValueMemory
 from headroom_server.generation.scheduling.options import SchedulingOptions
-from headroom_server.generation.scheduling.output_lengths import OutputLengths
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
-from headroom_server.generation.scheduling.service_order import order, urgency
-from headroom_server.generation.scheduling.tenant_charges import TenantCharges
-from headroom_server.generation.scheduling.usual_prompts import UsualPrompts
-from headroom_server.generation.scheduling.waiting_line import WaitingLine
+from headroom_server.generation.scheduling.waiting.service_order import order, urgency
+from headroom_server.generation.scheduling.waiting.tenant_charges import TenantCharges
+from headroom_server.generation.scheduling.waiting.waiting_line import WaitingLine
 from headroom_server.generation.values import GenerationLimits
 from headroom_server.scheduling.tenant_shares import TenantShares
 

@@ -16,11 +16,11 @@ from headroom_server.openai_api.answers.collecting import CollectedAnswer
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
 from headroom_server.openai_api.answers.submission import Submission
 from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES
-from headroom_server.runtime.generation_run import GenerationRun
-from headroom_server.runtime.generator import Generator
+from headroom_server.runtime.generating.generation_run import GenerationRun
+from headroom_server.runtime.generating.generator import Generator
 from headroom_server.web.close_policy import ClosePolicy
-from headroom_server.web.response_heads import head_of
-from headroom_server.web.response_stream import AsgiStream, ResponseStream
+from headroom_server.web.inference.response_heads import head_of
+from headroom_server.web.inference.response_stream import AsgiStream, ResponseStream
 from headroom_server.web.shared_bound import Reservation, SharedBound
 
 if TYPE_CHECKING:

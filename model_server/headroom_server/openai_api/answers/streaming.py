@@ -21,7 +21,7 @@ from headroom_server.openai_api.answers.encoding import Part
 from headroom_server.openai_api.answers.held_parts import HeldParts
 from headroom_server.openai_api.answers.stream_events import StreamEvents
 from headroom_server.openai_api.answers.unread import FEW_PROBABILITIES, WithheldText
-from headroom_server.web.response_stream import ResponseStream, nothing
+from headroom_server.web.inference.response_stream import ResponseStream, nothing
 from headroom_server.web.shared_bound import Reservation
 
 

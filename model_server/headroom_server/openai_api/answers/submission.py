@@ -11,8 +11,8 @@ from headroom_server.errors import DisconnectedError, QueueFullError, RefusedErr
 from headroom_server.generation.values import Delivery
 from headroom_server.openai_api.answers.cached import Recording, replay
 from headroom_server.openai_api.answers.choice_parts import AnswerContext
-from headroom_server.runtime.generation_run import GenerationRun
-from headroom_server.runtime.generator import Generator
+from headroom_server.runtime.generating.generation_run import GenerationRun
+from headroom_server.runtime.generating.generator import Generator
 from headroom_server.telemetry.accounting import Outcome
 
 

@@ -26,7 +26,7 @@ from headroom_server.openai_api.prompts.rendering import (
     tokens_of,
 )
 from headroom_server.openai_api.prompts.worker_turns import WorkerTurns
-from headroom_server.runtime.generator import Generator
+from headroom_server.runtime.generating.generator import Generator
 
 SHORT_BODY_BYTES = 16 * 1024
 """Longer prompts are tokenized on a thread: 16 KiB take about 2 ms."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from headroom_server.connection import Connection
 from headroom_server.errors import DisconnectedError, QueueFullError
-from headroom_server.web.fair_turns import FairTurns
+from headroom_server.web.inference.fair_turns import FairTurns
 from headroom_server.web.shared_bound import SharedBound
 
 MOST_WAITING = 1024

@@ -7,6 +7,6 @@ import typer
 
 def crd() -> None:
     """Print the CustomResourceDefinition as YAML."""
-    from headroom.api.crd import render_yaml  # noqa: PLC0415  (help needs no schema)
+    from headroom.api.schema.crd import render_yaml  # noqa: PLC0415  (help needs no schema)
 
     typer.echo(render_yaml(), nl=False)

@@ -74,7 +74,7 @@ async def fetch(api: KubernetesApi, namespace: str | None, name: str) -> dict[st
 
 def as_json(service: Mapping[str, Any]) -> str:
     """Format the explanation for programs; null is unknown."""
-    from headroom.api.status import Status
+    from headroom.api.service_status.status import Status
     from headroom.console.summary import summarize, summary_json
 
     status = Status.read(service.get("status"))

@@ -10,12 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headroom.api.conditions import Condition
-from headroom.api.decision_status import DecisionStatus
-from headroom.api.service_level import ServiceLevel
-from headroom.api.signals_status import SignalsStatus
-from headroom.api.status import Status
-from headroom.api.status_durations import seconds_of
+from headroom.api.service_spec.service_level import ServiceLevel
+from headroom.api.service_status.conditions import Condition
+from headroom.api.service_status.decision_status import DecisionStatus
+from headroom.api.service_status.signals_status import SignalsStatus
+from headroom.api.service_status.status import Status
+from headroom.api.service_status.status_durations import seconds_of
 from headroom.console.service_state import needing_attention
 from headroom.scaling.values.decision import DemandKnown
 from headroom.scaling.values.signals import Freshness

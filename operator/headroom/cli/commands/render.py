@@ -72,7 +72,7 @@ def rendered(text: str) -> str:
 def _parse(document: dict[str, Any]) -> InferenceService:
     from headroom.api import InferenceService
     from headroom.api.kind import API_VERSION
-    from headroom.api.unknown_fields import unknown_fields
+    from headroom.api.schema.unknown_fields import unknown_fields
 
     version = document.get("apiVersion")
     if version != API_VERSION:

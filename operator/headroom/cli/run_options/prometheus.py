@@ -49,7 +49,7 @@ class PrometheusOptions:
 
 def prometheus_sources(given: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """Return the URLs of NAME=URL pairs by name; raise ValueError with the rule and the value."""
-    from headroom.api.telemetry_source import SOURCE_NAME
+    from headroom.api.service_spec.telemetry_source import SOURCE_NAME
 
     urls: dict[str, tuple[str, ...]] = {}
     for one in given:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from headroom.api.demand_status import DemandStatus
-from headroom.api.status_durations import duration_text
+from headroom.api.service_status.demand_status import DemandStatus
+from headroom.api.service_status.status_durations import duration_text
 from headroom.scaling.values.decision import DemandKnown
 
 UNKNOWN = "\N{EN DASH}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from headroom.api.conditions import Condition
+from headroom.api.service_status.conditions import Condition
 from headroom.charts.markup import Markup, joined, tag
 from headroom.console.history import Cost, History
 from headroom.console.pages import formatting as fmt

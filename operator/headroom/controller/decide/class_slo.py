@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 
 from headroom.controller.decide.token_slo import FIELDS, Measured
 from headroom.controller.decide.token_window import TokenWindow
-from headroom.scaling.generation.class_judgement import ClassJudgement, ClassMeasurement, ClassState
-from headroom.scaling.generation.classes import SERVICE, ClassCounts, ClassPromise, grouped
-from headroom.scaling.generation.promises import Measured as MeasuredPromise
-from headroom.scaling.generation.promises import measured_of
+from headroom.scaling.generation.promises.class_judgement import (
+    ClassJudgement,
+    ClassMeasurement,
+    ClassState,
+)
+from headroom.scaling.generation.promises.classes import SERVICE, ClassCounts, ClassPromise, grouped
+from headroom.scaling.generation.promises.token_promises import Measured as MeasuredPromise
+from headroom.scaling.generation.promises.token_promises import measured_of
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.tokens import Binding
-from headroom.telemetry.reading import Reading
+from headroom.telemetry.pages.reading import Reading
 
 NO_BOUNDS = (math.inf,)
 _Key = tuple[str, Binding | None]

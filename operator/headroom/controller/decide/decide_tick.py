@@ -20,7 +20,7 @@ from headroom.scaling.post_rules import (
 )
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.signals import Signals
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 MISSED_TICKS = 3.0
 """A longer gap between two ticks is a gap in what is known."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headroom.api.schedules import Floor, Schedule, Span, floor_at, span_at
+from headroom.api.service_spec.schedules import Floor, Schedule, Span, floor_at, span_at
 
 
 class Floors:

@@ -22,7 +22,7 @@ from headroom.scaling import Decision, Direction, Reason, State
 from headroom.scaling.post_rules import PostRuleInputs
 from headroom.scaling.replica_defect import LeftOut
 from headroom.scaling.values.observation import PodSample
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 RESTART_AFTER = 3
 """Ticks in a row with an exception after which what was learned is discarded."""

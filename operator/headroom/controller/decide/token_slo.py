@@ -17,8 +17,8 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from headroom.api.service_level import ServiceLevel
-from headroom.api.status_durations import duration_text
+from headroom.api.service_spec.service_level import ServiceLevel
+from headroom.api.service_status.status_durations import duration_text
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.decision import Decision

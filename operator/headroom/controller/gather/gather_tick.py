@@ -18,7 +18,7 @@ from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.resources import names
 from headroom.resources.object_conditions import is_true
 from headroom.scaling.values.observation import Observation, PodState
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,11 @@ from headroom.event_loop_shares import EventLoopShares
 from headroom.profiles.fillers import without_fillers
 from headroom.resources.server_port import server_port
 from headroom.scaling.values.observation import PodSample
-from headroom.telemetry.accounts import Batch
+from headroom.telemetry.bounds.stated_limits import stated_limits
 from headroom.telemetry.errors import TelemetryError
-from headroom.telemetry.pod_samples import PodSamples
 from headroom.telemetry.prometheus_pages import ScrapedPage
-from headroom.telemetry.stated_limits import stated_limits
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 BYTES_PER_SERIES = 40
 """Size of a series of an answer for `EventLoopShares`: a new one takes 15 us, as 40 bytes of a page

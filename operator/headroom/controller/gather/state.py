@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headroom.controller.gather.pod_ownership import PodOwnership
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 
 @dataclass(slots=True, kw_only=True)

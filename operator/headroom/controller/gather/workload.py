@@ -8,7 +8,7 @@ from typing import Any
 
 from headroom.api import InferenceService
 from headroom.api.reasons import StatusReason
-from headroom.api.target_ref import TargetRef
+from headroom.api.service_spec.target_ref import TargetRef
 from headroom.controller.gather.pruned import pruned
 from headroom.controller.ports import Cluster, Manifest
 from headroom.errors import Conflict, Forbidden, NotFound, Rejected

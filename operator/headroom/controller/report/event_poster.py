@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headroom.api.conditions import Conditions
+from headroom.api.service_status.conditions import Conditions
 from headroom.controller.ports import Cluster
 from headroom.controller.report import events
-from headroom.controller.report.condition_result import TickResult
+from headroom.controller.report.conditions.condition_result import TickResult
 from headroom.controller.report.events import Event
 from headroom.controller.report.state import ReportState
 from headroom.errors import ClusterError

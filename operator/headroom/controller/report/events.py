@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.reasons import StatusReason
+from headroom.api.service_status.conditions import (
+    Condition,
+    Conditions,
+    ConditionStatus,
+    ConditionType,
+)
 from headroom.scaling.decision_message import counted
 from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values.decision import Decision

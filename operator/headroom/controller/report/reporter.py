@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from headroom.api import conditions
-from headroom.api.conditions import Conditions, ConditionType, is_good
+from headroom.api.service_status import conditions
+from headroom.api.service_status.conditions import Conditions, ConditionType, is_good
 from headroom.controller.ports import Cluster, Recorder
-from headroom.controller.report import condition_rules, events
-from headroom.controller.report.condition_result import ConditionResult, TickResult
-from headroom.controller.report.damping import Damping
+from headroom.controller.report import events
+from headroom.controller.report.conditions import condition_rules
+from headroom.controller.report.conditions.condition_result import ConditionResult, TickResult
+from headroom.controller.report.conditions.damping import Damping
 from headroom.controller.report.event_poster import EventPoster, of_tick
 from headroom.controller.report.state import ReportState
 from headroom.controller.report.status_throttle import StatusKey, is_due

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headroom.api import conditions
-from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
+from headroom.api.service_status import conditions
+from headroom.api.service_status.conditions import (
+    Condition,
+    Conditions,
+    ConditionStatus,
+    ConditionType,
+)
 from headroom.controller.act.write_result import WriteResult
-from headroom.controller.report.damping import Damping
+from headroom.controller.report.conditions.damping import Damping
 from headroom.controller.report.error_budget import ErrorBudget
 from headroom.controller.report.status_throttle import StatusKey
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from headroom.api import status_rendering
-from headroom.api.conditions import Conditions
-from headroom.api.slo_status import SloStatus
-from headroom.api.status import Status
+from headroom.api.service_status import status_rendering
+from headroom.api.service_status.conditions import Conditions
+from headroom.api.service_status.slo_status import SloStatus
+from headroom.api.service_status.status import Status
 from headroom.controller.act.write_result import WriteResult
-from headroom.controller.report.condition_result import ConditionResult, TickResult
+from headroom.controller.report.conditions.condition_result import ConditionResult, TickResult
 from headroom.controller.report.error_budget import ErrorBudget
 from headroom.controller.report.state import ReportState
 from headroom.controller.report.status_throttle import LastWrite, StatusKey

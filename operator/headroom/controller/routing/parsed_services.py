@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService, InvalidSpec
-from headroom.api.status import Status
+from headroom.api.service_status.status import Status
 from headroom.controller.routing.route_builder import Learned
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.scaling.values.observation import CostModel

@@ -7,9 +7,9 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
-from headroom.api.client_tokens import Jwt
-from headroom.api.status import Status
-from headroom.api.status_durations import seconds_of
+from headroom.api.service_spec.client_tokens import Jwt
+from headroom.api.service_status.status import Status
+from headroom.api.service_status.status_durations import seconds_of
 from headroom.controller.routing.ready_pods import ReadyPod
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.activator_messages import UNKNOWN_IN_FLIGHT, Served

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headroom.api import InferenceService
-from headroom.api.status import Status
+from headroom.api.service_status.status import Status
 from headroom.controller.ports import Manifest
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.resources.accelerators import (

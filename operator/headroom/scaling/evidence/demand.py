@@ -17,7 +17,7 @@ from headroom.scaling.evidence.demand_estimate import DemandEstimate
 from headroom.scaling.evidence.obstacles import with_obstacles
 from headroom.scaling.evidence.retries import without_further_tries
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.fleet import GeneratingCost
+from headroom.scaling.generation.fleet.generating_fleet import GeneratingCost
 from headroom.scaling.serving_model import ReplicaCost
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component

@@ -11,7 +11,7 @@ from headroom.scaling.chance import IDLE_SHARE
 from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.demand.unused_replicas import unused
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.fleet import GeneratingCost
+from headroom.scaling.generation.fleet.generating_fleet import GeneratingCost
 from headroom.scaling.serving_model import ReplicaCost
 from headroom.scaling.state import State
 from headroom.scaling.values.policy import Policy

@@ -1,10 +1,8 @@
 """Sizes services that generate tokens: by engine time, memory, seats and the tails of promises.
 
-- counters: token_counters, token_table, spread, intervals
-- cost of an engine: sums, least_squares, estimate, ledger, experts, identification
-- lengths: lengths, length_increase, length_moments, length_steps, shared_memory
-- one replica: work, rates, occupancy, seats, prompt_bursts, first_token, output_token, replica
-- all replicas: capacity, fleet, surge, overload, admission
-- promises: promises, tail_correction, classes, class_judgement, class_fleets
-- from tick to tick: learned, learned_fleet, learned_checkpoint, model_inputs
+- counters: what servers report, as tables
+- replica_model: what one replica does at a rate
+- promises: what was measured of the promises on tokens
+- learning: cost, lengths and tails, from tick to tick
+- fleet: how many replicas keep the promises
 """

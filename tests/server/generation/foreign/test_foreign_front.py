@@ -12,18 +12,18 @@ import httpx
 import orjson
 import pytest
 
-from foreign_world import FakeAsyncLLM, opening_of
-from generation_front import events
 from headroom_server.generation.foreign.engine import ForeignEngine
 from headroom_server.generation.loop.startup import WarmUpLimits
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.openai_api.application import GenerationApplication
-from headroom_server.runtime.generation_requests import GeneratorOptions
-from headroom_server.runtime.generator import Generator
+from headroom_server.runtime.generating.generation_requests import GeneratorOptions
+from headroom_server.runtime.generating.generator import Generator
 from headroom_server.telemetry.accounting import Outcome
 from headroom_server.vllm_engine.model import VllmModel
-from server_world import until
+from support.foreign_world import FakeAsyncLLM, opening_of
+from support.generation_front import events
+from support.server_world import until
 
 
 class World:

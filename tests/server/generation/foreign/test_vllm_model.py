@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from foreign_world import END, LIMITS, FakeAsyncLLM, opening_of, output
 from headroom_server.engine import DeviceLostError, LoadError
 from headroom_server.errors import InvalidRequestError
 from headroom_server.generation.foreign.ports import Produced, Step
@@ -20,6 +19,7 @@ from headroom_server.generation.values import (
 )
 from headroom_server.vllm_engine.model import VllmModel, produced_of, step_of
 from headroom_server.vllm_engine.parameters import sampling_parameters
+from support.foreign_world import END, LIMITS, FakeAsyncLLM, opening_of, output
 
 
 def ask(**more: Any) -> GenerationRequest:

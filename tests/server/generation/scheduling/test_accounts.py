@@ -9,9 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from generation_world import Device, Story, next_token, request
 from headroom_server.errors import RefusedError
-from headroom_server.generation.scheduling.iteration_cost import features_of
+from headroom_server.generation.scheduling.costs.iteration_cost import features_of
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.scheduler import Scheduler
 from headroom_server.generation.values import (
@@ -20,6 +19,7 @@ from headroom_server.generation.values import (
     GenerationLimits,
     Iteration,
 )
+from support.generation_world import Device, Story, next_token, request
 
 SMALL = GenerationLimits(
     context_tokens=256,

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from generation_world import LIMITS, Device, Story, World, percentile, request
-from headroom_server.generation.scheduling.iteration_cost import Features
+from headroom_server.generation.scheduling.costs.iteration_cost import Features
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.values import FinishReason, GenerationLimits, GenerationRequest
+from support.generation_world import LIMITS, Device, Story, World, percentile, request
 
 GPU = GenerationLimits(
     context_tokens=32_768,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation_world import LIMITS, Device, World, request
-from headroom_server.generation.scheduling.iteration_cost import Features, IterationCost
+from headroom_server.generation.scheduling.costs.iteration_cost import Features, IterationCost
 from headroom_server.generation.scheduling.scheduler import Scheduler
+from support.generation_world import LIMITS, Device, World, request
 
 
 def mixed(chance: random.Random) -> Features:

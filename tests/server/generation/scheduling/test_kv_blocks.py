@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headroom_server.generation.scheduling.kv_blocks import BlockPool
-from headroom_server.generation.scheduling.kv_memory import KeyValueMemory
-from headroom_server.generation.scheduling.memory_peak import peak_tokens
-from headroom_server.generation.scheduling.prefix_digests import extend
+from headroom_server.generation.scheduling.iterations.memory_peak import peak_tokens
+from headroom_server.generation.scheduling.memory.kv_blocks import BlockPool
+from headroom_server.generation.scheduling.memory.kv_memory import KeyValueMemory
+from headroom_server.generation.scheduling.memory.prefix_digests import extend
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.values import GenerationRequest
 

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from generation_world import LIMITS, Story, World, request
 from headroom_server.errors import QueueFullError
+from headroom_server.generation.scheduling.admission.served_before import served_before
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.sequences import LiveSequence
-from headroom_server.generation.scheduling.served_before import served_before
 from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.values import FinishReason
+from support.generation_world import LIMITS, Story, World, request
 
 
 def flooded(seats: int) -> World:

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation_world import LIMITS, Device, World, request
 from headroom_server.errors import QueueFullError
-from headroom_server.generation.scheduling.iteration_cost import Features, IterationCost
+from headroom_server.generation.scheduling.costs.iteration_cost import Features, IterationCost
+from headroom_server.generation.scheduling.costs.output_lengths import OutputLengths
+from headroom_server.generation.scheduling.costs.pace import pace_of_usual
+from headroom_server.generation.scheduling.iterations.memory_peak import peak_tokens
+from headroom_server.generation.scheduling.iterations.speculation import DraftCounts
 from headroom_server.generation.scheduling.lookup import LookupIndex
-from headroom_server.generation.scheduling.memory_peak import peak_tokens
+from headroom_server.generation.scheduling.memory.prefix_digests import extend
 from headroom_server.generation.scheduling.options import SchedulingOptions
-from headroom_server.generation.scheduling.output_lengths import OutputLengths
-from headroom_server.generation.scheduling.pace import pace_of_usual
-from headroom_server.generation.scheduling.prefix_digests import extend
 from headroom_server.generation.scheduling.scheduler import Scheduler
-from headroom_server.generation.scheduling.speculation import DraftCounts
 from headroom_server.generation.token_grammar import TokenGrammar
 from headroom_server.generation.values import FinishReason, GenerationRequest
+from support.generation_world import LIMITS, Device, World, request
 
 
 @pytest.mark.parametrize(

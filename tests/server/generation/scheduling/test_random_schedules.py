@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generation_world import END, Device
 from headroom_server.errors import InvalidRequestError, RefusedError
-from headroom_server.generation.scheduling.iteration_cost import Features, features_of
+from headroom_server.generation.scheduling.costs.iteration_cost import Features, features_of
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.scheduler import Scheduler
 from headroom_server.generation.values import (
@@ -24,6 +23,7 @@ from headroom_server.generation.values import (
     GenerationRequest,
     Iteration,
 )
+from support.generation_world import END, Device
 
 STEPS, LAST_ARRIVAL = 200, 150
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from generation_world import LIMITS, Device, World, next_token, request
 from headroom_server.errors import InvalidRequestError, QueueFullError, RefusedError
-from headroom_server.generation.scheduling.iteration_cost import Features
+from headroom_server.generation.scheduling.costs.iteration_cost import Features
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.scheduler import Scheduler
 from headroom_server.generation.values import (
@@ -17,6 +16,7 @@ from headroom_server.generation.values import (
     Iteration,
     IterationResult,
 )
+from support.generation_world import LIMITS, Device, World, next_token, request
 
 
 def alone(prompt: tuple[int, ...], tokens: int) -> list[int]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from generation_world import request
 from headroom_server.generation.scheduling.sequences import LiveSequence
-from headroom_server.generation.scheduling.tenant_charges import TenantCharges
-from headroom_server.generation.scheduling.waiting_line import WaitingLine
+from headroom_server.generation.scheduling.waiting.tenant_charges import TenantCharges
+from headroom_server.generation.scheduling.waiting.waiting_line import WaitingLine
 from headroom_server.scheduling.tenant_shares import TenantShares
+from support.generation_world import request
 
 
 def started(charges: TenantCharges, cached_tokens: int, expected_tokens: int) -> LiveSequence:

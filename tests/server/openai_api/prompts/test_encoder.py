@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from generation_front import FrontWorld, front
 from headroom_server.generation.text.chat import PlainChat
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.token_grammar import TokenGrammar, TooComplexError
 from headroom_server.openai_api.prompts.rendering import MOST_MESSAGES_AT_ONCE
-from server_world import until
+from support.generation_front import FrontWorld, front
+from support.server_world import until
 
 
 class Anything:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from generation_front import front
 from headroom_server.connection import Connection
 from headroom_server.errors import DisconnectedError, QueueFullError
 from headroom_server.generation.text.chat import PlainChat
@@ -20,6 +19,7 @@ from headroom_server.openai_api.bodies.parameters import ChatCall, Choices
 from headroom_server.openai_api.prompts.encoder import takes_long
 from headroom_server.openai_api.prompts.rendering import MOST_MESSAGES_AT_ONCE
 from headroom_server.openai_api.prompts.worker_turns import MOST_WAITING, WorkerTurns
+from support.generation_front import front
 
 
 class Held:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headroom.api.crd import NAME, custom_resource_definition
 from headroom.api.kind import VERSION
 from headroom.api.reasons import StatusReason
+from headroom.api.schema.crd import NAME, custom_resource_definition
 from headroom.api.timestamps import epoch_s
 from headroom.cli.commands.doctor.facts import Facts, service_status, subject
 from headroom.cli.commands.doctor.findings import CLUSTER, Diagnosis, note, problem

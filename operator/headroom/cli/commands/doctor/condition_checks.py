@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from headroom.api.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason, reason_of
+from headroom.api.service_status.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.start_steps import step_to_schedule, step_to_start, without_doctor
 from headroom.cli.commands.doctor.condition_remedies import remedy_of
 from headroom.cli.commands.doctor.facts import Facts, service_status, subject

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import quote
 
 from headroom.api.reasons import StatusReason
-from headroom.api.status import Status
+from headroom.api.service_status.status import Status
 from headroom.cli.commands.doctor.facts import Manifest, resource
 
 _R = StatusReason

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from headroom.api.kind import GROUP, PLURAL
-from headroom.api.status import Status
+from headroom.api.service_status.status import Status
 from headroom.controller.permissions import Permission
 
 Manifest = Mapping[str, Any]

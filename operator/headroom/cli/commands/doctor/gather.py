@@ -8,8 +8,8 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
-from headroom.api.crd import NAME as CRD_NAME
 from headroom.api.kind import API_VERSION, KIND
+from headroom.api.schema.crd import NAME as CRD_NAME
 from headroom.cli.commands.doctor.cluster_reading import ClusterReading
 from headroom.cli.commands.doctor.facts import Facts, Manifest, uid
 from headroom.cli.commands.doctor.operator_deployment import runs_the_operator

@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from headroom.api.conditions import ConditionStatus
 from headroom.api.reasons import StatusReason
+from headroom.api.service_status.conditions import ConditionStatus
 from headroom.cli.commands.doctor.facts import Facts, Manifest, service_status, subject
 from headroom.cli.commands.doctor.findings import Diagnosis, note, problem
 from headroom.resources import accelerators

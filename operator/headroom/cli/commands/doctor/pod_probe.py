@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import orjson
 from pydantic import ValidationError
 
-from headroom.api.runtime import DEFAULT_PORT, Runtime
+from headroom.api.service_spec.runtime import DEFAULT_PORT, Runtime
 from headroom.cli.commands.doctor.facts import Answered, Manifest
 from headroom.errors import Forbidden
 from headroom.profiles import PROFILES

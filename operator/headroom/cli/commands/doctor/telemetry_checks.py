@@ -6,8 +6,12 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
-from headroom.api.custom_metrics import CustomMetrics, HistogramReference, MetricReference
 from headroom.api.reasons import StatusReason, reason_of
+from headroom.api.service_spec.custom_metrics import (
+    CustomMetrics,
+    HistogramReference,
+    MetricReference,
+)
 from headroom.api.start_steps import without_doctor
 from headroom.cli.commands.doctor.facts import (
     Answered,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headroom.api.durations import Duration
-from headroom.api.generation_status import TokenPromiseStatus
 from headroom.api.reasons import StatusReason
-from headroom.api.status_durations import UNBOUNDED
+from headroom.api.service_status.generation_status import TokenPromiseStatus
+from headroom.api.service_status.status_durations import UNBOUNDED
 from headroom.cli.commands.doctor.facts import Facts, Manifest, service_status, subject
 from headroom.cli.commands.doctor.findings import Diagnosis, note, problem
 from headroom.scaling.values.tokens import Binding

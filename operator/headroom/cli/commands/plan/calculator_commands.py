@@ -137,7 +137,7 @@ def kv_cache(
     """The size of a transformer's key-value cache, and how many sequences fit into memory."""
     from headroom.cli.commands.plan.arguments import missing
     from headroom.cli.commands.plan.calculators import kv_cache_table
-    from headroom.planner.kv_cache import share_of_heads
+    from headroom.planner.generation.kv_cache import share_of_heads
 
     with exit_on_invalid_input():
         if (heads is None) != (kv_heads is None):

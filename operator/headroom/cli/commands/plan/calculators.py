@@ -12,7 +12,7 @@ from rich.text import Text
 from headroom.cli.commands.plan.output import counted, finite, ms
 from headroom.planner.errors import require
 from headroom.planner.fan_out import percentile_of_all, percentile_of_each
-from headroom.planner.kv_cache import Transformer
+from headroom.planner.generation.kv_cache import Transformer
 from headroom.planner.latency_budget import Line, Stage, amdahl, budget
 from headroom.planner.queueing import mm1_utilization, mmc_latency_s, mmc_waiting
 

@@ -23,10 +23,10 @@ from headroom.cli.commands.plan.replica_cost import (
     replica_cost,
 )
 from headroom.planner.errors import ImpossiblePlan, positive, require
-from headroom.planner.generating_service import GeneratingService, check_service
-from headroom.planner.generation import plan_generation
-from headroom.planner.promised_floors import check_floors
-from headroom.planner.serving_settings import recommend
+from headroom.planner.generation.generating_service import GeneratingService, check_service
+from headroom.planner.generation.promised_floors import check_floors
+from headroom.planner.generation.serving_settings import recommend
+from headroom.planner.generation.token_plan import plan_generation
 from headroom.scaling.values.tokens import (
     EngineLimits,
     IterationCost,

@@ -7,11 +7,11 @@ from typing import Any
 
 from headroom.cli.commands.plan.output import counted, finite, ms, rate
 from headroom.cli.commands.plan.replica_cost import ReplicaCost
-from headroom.planner.engine_settings import TAIL
-from headroom.planner.generating_service import GeneratingService
-from headroom.planner.generation import GenerationPlan
-from headroom.planner.serving_settings import Advice
-from headroom.planner.split_pools import plan_split
+from headroom.planner.generation.engine_settings import TAIL
+from headroom.planner.generation.generating_service import GeneratingService
+from headroom.planner.generation.serving_settings import Advice
+from headroom.planner.generation.split_pools import plan_split
+from headroom.planner.generation.token_plan import GenerationPlan
 
 
 def report_of(

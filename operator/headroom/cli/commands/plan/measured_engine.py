@@ -11,15 +11,15 @@ from headroom.errors import Unmeasurable
 from headroom.planner.errors import require
 from headroom.profiles import PROFILES
 from headroom.profiles.generation import GenerationMetrics
-from headroom.scaling.generation.identification import identify
-from headroom.scaling.generation.learned import GenerationState
-from headroom.scaling.generation.rates import Rates
-from headroom.scaling.generation.work import work_of
+from headroom.scaling.generation.learning.identification import identify
+from headroom.scaling.generation.learning.learned import GenerationState
+from headroom.scaling.generation.replica_model.rates import Rates
+from headroom.scaling.generation.replica_model.work import work_of
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import EngineLimits, IterationCost
-from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import TelemetryError
-from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.samples.accounts import Batch
+from headroom.telemetry.samples.pod_samples import PodSamples
 
 EVERY_S = 2.0
 SHORTEST_S, LONGEST_S = 20.0, 3600.0

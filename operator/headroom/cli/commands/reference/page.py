@@ -11,9 +11,9 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from headroom.api.conditions import ConditionType
-from headroom.api.crd import custom_resource_definition
 from headroom.api.reasons import StatusReason
+from headroom.api.schema.crd import custom_resource_definition
+from headroom.api.service_status.conditions import ConditionType
 from headroom.cli.commands.reference.fields import fields_of, rules_of
 from headroom.scaling.values.decision import Reason
 from headroom.scaling.values.observation import PodState

@@ -1,0 +1,1 @@
+"""A model that batches: its queue, its devices, and the requests in flight."""

@@ -1,0 +1,1 @@
+"""The ASGI application: routes, their documentation, and the errors of all."""

@@ -1,0 +1,1 @@
+"""Inference over HTTP: the fast path without ASGI, and what it shares with requests over ASGI."""

@@ -1,0 +1,9 @@
+"""The conditions of a tick: what each says, why, and what to do. Pure.
+
+- all of them: condition_rules, condition_result, damping, held_conditions, next_steps
+- SLO and demand: slo_conditions, feasibility_conditions, demand_conditions, class_conditions,
+  token_conditions
+- replicas: scaling_conditions, limit_conditions, replica_conditions, replica_messages,
+  zero_replicas
+- inputs: metrics_conditions, routing_conditions
+"""

@@ -1,0 +1,89 @@
+"""Why replicas do not serve, as their pods and the workload report it."""
+
+from __future__ import annotations
+
+from headroom.api.reasons import StatusReason
+from headroom.controller.report.conditions.condition_result import TickResult, join
+from headroom.resources.names import WARM_GATE
+from headroom.resources.object_conditions import condition
+from headroom.scaling.values.observation import PodState
+
+
+def detail(tick: TickResult, state: PodState) -> str:
+    """Return the first such pod's detail; those of others rarely differ."""
+    for one in tick.gathered.pods:
+        if one.pod.state is state:
+            return f"{one.name}: {one.pod.detail}"
+    return ""
+
+
+def why_broken(tick: TickResult) -> StatusReason:
+    """Return the reason for the pod whose detail is shown."""
+    for one in tick.gathered.pods:
+        if one.pod.state is PodState.BROKEN:
+            if one.fetch is not None and one.fetch.failed:
+                return StatusReason.MODEL_UNAVAILABLE
+            break
+    return StatusReason.REPLICAS_BROKEN
+
+
+def gate(tick: TickResult) -> str:
+    """Return why the first pod that only needs its warm-up is not ready."""
+    waiting = (one for one in tick.gathered.pods if one.waits_for)
+    return next((f"{one.name}: {one.waits_for}" for one in waiting), "")
+
+
+def cold(tick: TickResult) -> str:
+    """Return how many replicas serve without a warm-up, because their template lacks the gate."""
+    pods = [one for one in tick.gathered.pods if one.pod.state is PodState.READY]
+    cold = sum(not one.gated for one in pods) if tick.service.spec.warmup.by_operator else 0
+    if not cold:
+        return ""
+    whose = "targetRef's template" if tick.service.spec.target_ref else "pods of an earlier rollout"
+    return (
+        f"{cold} of them lack the readiness gate {WARM_GATE} and get no warm-up ({whose}): "
+        "add it to spec.readinessGates of the pods"
+    )
+
+
+def starting(tick: TickResult) -> str:
+    """Return what the first pod whose containers start slowly waits for, unless it is its model."""
+    for one in tick.gathered.pods:
+        slow = one.pod.state is PodState.WARMING and one.waits_for is None and one.pod.detail
+        if slow and not (one.fetch is not None and one.fetch.running):
+            return f"{one.name}: {one.pod.detail}"
+    return ""
+
+
+def fetching(tick: TickResult) -> str:
+    """Return how many replicas download their model, and since when the first of them does."""
+    now_s = tick.decision.time_s
+    since_s = [
+        one.fetch.since_s
+        for one in tick.gathered.pods
+        if one.fetch is not None and one.fetch.running and one.fetch.since_s is not None
+    ]
+    if not since_s:
+        return ""
+    return (
+        f"{len(since_s)} download their model, the first for {max(0.0, now_s - min(since_s)):.0f} s"
+    )
+
+
+def replica_failure(tick: TickResult) -> str:
+    """Return why a quota or admission policy rejects pods; only the Deployment reports it."""
+    failure = condition(tick.gathered.deployment or {}, "ReplicaFailure")
+    if failure.get("status") != "True":
+        return ""
+    return str(failure.get("message", failure.get("reason", "")))
+
+
+def rollout(tick: TickResult) -> str:
+    """Say how far a rollout is, and what a stuck one waits for."""
+    status = (tick.gathered.deployment or {}).get("status") or {}
+    updated, replicas = status.get("updatedReplicas", 0), status.get("replicas", 0)
+    far = f": {updated} of {replicas} have the latest template" if replicas else ""
+    counts = tick.decision.counts
+    stuck = counts.broken or counts.unschedulable or replica_failure(tick)
+    waits = "its new pods cannot start, see CapacityAvailable" if stuck else ""
+    return join(f"a rollout is replacing pods{far}; none is removed until it ends", waits)

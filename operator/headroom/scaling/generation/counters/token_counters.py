@@ -1,0 +1,219 @@
+"""The counters of generating pods: what each added since its scrape before, as one table.
+
+A process that restarts counts from zero again; a new pod begins with its first scrape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.flags import all_set, any_set
+from headroom.scaling.frozen import cached_property
+from headroom.scaling.generation.counters.token_table import (
+    FIRST_BUCKET,
+    FIRST_SUM,
+    GAUGES,
+    Count,
+    Grid,
+    table_of,
+)
+from headroom.scaling.values.observation import PodSample
+
+Vector = NDArray[np.float64]
+LONGEST_S = 60.0
+"""Counters further apart are no mean of one load."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Increase:
+    """What pods added since their scrape before; one row per pod that was scraped again."""
+
+    pods: tuple[str, ...] = ()
+    elapsed_s: Vector = field(default_factory=lambda: np.zeros(0))
+    added: Vector = field(default_factory=lambda: np.zeros((0, FIRST_BUCKET)))
+    """Increases of each pod, without the histograms where these are `summed`."""
+    summed: Vector | None = None
+    """The histograms, over all pods."""
+    context_tokens: Vector = field(default_factory=lambda: np.zeros(0))
+    """Mean of the gauge at both ends; NaN where it is not reported."""
+    waiting_tokens: Vector = field(default_factory=lambda: np.zeros(0))
+    """By how much the prompt tokens that wait have grown; NaN where it is not reported."""
+
+    @cached_property
+    def total(self) -> Vector:
+        """The sum over pods; NaN where no pod reports a counter, and of sums of the cost."""
+        total: Vector = self.added.sum(axis=0)
+        if not self._alike:
+            unknown = self._unknown
+            partly = np.flatnonzero(unknown.any(axis=0) & ~unknown.all(axis=0))
+            total[partly] = np.nansum(self.added[:, partly], axis=0)
+        return total if self.summed is None else np.concatenate((total, self.summed))
+
+    @cached_property
+    def _unknown(self) -> NDArray[np.bool_]:
+        return np.isnan(self.added[:, :FIRST_SUM])
+
+    @cached_property
+    def _alike(self) -> bool:
+        """Whether all pods report the same counters."""
+        return not (len(self.pods) and any_set(self._unknown != self._unknown[0]))
+
+    def reporting(self, count: Count) -> Increase:
+        """Return the increase of the pods that report this counter; of all if none does."""
+        if self._alike:
+            return self
+        known = ~self._unknown[:, count]
+        return self.chosen(known) if any_set(known) else self
+
+    def chosen(self, pods: NDArray[np.bool_]) -> Increase:
+        """Return the increase of these pods, without histograms."""
+        return Increase(
+            pods=tuple(pod for pod, one in zip(self.pods, pods.tolist(), strict=True) if one),
+            elapsed_s=self.elapsed_s[pods],
+            added=self.added[pods][:, :FIRST_BUCKET],
+            context_tokens=self.context_tokens[pods],
+            waiting_tokens=self.waiting_tokens[pods],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TokenCounters:
+    """The newest scrape of each pod, also of those that are silent since."""
+
+    grid: Grid = field(default_factory=Grid)
+    rows: dict[str, int] = field(default_factory=dict)
+    times_s: Vector = field(default_factory=lambda: np.zeros(0))
+    scraped: Vector = field(default_factory=lambda: np.zeros((0, FIRST_BUCKET)))
+    summed: Vector = field(default_factory=lambda: np.zeros(0))
+    """The histograms, over all pods: of the same pods they are subtracted at once."""
+    contexts: Vector = field(default_factory=lambda: np.zeros(0))
+    """Gauge: tokens in the contexts of running sequences."""
+    waiting: Vector = field(default_factory=lambda: np.zeros(0))
+    """Gauge: prompt tokens that wait."""
+
+    def advance(self, samples: Sequence[PodSample]) -> tuple[TokenCounters, Increase]:
+        """Return the counters with these scrapes, and what they added; old scrapes add nothing.
+
+        Of several scrapes of one pod the newest counts. A pod that is not among the samples keeps
+        its last one for LONGEST_S, then begins again. So do all where the grid changes, because
+        counts on another one cannot be subtracted.
+        """
+        pages = [one.generation for one in samples if one.generation is not None]
+        if not pages:
+            return self, Increase()
+        grid = self.grid.of(pages)
+        if grid != self.grid:
+            return TokenCounters(grid=grid).advance(samples)
+        if len({one.pod for one in samples}) < len(samples):
+            samples = _newest(samples)
+        uids, table = table_of(samples, grid)
+        known = uids == list(self.rows)
+        latest = TokenCounters(
+            grid=grid,
+            rows=self.rows if known else {uid: number for number, uid in enumerate(uids)},
+            times_s=table[:, 0],
+            contexts=table[:, 1],
+            waiting=table[:, 2],
+            scraped=table[:, GAUGES:],
+            summed=table[:, GAUGES + FIRST_BUCKET :].sum(axis=0),
+        )
+        if known and all_set(latest.times_s > self.times_s):
+            return latest, _increase_of_all(uids, latest, self)
+        return latest._with_silent(self), self._increase(latest, uids)
+
+    def _with_silent(self, before: TokenCounters) -> TokenCounters:
+        """Return the counters with the pods that were scraped before, and not long ago."""
+        since_s = self.times_s.max() - LONGEST_S
+        silent = [
+            (uid, number)
+            for uid, number in before.rows.items()
+            if uid not in self.rows and before.times_s[number] >= since_s
+        ]
+        if not silent:
+            return self
+        uids, numbers = zip(*silent, strict=True)
+        kept = before._chosen(np.array(numbers))
+        scraped = np.concatenate((self.scraped, kept.scraped))
+        return TokenCounters(
+            grid=self.grid,
+            rows={uid: number for number, uid in enumerate((*self.rows, *uids))},
+            times_s=np.concatenate((self.times_s, kept.times_s)),
+            scraped=scraped,
+            summed=scraped[:, FIRST_BUCKET:].sum(axis=0),
+            contexts=np.concatenate((self.contexts, kept.contexts)),
+            waiting=np.concatenate((self.waiting, kept.waiting)),
+        )
+
+    def _increase(self, latest: TokenCounters, uids: Sequence[str]) -> Increase:
+        """Return what the pods added that were known before and are scraped again."""
+        again = [number for number, uid in enumerate(uids) if uid in self.rows]
+        if not again:
+            return Increase()
+        before = [self.rows[uids[number]] for number in again]
+        newer = latest.times_s[again] > self.times_s[before]
+        after = np.array(again)[newer]
+        return _increase(
+            [uids[number] for number in after],
+            latest._chosen(after),
+            self._chosen(np.array(before)[newer]),
+        )
+
+    def _chosen(self, numbers: NDArray[np.intp]) -> TokenCounters:
+        return TokenCounters(
+            grid=self.grid,
+            times_s=self.times_s[numbers],
+            scraped=self.scraped[numbers],
+            contexts=self.contexts[numbers],
+            waiting=self.waiting[numbers],
+        )
+
+
+def _newest(samples: Sequence[PodSample]) -> list[PodSample]:
+    """Return the newest sample of each pod; of equally old ones the last."""
+    newest: dict[str, PodSample] = {}
+    for one in samples:
+        before = newest.get(one.pod)
+        if before is None or before.time_s <= one.time_s:
+            newest[one.pod] = one
+    return list(newest.values())
+
+
+def _increase_of_all(uids: Sequence[str], after: TokenCounters, before: TokenCounters) -> Increase:
+    """Return what the same pods added, with the histograms as their sum unless a counter fell."""
+    added = after.scraped[:, :FIRST_BUCKET] - before.scraped[:, :FIRST_BUCKET]
+    summed = after.summed - before.summed
+    if any_set(added < 0) or any_set(summed < 0):
+        return _increase(uids, after, before)
+    return _increase(uids, after, before, added, summed)
+
+
+def _increase(
+    uids: Sequence[str],
+    after: TokenCounters,
+    before: TokenCounters,
+    added: Vector | None = None,
+    summed: Vector | None = None,
+) -> Increase:
+    """Return what was added between two scrapes of the same pods, row by row."""
+    return Increase(
+        pods=tuple(uids),
+        elapsed_s=after.times_s - before.times_s,
+        added=_added(after.scraped, before.scraped) if added is None else added,
+        summed=summed,
+        context_tokens=(after.contexts + before.contexts) / 2.0,
+        waiting_tokens=after.waiting - before.waiting,
+    )
+
+
+def _added(after: Vector, before: Vector) -> Vector:
+    """Return what was added; of a process that has restarted, all that it counts."""
+    added: Vector = after - before
+    below = added < 0
+    if any_set(below):
+        fell = below.any(axis=1)
+        added[fell] = after[fell]
+    return added

@@ -1,0 +1,1 @@
+"""All replicas of a generating service: how many keep the promises, surges, and admission."""

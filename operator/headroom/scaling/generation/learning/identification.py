@@ -1,0 +1,47 @@
+"""What is known of an engine's cost, and what its servers do not show."""
+
+from __future__ import annotations
+
+from headroom.scaling.generation.learning import intervals
+from headroom.scaling.generation.learning.learned import (
+    DOUBT,
+    LEAST_FIT_ITERATIONS,
+    SEEN_LOAD,
+    GenerationState,
+)
+from headroom.scaling.values.token_decision import Identification
+from headroom.scaling.values.tokens import IterationCost
+
+VARIED = 1.15
+"""Slowest over fastest mean iteration that tells the parts of the cost apart."""
+FEW = f"fewer than {LEAST_FIT_ITERATIONS:.0f} iterations have been seen"
+SILENT = (
+    "the servers report neither engine seconds nor the time between tokens with iterations, or "
+    "none have passed"
+)
+
+
+def identify(state: GenerationState, prior: IterationCost | None) -> Identification:
+    """Return what is known, and what is not."""
+    missing = []
+    if state.lengths.shape is None:
+        missing.append("lengths of prompts and answers: too few requests have ended")
+    learned = state.ledger.iterations >= LEAST_FIT_ITERATIONS
+    if not learned:
+        missing.append(f"time per iteration: {FEW if state.source else SILENT}")
+    elif state.ledger.spread < VARIED and state.source != intervals.EXACT_SUMS:
+        missing.append("fixed and per-token cost apart: the load has hardly varied")
+    if state.highest_load < SEEN_LOAD:
+        missing.append(
+            f"cost at load: at most {100 * state.highest_load:.0f}% of what a replica takes at "
+            f"most was seen, so {100 * (DOUBT - 1):.0f}% are added"
+        )
+    if state.limits.kv_tokens is None:
+        missing.append("KV memory: the servers do not report its size")
+    source = state.source if learned else "a stated cost" if prior is not None else ""
+    return Identification(
+        known=state.inputs is not None,
+        source=source,
+        missing=tuple(missing),
+        highest_load=state.highest_load,
+    )

@@ -1,0 +1,165 @@
+"""Computes the mean iteration of each interval between two scrapes from what a server reports.
+
+Seconds of the engine are the exact source. Without them the time between tokens, seen by the
+sequences, is the time of an iteration; with neither, nothing can be learned. Sequences see no
+iteration that computes their own prompt, only the prompts that come meanwhile: those of a second,
+times the time between tokens. Worked: 15 requests per second of 1500 and 2 tokens, at 3 replicas
+that take 23 ms: 170 prompt tokens, not the 750 of an iteration. What their own prompt takes is an
+interval of its own where servers count the seconds of prompts. A replica that has just become
+ready still compiles and fills its caches, so its first intervals are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.flags import all_set, any_set
+from headroom.scaling.generation.counters.token_counters import LONGEST_S, Increase
+from headroom.scaling.generation.counters.token_table import FIRST_BUCKET, FIRST_SUM, Count
+from headroom.scaling.generation.learning.ledger import Intervals
+from headroom.scaling.generation.replica_model.prompt_bursts import beside_own
+from headroom.scaling.generation.replica_model.work import DEFAULT_ITERATION_TOKENS, context_tokens
+from headroom.scaling.values.tokens import RequestShape
+
+Vector = NDArray[np.float64]
+COLD_S = 30.0
+_ROUNDING = 1.05
+ENGINE_SECONDS = "engine seconds per iteration"
+TOKEN_TIMES = "times between tokens"  # noqa: S105
+EXACT_SUMS = "sums over iterations"
+
+
+def warm(increase: Increase, ready_since_s: Mapping[str, float], now_s: float) -> Increase:
+    """Return the increase without replicas that have become ready only just now."""
+    since_s = np.array([ready_since_s.get(pod, now_s) for pod in increase.pods])
+    chosen = now_s - since_s >= COLD_S + increase.elapsed_s
+    return increase if all_set(chosen) else increase.chosen(chosen)
+
+
+def joined(every: Sequence[Increase]) -> Increase:
+    """Return the increases of several ticks as one, without histograms."""
+    return Increase(
+        pods=tuple(pod for one in every for pod in one.pods),
+        elapsed_s=np.concatenate([one.elapsed_s for one in every]),
+        added=np.concatenate([one.added[:, :FIRST_BUCKET] for one in every]),
+        context_tokens=np.concatenate([one.context_tokens for one in every]),
+    )
+
+
+def exact_sums(increase: Increase) -> tuple[Vector, Vector] | None:
+    """Return X'X [5, 5] and X'y [5] of all replicas; None where no server reports them."""
+    sums = increase.added[:, FIRST_SUM:FIRST_BUCKET]
+    if not any_set(np.isfinite(sums[:, 0])):
+        return None
+    known = np.isfinite(sums).all(axis=1)
+    if not known.any():
+        return None
+    total = sums[known].sum(axis=0)
+    inner = np.zeros((5, 5))
+    inner[np.triu_indices(5)] = total[:15]
+    inner = inner + np.triu(inner, 1).T
+    return inner, total[15:]
+
+
+def intervals_of(
+    increase: Increase, shape: RequestShape, level: float = 1.0
+) -> tuple[Intervals, str]:
+    """Return the mean iterations, and from which counters; no interval where neither suffices.
+
+    `level` replicas get their requests in turn.
+    """
+    added, elapsed_s = increase.added, increase.elapsed_s
+    accepted = max(1.0, shape.accepted_per_step)
+    steps = added[:, Count.STEPS]
+    unknown = np.isnan(steps)
+    if any_set(unknown):  # each request's first token comes with its prompt
+        later = added[:, Count.GENERATED] - added[:, Count.ARRIVALS]
+        steps = np.where(unknown, np.maximum(0.0, later) / accepted, steps)
+    busy_s, iterations = added[:, Count.ENGINE_S], added[:, Count.ITERATIONS]
+    untimed, uncounted = np.isnan(busy_s), np.isnan(iterations)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if any_set(untimed) or any_set(uncounted):
+            token_s = added[:, Count.SEQUENCE_S] / steps
+            iterations = np.where(uncounted, busy_s / token_s, iterations)
+            busy_s = np.where(untimed, iterations * token_s, busy_s)
+        prompts = added[:, Count.COMPUTED] / iterations
+        if any_set(untimed):
+            decoding = added[:, Count.SEQUENCE_S] / elapsed_s  # the number that come meanwhile
+            seen = _beside(decoding, decoding, level) * added[:, Count.COMPUTED] / steps
+            prompts = np.where(untimed, np.minimum(prompts, seen), prompts)
+        sequences = steps / iterations
+        seconds = busy_s / iterations
+    contexts, reported = increase.context_tokens, np.isfinite(increase.context_tokens)
+    if not all_set(reported):
+        contexts = np.where(reported, contexts, sequences * context_tokens(shape))
+    usable = (busy_s <= _ROUNDING * elapsed_s) & (elapsed_s <= LONGEST_S)
+    found = Intervals(
+        iterations=iterations if all_set(usable) else np.where(usable, iterations, 0.0),
+        seconds=seconds,
+        prompt_tokens=prompts,
+        sequences=sequences,
+        context_tokens=contexts,
+        products=prompts * _products_per_token(shape),
+        prompt_share=-np.expm1(-np.maximum(prompts, 0.0) / chunk_tokens(shape)),
+    )
+    if not all_set(untimed):
+        return found, ENGINE_SECONDS
+    own = _of_prompts(increase, shape, float(np.nansum(steps)), level)
+    return (found if own is None else found.joined(own)), TOKEN_TIMES
+
+
+def _of_prompts(
+    increase: Increase, shape: RequestShape, steps: float, level: float
+) -> Intervals | None:
+    """Return the mean iteration that computes a prompt, of all replicas; None where not reported.
+
+    With the prompt it decodes the sequences that are there at any time, and computes what else has
+    come while the iteration before was under way, if any was.
+    """
+    total = increase.reporting(Count.PROMPT_S).added.sum(axis=0)
+    prompts, seconds = total[Count.TIMED_PROMPTS], total[Count.PROMPT_S]
+    if not prompts > 0.0 or not seconds > 0.0:
+        return None
+    chunks = max(1.0, shape.computed_tokens / DEFAULT_ITERATION_TOKENS)
+    step_s, elapsed_s = seconds / prompts / chunks, float(increase.elapsed_s.sum())
+    sequences, computing = total[Count.SEQUENCE_S] / elapsed_s, seconds / elapsed_s
+    token_s = total[Count.SEQUENCE_S] / max(steps, 1.0)
+    before_s = token_s + min(1.0, computing) * (step_s - token_s)
+    others = _beside(np.array([prompts / elapsed_s * before_s]), sequences, level)[0]
+    others *= -np.expm1(-sequences - computing)
+    tokens = shape.computed_tokens * (1.0 + others) / chunks
+    return Intervals(
+        iterations=np.array([prompts * chunks]),
+        seconds=np.array([step_s]),
+        prompt_tokens=np.array([tokens]),
+        sequences=np.array([sequences]),
+        context_tokens=np.array([sequences * context_tokens(shape)]),
+        products=np.array([tokens * _products_per_token(shape)]),
+        prompt_share=np.ones(1),
+    )
+
+
+def _beside(number: Vector, decoding: Vector | float, level: float) -> Vector:
+    """Return how many prompts come with one's own, where `number` do in any time.
+
+    Level replicas take them in turn while few decode; among many, one that ends makes place for the
+    next at once.
+    """
+    own = np.array([beside_own(one, level) for one in number.tolist()])
+    found: Vector = number - np.exp(-decoding) * (number - own)
+    return found
+
+
+def chunk_tokens(shape: RequestShape) -> float:
+    """Return how many prompt tokens an iteration computes that computes any."""
+    return min(max(1.0, shape.computed_tokens), float(DEFAULT_ITERATION_TOKENS))
+
+
+def _products_per_token(shape: RequestShape) -> float:
+    """Return X / P: of a chunk of n after `before` tokens it is before + n / 2."""
+    prompt = max(1.0, shape.prompt_tokens)
+    uncached = min(1.0, shape.computed_tokens / prompt)
+    return shape.prompt_tokens_squared / prompt * (1.0 - uncached / 2.0)

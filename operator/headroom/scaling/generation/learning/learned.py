@@ -1,0 +1,236 @@
+"""What is learned about a generating service: cost, lengths, tails; immutable, one per tick.
+
+What the model is built from changes only when it has moved by more than a percent, so that the
+decision does not tremble and capacities are not computed again at each tick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headroom.scaling.frozen import replace
+from headroom.scaling.generation.counters.token_counters import Increase, TokenCounters
+from headroom.scaling.generation.counters.token_table import Count
+from headroom.scaling.generation.learning import intervals
+from headroom.scaling.generation.learning.estimate import Ratios
+from headroom.scaling.generation.learning.ledger import Ledger
+from headroom.scaling.generation.learning.lengths import Lengths
+from headroom.scaling.generation.learning.model_inputs import Inputs, scaled, smallest_limits
+from headroom.scaling.generation.learning.tail_correction import corrected
+from headroom.scaling.generation.promises.token_promises import Measured, PromiseWindow
+from headroom.scaling.generation.replica_model.replica import GeneratingReplica, TailFactors
+from headroom.scaling.generation.replica_model.shared_memory import SharedMemory
+from headroom.scaling.promise.error_budget import Outcomes
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.tokens import Binding, EngineLimits, IterationCost, RequestShape
+
+SEEN_LOAD = 0.35
+"""Share of what a replica takes at most that must have been seen: what is learned below is
+optimistic."""
+DOUBLED = 2.0
+DOUBT = 1.05
+"""Factor on the cost until then: the estimate is 2 to 7 % too low."""
+FIT_S = 4.0
+"""Between two comparisons of the inputs with what is known of cost and lengths."""
+TEACH_S = 10.0
+"""Between two estimates of the cost, which what happens within seconds does not change."""
+AWAITED_S = 180.0
+"""From the first token: the cost of an iteration is known by then, or its counters are no use.
+Worked: a replica counts as cold for 30 s, then 200 iterations of 100 ms take 20 s."""
+LEAST_FIT_ITERATIONS = 200.0
+"""Fewer iterations are no cost, unless one is stated."""
+MOST_EXPECTED = 20.0
+"""Late requests that may come at once: beyond, it is no chance."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GenerationState:
+    """Everything that the next decision about a generating service needs."""
+
+    counters: TokenCounters = field(default_factory=TokenCounters)
+    window: PromiseWindow = field(default_factory=PromiseWindow)
+    ledger: Ledger = field(default_factory=Ledger)
+    lengths: Lengths = field(default_factory=Lengths)
+    shared: SharedMemory = field(default_factory=SharedMemory)
+    factors: TailFactors = field(default_factory=TailFactors)
+    highest_load: float = 0.0
+    highest_in_flight: float = 0.0
+    """Most requests in flight per replica that were seen."""
+    limits: EngineLimits = field(default_factory=EngineLimits)
+    inputs: Inputs | None = None
+    fitted_s: float | None = None
+    """When the inputs were last compared with what is known."""
+    cost: IterationCost | None = None
+    """What the ledger says; a stated cost before the first iteration."""
+    untaught: tuple[tuple[float, Increase], ...] = ()
+    """(time, increase) of the ticks that the ledger has not taken in yet."""
+    taught_s: float | None = None
+    """When it last did."""
+    generating_since_s: float | None = None
+    """When the first tokens were seen."""
+    source: str = ""
+    late_alone: float = 0.0
+    """First tokens that are expected late whatever the replicas, and were not yet."""
+
+    def observe(
+        self,
+        samples: Sequence[PodSample],
+        ready_since_s: Mapping[str, float],
+        now_s: float,
+        elapsed_s: float,
+        prior: IterationCost | None,
+        *,
+        sees_load: bool = False,
+    ) -> GenerationState:
+        """Take in the newest pages; `ready_since_s` has the replicas that take requests.
+
+        Where routing sees the load, they get requests in turn.
+        """
+        counters, increase = self.counters.advance(samples)
+        lengths = self.lengths.observe(increase, counters.grid, elapsed_s)
+        window = self.window.observe(increase, counters.grid, now_s)
+        untaught = (*self.untaught, (now_s, increase)) if increase.pods else self.untaught
+        due = self.fitted_s is None or now_s - self.fitted_s >= FIT_S
+        since_s = self.generating_since_s
+        if since_s is None and bool((increase.added[:, Count.GENERATED] > 0.0).any()):
+            since_s = now_s
+        state = replace(
+            self,
+            generating_since_s=since_s,
+            counters=counters,
+            lengths=lengths,
+            window=window,
+            limits=smallest_limits(samples) or self.limits,
+            untaught=untaught if lengths.known else (),
+            fitted_s=now_s if due else self.fitted_s,
+        )
+        if not due:
+            return state
+        if lengths.shape is not None:
+            since_s = 0.0 if self.fitted_s is None else now_s - self.fitted_s
+            shared = self.shared.observe(samples, lengths.shape, since_s)
+            state = replace(state, shared=shared)
+        taught_s = now_s if self.taught_s is None else self.taught_s
+        if self.inputs is None or now_s - taught_s >= TEACH_S:
+            level = float(max(1, len(ready_since_s))) if sees_load else 1.0
+            state = state._taught(ready_since_s, now_s, prior, level)
+        return state._with_inputs(prior)
+
+    def awaits_cost(self, samples: Sequence[PodSample], now_s: float) -> bool:
+        """Whether the cost of an iteration is unknown but will soon follow from these pages.
+
+        Until then a request of some seconds among others says nothing of what a replica carries:
+        read as a batch, it would need a replica of its own.
+        """
+        if self.inputs is not None:
+            return False
+        if self.generating_since_s is None or now_s - self.generating_since_s > AWAITED_S:
+            return False
+        pages = [one.generation for one in samples if one.generation is not None]
+        return any(page.times_iterations for page in pages)
+
+    def _taught(
+        self,
+        ready_since_s: Mapping[str, float],
+        now_s: float,
+        prior: IterationCost | None,
+        level: float,
+    ) -> GenerationState:
+        """Return the state that has learned the cost from all intervals since it last did."""
+        ratios, expected = Ratios.of(prior), None if self.inputs is None else self.inputs.cost
+        elapsed_s = 0.0 if self.taught_s is None else now_s - self.taught_s
+        warm = [intervals.warm(one, ready_since_s, then_s) for then_s, one in self.untaught]
+        ledger, source, shape = self.ledger, self.source, self.shape
+        exact = [found for found in map(intervals.exact_sums, warm) if found is not None]
+        if exact and shape is not None:
+            source, chunk = intervals.EXACT_SUMS, intervals.chunk_tokens(shape)
+            for inner, products in exact:
+                spent_s = elapsed_s / len(exact)
+                ledger = ledger.observe_sums(inner, products, ratios, spent_s, chunk)
+        elif warm and shape is not None:
+            found, source = intervals.intervals_of(intervals.joined(warm), shape, level)
+            ledger = ledger.observe(found, ratios, elapsed_s, expected)
+        cost, estimate = prior, ledger.fit(ratios, prior)
+        if estimate is not None:
+            cost, ledger = estimate.cost(ratios), replace(ledger, share=estimate.share)
+        return replace(self, ledger=ledger, source=source, cost=cost, untaught=(), taught_s=now_s)
+
+    @property
+    def shape(self) -> RequestShape | None:
+        """The lengths of requests, with what is known of prompts and their answers together."""
+        lengths = self.lengths.shape
+        return None if lengths is None else self.shared.paired(lengths)
+
+    def seen(self, load: float, in_flight: float = 0.0) -> GenerationState:
+        """Return the state after a replica got this share of the rate that it takes at most.
+
+        `in_flight` are the requests in flight per replica then.
+        """
+        if min(1.0, load) <= self.highest_load and in_flight <= self.highest_in_flight:
+            return self
+        return replace(
+            self,
+            highest_load=max(min(1.0, load), self.highest_load),
+            highest_in_flight=max(in_flight, self.highest_in_flight),
+        )
+
+    def least_replicas(self, in_flight: float) -> int:
+        """Return the fewest replicas whose load is not far beyond what was seen.
+
+        Until a replica had SEEN_LOAD, the cost of further sequences is that of usual engines. So
+        each removal at most doubles what is in flight per replica, and the next one comes after
+        the cost was learned there. Worked: 12 in flight, at most 1.5 per replica: 4 replicas.
+        """
+        if self.highest_load >= SEEN_LOAD:
+            return 0
+        return math.ceil(in_flight / (DOUBLED * max(1.0, self.highest_in_flight)) - _ROUNDING)
+
+    def corrected(
+        self,
+        replica: GeneratingReplica,
+        measured: Mapping[Binding, Measured],
+        arrival_rps: float,
+        replicas: int,
+        elapsed_s: float,
+    ) -> GenerationState:
+        """Return the state with the tails compared with what was measured of them."""
+        factors = corrected(
+            self.factors, self.window, replica, measured, arrival_rps, replicas, elapsed_s
+        )
+        return replace(self, factors=factors)
+
+    def without_late_alone(
+        self, outcomes: Outcomes, share: float
+    ) -> tuple[GenerationState, Outcomes]:
+        """Return the outcomes without the share of requests whose own prompts make them late."""
+        expected = min(MOST_EXPECTED, self.late_alone + share * outcomes.ended)
+        taken = min(outcomes.late, expected)
+        if taken <= 0.0 and expected == self.late_alone:
+            return self, outcomes
+        known = replace(self, late_alone=expected - taken)
+        return known, Outcomes(ended=outcomes.ended, late=outcomes.late - taken)
+
+    def _with_inputs(self, prior: IterationCost | None) -> GenerationState:
+        shape = self.shape
+        if self.ledger.iterations < LEAST_FIT_ITERATIONS and prior is None:
+            return self
+        cost = self.cost
+        if shape is None or cost is None or not cost.fixed_s + cost.sequence_s > 0.0:
+            return self
+        if self.highest_load < SEEN_LOAD:
+            cost = scaled(cost, DOUBT)
+        latest = Inputs(
+            cost=cost,
+            shape=shape,
+            limits=self.limits,
+            factors=self.factors,
+            shared=self.shared.share(shape),
+        )
+        if self.inputs is not None and latest.near(self.inputs):
+            return self
+        return replace(self, inputs=latest)
+
+
+_ROUNDING = 1e-9

@@ -1,0 +1,8 @@
+"""The model of one replica: what a request costs, what binds the rate, and the tails of latency.
+
+- a request: work, shared_memory
+- what binds: rates, seats, overload, capacity
+- sequences at a time: occupancy, prompt_bursts
+- tails: first_token, output_token
+- all of it at a rate: replica
+"""

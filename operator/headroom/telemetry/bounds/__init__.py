@@ -1,0 +1,1 @@
+"""Physical bounds of what servers report, and the limits that they state. Pure."""

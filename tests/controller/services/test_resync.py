@@ -1,0 +1,192 @@
+"""LISTs keep the cache true: how often, after a watch has ended, and when some of them fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import pytest
+
+from headroom.controller.ports import Cluster
+from headroom.controller.services.resync import Resync
+from headroom.controller.services.service_cache import ServiceCache
+from headroom.errors import ClusterError, Forbidden, NotFound, Unavailable
+from support.virtual_time import VirtualTimeLoop
+
+Story = Callable[[Resync], Coroutine[Any, Any, None]]
+
+
+class Lists:
+    """A cluster that is only ever listed."""
+
+    def __init__(self, services: int = 1) -> None:
+        self.services = services
+        self.failures: dict[str | None, ClusterError] = {}
+        self.version = 100
+        self.at_s: list[float] = []
+        self.cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
+
+    async def list_at(
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[dict[str, Any]], dict[str, Any]] = lambda one: one,
+    ) -> tuple[list[dict[str, Any]], str]:
+        self.at_s.append(asyncio.get_running_loop().time())
+        if namespace in self.failures:
+            raise self.failures[namespace]
+        place = namespace or "default"
+        found = [_service(f"{place}-{n}", place) for n in range(self.services)]
+        return [kept(one) for one in found], str(self.version)
+
+
+def _service(uid: str, namespace: str) -> dict[str, Any]:
+    return {"metadata": {"uid": uid, "namespace": namespace, "resourceVersion": "7"}}
+
+
+def play(lists: Lists, story: Story, *namespaces: str) -> None:
+    async def run() -> None:
+        freshness = Resync(cast(Cluster, lists), lists.cache, namespaces)
+        keeping = asyncio.create_task(freshness.run())
+        await story(freshness)
+        keeping.cancel()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(run())
+
+
+async def a_minute(_: Resync) -> None:
+    await asyncio.sleep(61.0)
+
+
+@pytest.mark.parametrize(
+    ("services", "every_s"), [(1, 5.0), (166, 5.0), (190, 5.7), (1000, 30.0), (5000, 60.0)]
+)
+def test_resync_with_many_services_lists_less_often(services: int, every_s: float) -> None:
+    lists = Lists(services)
+    play(lists, a_minute)
+    assert lists.at_s == pytest.approx([n * every_s for n in range(int(61 / every_s) + 1)])
+
+
+def test_ended_watch_causes_one_list() -> None:
+    async def story(freshness: Resync) -> None:
+        await asyncio.sleep(12.0)
+        freshness.request()
+        await asyncio.sleep(1.0)
+        for _ in range(60):
+            freshness.request()
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(20.0)
+
+    lists = Lists(1000)
+    play(lists, story)
+    assert lists.at_s == pytest.approx([0.0, 12.0, 17.0, 22.0])
+
+
+@pytest.mark.parametrize(
+    ("error", "retried_s"),
+    [
+        (Unavailable("down"), 2.0),
+        (Unavailable("busy", retry_after_s=7.0), 7.0),
+        (Forbidden("no"), 2.0),
+    ],
+)
+def test_failed_list_is_retried_soon(error: ClusterError, retried_s: float) -> None:
+    async def story(_: Resync) -> None:
+        await asyncio.sleep(1.0)
+        lists.failures.clear()
+        await asyncio.sleep(9.0)
+
+    lists = Lists()
+    lists.failures[None] = error
+    play(lists, story)
+    assert lists.at_s[:2] == pytest.approx([0.0, retried_s])
+    assert lists.cache.synced.is_set()
+
+
+def test_unlistable_namespace_hides_no_other() -> None:
+    lists = Lists()
+    lists.failures["a"] = Forbidden("no")
+    play(lists, a_minute, "a", "b")
+    assert lists.cache.uids() == ("b-0",)
+    assert not lists.cache.synced.is_set()
+
+
+def test_missing_kind_ends_readiness() -> None:
+    async def story(_: Resync) -> None:
+        await asyncio.sleep(1.0)
+        assert lists.cache.synced.is_set()
+        lists.failures[None] = NotFound("no such kind")
+        await asyncio.sleep(5.0)
+
+    lists = Lists()
+    play(lists, story)
+    assert not lists.cache.synced.is_set()
+    assert lists.cache.uids() == ("default-0",)
+
+
+def test_failed_list_is_logged_once_until_it_succeeds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(_: Resync) -> None:
+        lists.failures[None] = Unavailable("down")
+        await asyncio.sleep(11.0)
+        lists.failures.clear()
+        await asyncio.sleep(10.0)
+        lists.failures[None] = Unavailable("down")
+        await asyncio.sleep(11.0)
+        lists.failures[None] = Unavailable("busy")
+        await asyncio.sleep(6.0)
+
+    lists = Lists()
+    play(lists, story)
+    said = [record.getMessage() for record in caplog.records]
+    assert [line.rsplit(": ", 1)[1] for line in said] == ["down", "down", "busy"]
+
+
+def test_first_list_error_is_raised_and_other_namespaces_are_listed() -> None:
+    async def story(_: Resync) -> None:
+        await asyncio.sleep(1.0)
+
+    lists = Lists()
+    lists.failures = {"a": Unavailable("first", retry_after_s=9.0), "c": Forbidden("second")}
+    play(lists, story, "a", "b", "c", "d")
+    assert lists.cache.uids() == ("b-0", "d-0")
+    assert lists.at_s == [0.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("behind_s", "known"),
+    [(50.0, ("default-0", "default-1", "default-2")), (70.0, ("default-0",))],
+    ids=["an API server that lags", "a restored etcd"],
+)
+def test_lists_that_stay_behind_for_a_minute_are_accepted(
+    behind_s: float, known: tuple[str, ...]
+) -> None:
+    async def story(_: Resync) -> None:
+        await asyncio.sleep(61.0)
+        lists.services, lists.version = 1, 6  # below what is known of the other two
+        await asyncio.sleep(behind_s)
+        assert lists.cache.uids() == known
+
+    lists = Lists(3)
+    play(lists, story)
+
+
+def test_lists_of_which_one_is_not_behind_are_not_accepted() -> None:
+    async def story(resync: Resync) -> None:
+        await asyncio.sleep(1.0)
+        lists.services = 1
+        for _ in range(5):
+            lists.version = 6
+            await asyncio.sleep(50.0)
+            lists.services, lists.version = 3, 100
+            await asyncio.sleep(5.0)
+            lists.services = 1
+        assert len(lists.cache) == 3
+
+    lists = Lists(3)
+    play(lists, story)

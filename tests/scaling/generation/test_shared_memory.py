@@ -1,0 +1,196 @@
+"""Common prefixes are in memory once, however many running sequences hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headroom.scaling.frozen import replace
+from headroom.scaling.generation.fleet.learned_fleet import fleet_of
+from headroom.scaling.generation.learning.model_inputs import Inputs
+from headroom.scaling.generation.replica_model.replica import TailFactors
+from headroom.scaling.generation.replica_model.shared_memory import SharedMemory
+from headroom.scaling.generation.replica_model.work import context_tokens, work_of
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.policy import Routing
+from headroom.scaling.values.tokens import Binding, EngineLimits, GenerationSample, RequestShape
+from headroom.simulator.generation.autoscalers.headroom import TokenHeadroom
+from headroom.simulator.generation.models import ENGINES, targets
+from headroom.simulator.generation.plant import TokenService
+from headroom.simulator.generation.requests import PREFIX_TOKENS, Requests
+from headroom.simulator.generation.run import Truth, simulate_tokens
+from headroom.simulator.generation.workloads import lognormal_lengths, poisson
+from support.fakes_scaling import sample
+from support.generating_plants import LLAMA_8B, requests
+
+LIMITS = EngineLimits(kv_tokens=100_000.0)
+AGENTS = requests(4500, 200, cached=0.66)
+CONTEXT = context_tokens(AGENTS)
+MIXED = requests(1650, 195, prompt_cv=2.1, output_cv=0.7)
+ALIKE = context_tokens(MIXED)
+
+
+def page(
+    used: float | None,
+    running: int = 20,
+    contexts: float | None = None,
+    kv: float | None = 100_000.0,
+) -> PodSample:
+    """Return a page of a replica that uses so many tokens."""
+    return replace(
+        sample("pod", 0.0, 0.0, running=running),
+        generation=GenerationSample(
+            limits=EngineLimits(kv_tokens=kv),
+            kv_used_share=None if used is None else used / 100_000.0,
+            context_tokens=contexts,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("pages", "share"),
+    [
+        pytest.param([page(20 * CONTEXT)], 0.0, id="each has its own"),
+        pytest.param([page(0.95 * 20 * CONTEXT)], 0.0, id="within what is known of contexts"),
+        pytest.param([page(0.39 * 20 * CONTEXT)], 0.89, id="clumps of agents"),
+        pytest.param([page(0.1 * 20 * CONTEXT)], 1.0, id="no more than was found in caches"),
+        pytest.param([page(0.39 * 50_000, contexts=50_000)], 0.89, id="contexts are reported"),
+        pytest.param([page(None)], 0.0, id="use is not reported"),
+        pytest.param([page(1000, kv=None)], 0.0, id="size is not known"),
+        pytest.param([page(0.0, running=0)], 0.0, id="nothing runs"),
+        pytest.param([], 0.0, id="no page"),
+    ],
+)
+def test_shared_tokens_follow_from_what_is_in_use(pages: list[PodSample], share: float) -> None:
+    found = SharedMemory().observe(pages, AGENTS, 4.0)
+    assert found.share(AGENTS) == pytest.approx(share, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("pages", "times"),
+    [
+        pytest.param([page(20 * ALIKE)], 1.0, id="prompts say nothing of their answers"),
+        pytest.param([page(1.05 * 20 * ALIKE)], 1.0, id="within what is known of contexts"),
+        pytest.param([page(2.2 * 20 * ALIKE)], 2.0, id="long prompts have long answers"),
+        pytest.param([page(0.0, contexts=2.2 * 20 * ALIKE)], 2.0, id="contexts are reported"),
+        pytest.param([page(50 * 20 * ALIKE)], 2.69, id="no more than lengths can be together"),
+        pytest.param([page(0.5 * 20 * ALIKE)], 1.0, id="shared, or short ones have long answers"),
+        pytest.param([], 1.0, id="no page"),
+    ],
+)
+def test_contexts_of_running_sequences_show_what_lengths_are_together(
+    pages: list[PodSample], times: float
+) -> None:
+    found = SharedMemory().observe(pages, MIXED, 4.0)
+    assert context_tokens(found.paired(MIXED)) / ALIKE == pytest.approx(times, abs=0.01)
+
+
+def test_memory_of_two_kinds_of_requests_is_that_of_their_contexts() -> None:
+    """A tenth of 12,000 and 600 tokens, the rest of 500 and 150: 4600 of context, not 1950."""
+    random = np.random.default_rng(2)
+    long = random.random(100_000) < 0.1
+    prompts = np.where(long, 12_000.0, 500.0)
+    answers = np.where(long, 600.0, 150.0)
+    true = RequestShape(
+        prompt_tokens=float(prompts.mean()),
+        computed_tokens=float(prompts.mean()),
+        output_tokens=float(answers.mean()),
+        prompt_tokens_squared=float((prompts**2).mean()),
+        output_tokens_squared=float((answers**2).mean()),
+        prompt_output_product=float((prompts * answers).mean()),
+    )
+    alike = replace(true, prompt_output_product=true.prompt_tokens * true.output_tokens)
+    of_true, of_alike = work_of(LLAMA_8B, true), work_of(LLAMA_8B, alike)
+    assert of_true.context_tokens > 2.0 * of_alike.context_tokens
+    weights = answers / answers.sum()  # long answers are seen more often, half way on average
+    seen = prompts + answers * random.random(len(answers))
+    mean = float((weights * seen).sum())
+    deviation = float((weights * (seen - mean) ** 2).sum()) ** 0.5
+    assert of_true.context_tokens == pytest.approx(mean, rel=0.02)
+    assert of_true.context_variance**0.5 == pytest.approx(deviation, rel=0.2)
+
+
+def test_without_cached_prompts_nothing_is_shared() -> None:
+    found = SharedMemory().observe([page(0.39 * 20 * CONTEXT)], AGENTS, 4.0)
+    assert found.share(requests(4500, 200)) == 0.0
+
+
+def test_memory_carries_more_where_prefixes_are_shared_and_as_much_once_they_are_not_cached() -> (
+    None
+):
+    def memory_rps(shared: float, cached: float) -> float:
+        inputs = Inputs(
+            cost=LLAMA_8B,
+            shape=requests(4500, 200, cached=cached),
+            limits=LIMITS,
+            factors=TailFactors(),
+            shared=shared,
+        )
+        fleet = fleet_of(inputs, targets(2.0, 0.06), Routing.LEAST_IN_FLIGHT, 2.0)
+        return fleet.capacity.by_bound(4)[Binding.MEMORY]
+
+    assert memory_rps(0.89, 0.66) > 1.4 * memory_rps(0.0, 0.66)
+    assert memory_rps(0.89, 0.0) == memory_rps(0.0, 0.0)
+
+
+def test_a_common_system_prompt_is_not_taken_for_a_memory_of_its_own_in_each_sequence() -> None:
+    """A mixture of experts with 130,000 tokens of memory; 6144 of 7000 prompt tokens are common."""
+    scaler = _run_with_system_prompt()
+    inputs = scaler.state.generation.inputs
+    assert inputs is not None
+    assert inputs.shared > 0.7
+    fleet = fleet_of(inputs, scaler.targets, Routing.LEAST_IN_FLIGHT, 2.0, 2)
+    alone = fleet_of(replace(inputs, shared=0.0), scaler.targets, Routing.LEAST_IN_FLIGHT, 2.0, 2)
+    assert fleet.capacity_rps(2.0, 2) > 1.2 * alone.capacity_rps(2.0, 2)
+
+
+def test_long_prompts_with_long_answers_are_seen_in_what_runs() -> None:
+    """A tenth of 12,000 and 600 tokens, the rest of 500 and 150."""
+    random = np.random.default_rng(1)
+    arrival_s = poisson(np.full(40, 10.0), 10.0, 1)
+    long = random.random(len(arrival_s)) < 0.1
+    load = Requests(
+        arrival_s=arrival_s,
+        prompt_tokens=np.where(long, 12_000, 500),
+        output_tokens=np.where(long, 600, 150),
+    )
+    scaler = _run(load, "llama-8b-h100")
+    inputs, lengths = scaler.state.generation.inputs, scaler.state.generation.lengths.shape
+    assert inputs is not None
+    assert lengths is not None
+    assert context_tokens(inputs.shape) > 1.7 * context_tokens(lengths)
+    fleet = fleet_of(inputs, scaler.targets, Routing.LEAST_IN_FLIGHT, 2.0)
+    assert fleet.capacity.binding(2) is Binding.MEMORY
+
+
+def _run_with_system_prompt() -> TokenHeadroom:
+    units, random = 12, np.random.default_rng(1)
+    arrival_s = poisson(np.full(40, 3.0), 10.0, 1)
+    prompts = lognormal_lengths(np.full(len(arrival_s), 7000.0), 0.15, random)
+    load = Requests(
+        arrival_s=arrival_s,
+        prompt_tokens=np.maximum(prompts, units * PREFIX_TOKENS + 1),
+        output_tokens=lognormal_lengths(np.full(len(arrival_s), 300.0), 0.6, random),
+        block_ids=np.tile(np.arange(units), len(arrival_s)),
+        block_starts=units * np.arange(len(arrival_s) + 1),
+    )
+    return _run(load, "qwen3-30b-a3b-h100")
+
+
+def _run(load: Requests, engine: str) -> TokenHeadroom:
+    """Return Headroom after it has scaled this load, from two replicas on."""
+    service = TokenService(
+        engine=ENGINES[engine],
+        targets=targets(2.0, 0.075),
+        start_s=100.0,
+        max_replicas=12,
+        initial_replicas=2,
+    )
+    made: list[TokenHeadroom] = []
+
+    def make(truth: Truth) -> TokenHeadroom:
+        made.append(TokenHeadroom(truth=truth))
+        return made[-1]
+
+    simulate_tokens(service, load, make, 1)
+    return made[0]

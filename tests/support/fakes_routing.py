@@ -1,0 +1,203 @@
+"""What a router needs from outside, in memory: pods on a watch, and what gateways receive."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from headroom.controller.routing import Router
+from headroom.controller.routing.ports import OnEvent, OnList
+from headroom.controller.services.service_cache import ServiceCache
+from headroom.gateway import Snapshot
+from headroom.gateway.activator_messages import Served
+from headroom.resources.names import SERVICE_LABEL
+from support.cluster_world import FakeClock, FakeCluster, Manifest, copied
+from support.virtual_time import VirtualTimeLoop
+
+NAMESPACE = "vision"
+GATEWAY_ADDRESS = "10.0.9.1"
+W = TypeVar("W", bound="RoutedWorld")
+
+
+class PodsOf:
+    """A watch of the pods of a fake cluster that a selector selects."""
+
+    def __init__(self, cluster: FakeCluster, namespace: str, selector: str) -> None:
+        self.cluster, self.namespace, self.selector = cluster, namespace, selector
+
+    async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        wanted = dict(pair.split("=") for pair in self.selector.split(","))
+        before = self.cluster.on_change
+
+        def changed(event: str, one: Manifest) -> None:
+            before(event, one)
+            if self._selects(one, wanted):
+                on_event(event, copied(one))
+
+        on_list([copied(o) for o in self.cluster.objects.values() if self._selects(o, wanted)])
+        self.cluster.on_change = changed
+        await asyncio.Event().wait()
+
+    def _selects(self, one: Manifest, wanted: Mapping[str, str]) -> bool:
+        metadata = one["metadata"]
+        labels = metadata.get("labels") or {}
+        return (
+            one["kind"] == "Pod"
+            and metadata["namespace"] == self.namespace
+            and all(labels.get(key) == value for key, value in wanted.items())
+        )
+
+
+class Listed:
+    """A watch with pods that never change."""
+
+    def __init__(self, *pods: Manifest) -> None:
+        self.pods = pods
+
+    async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        on_list(list(self.pods))
+        await asyncio.Event().wait()
+
+
+class NoActivators:
+    """No activator holds a request."""
+
+    def publish(self, what: Snapshot | Iterable[Served]) -> None:
+        pass
+
+    def withdraw(self) -> None:
+        pass
+
+    def accepting(self, port: int) -> tuple[str, ...]:
+        return ()
+
+    def held(self, key: str) -> int:
+        return 0
+
+    def arrived(self, key: str) -> int:
+        return 0
+
+
+class Told(NoActivators):
+    """Records what the gateways and activators receive; there is no activator."""
+
+    def __init__(self) -> None:
+        self.snapshot: Snapshot | None = None
+
+    def publish(self, what: Snapshot | Iterable[Served]) -> None:
+        if isinstance(what, Snapshot):
+            self.snapshot = what
+
+    def hosts(self, key: str) -> list[str] | None:
+        """Return where a service's replicas are; None where the gateways do not know it."""
+        if self.snapshot is None or key not in self.snapshot.resources["endpoints"]:
+            return None
+        told: Any = json.loads(self.snapshot.resources["endpoints"][key].body)
+        sockets = [
+            host["endpoint"]["address"]["socket_address"]
+            for locality in told["endpoints"]
+            for host in locality["lb_endpoints"]
+        ]
+        return sorted(f"{one['address']}:{one['port_value']}" for one in sockets)
+
+
+class Listeners:
+    """Which addresses take connections."""
+
+    def __init__(self) -> None:
+        self.open: set[str] = set()
+
+    async def is_open(self, address: str, port: int) -> bool:
+        return address in self.open
+
+
+def ready_pod(name: str, address: str, **metadata: Any) -> Manifest:
+    status = {"podIP": address, "conditions": [{"type": "Ready", "status": "True"}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE, "uid": name, **metadata},
+        "status": status,
+    }
+
+
+def replica_pod(**metadata: object) -> Manifest:
+    """Return a ready pod of the service `vision/resnet50`, as the API server describes it."""
+    named: Manifest = {
+        "uid": "p1",
+        "name": "resnet50-abc-1",
+        "namespace": NAMESPACE,
+        "labels": {SERVICE_LABEL: "resnet50", "pod-template-hash": "abc"},
+        "ownerReferences": [{"controller": True, "kind": "ReplicaSet", "name": "resnet50-abc"}],
+    }
+    status = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"metadata": named | metadata, "status": status}
+
+
+class RoutedWorld:
+    """A router that leads, its cluster, and one gateway."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.cluster = FakeCluster(self.clock)
+        self.told, self.listeners = Told(), Listeners()
+        self.cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
+        self.cache.synced.set()
+        gateway = ready_pod("g1", GATEWAY_ADDRESS) | {}
+        gateway["metadata"]["namespace"] = "headroom-system"
+        self.router = Router(
+            replicas=Listed(),
+            gateways=Listed(gateway),
+            watch_pods=lambda namespace, selector: PodsOf(self.cluster, namespace, selector),
+            publisher=self.told,
+            activators=self.told,
+            probe=self.listeners,
+            clock=self.clock,
+            gateway_namespace="headroom-system",
+        )
+        self._leading: asyncio.Task[None] | None = None
+
+    def lead(self) -> None:
+        """Begin to route."""
+        leading = self.router.lead(self.cluster, self.cache, lambda _: None)
+        self._leading = asyncio.create_task(leading)
+
+    async def end(self) -> None:
+        """Route no longer."""
+        if self._leading is not None:
+            self._leading.cancel()
+            await asyncio.gather(self._leading, return_exceptions=True)
+
+    def see(self, service: Manifest) -> None:
+        """Show the service to the operator."""
+        self.cache.saw(service)
+        self.router.changed()
+
+    def child(self, kind: str, name: str) -> Manifest:
+        """Return an object that exists."""
+        found = self.cluster.find(kind, name, NAMESPACE)
+        assert found is not None, f"{kind} {name} does not exist"
+        return found
+
+
+async def becomes(holds: Callable[[], object], within_s: float = 30.0) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(within_s):
+        while not holds():  # noqa: ASYNC110  (nobody announces it)
+            await asyncio.sleep(0.05)
+
+
+def play(world: Callable[[], W], story: Callable[[W], Awaitable[None]]) -> None:
+    """Run a story in a new world on virtual time."""
+
+    async def told() -> None:
+        here = world()
+        try:
+            await story(here)
+        finally:
+            await here.end()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(told())
