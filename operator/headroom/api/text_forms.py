@@ -1,4 +1,4 @@
-"""Texts of one form, whose rule is said in words: a regular expression does not say what to write.
+"""Texts of one form, with a message of what to write: a regular expression does not say it.
 
 The API server shows the pattern of a schema as it is, so the form is a CEL rule with a message.
 """
