@@ -12,9 +12,11 @@ below all of them."""
 CLOSED_FROM, CLOSED_ALL = 0.8, 0.9
 """Shares of the memory limit: between them ever more connections of HTTP/2 that send anything are
 closed. Their 100 streams take up to 6 MB, although each holds too little to be reset."""
-CROWDED_FROM, CROWDED_ALL, CROWDED_IDLE_S = 0.5, 0.8, 5.0
+CROWDED_FROM, CROWDED_ALL, CROWDED_IDLE_S = 0.5, 0.8, 1.0
 """Shares of all connections: between them the time for which one may be idle falls from minutes to
-these seconds, so that idle ones of one client give way to others."""
+this, so that idle ones of one client give way to others. Envoy can bound the connections of a
+service, and not those of an address: for so long one client that opens them at once locks out the
+new connections of others, and it locks them out for longer only if it opens as many each second."""
 TRACKED_FROM_POWER = 12
 """Streams that hold fewer than 2^12 bytes are not reset."""
 _MONITORS = "envoy.extensions.resource_monitors"
