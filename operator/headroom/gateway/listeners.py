@@ -31,6 +31,9 @@ READ_WITHIN_S = 10.0
 """Until a client of HTTP/2 has to make room for the rest of an answer, which waits here as a whole:
 it has no place in flight any more."""
 IDLE_CONNECTION_S = 600.0
+NEVER_S = 0.0
+"""Envoy's way to say that an idle connection is not ended: those to an internal listener are ended
+by their gate alone. Ended here, one could carry a request already, which would be lost."""
 MAX_HEADERS = 100
 
 
@@ -62,7 +65,7 @@ def build(route: Route) -> list[Json]:
 
     within = service | {"use_remote_address": False, "skip_xff_append": True}
     within["route_config"] = routes.build(route)
-    inner = {"filter_chains": [_chain(route, within, filters, [])]}
+    inner = {"filter_chains": [_chain(route, within, filters, [], idle_s=NEVER_S)]}
     return [
         _listener(route.key, client_headers.chains(route, gated), **_outer(address)),
         _listener(tenant_in_flight.inside(route), inner, internal_listener={}),
@@ -89,12 +92,18 @@ def _listener(name: str, chains: Json, **where: Any) -> Json:
     }
 
 
-def _chain(route: Route, manager: Json, filters: list[Json], upgraded: list[Json]) -> Json:
-    return {"filters": [_connection_manager(route, manager, filters, upgraded)]}
+def _chain(
+    route: Route,
+    manager: Json,
+    filters: list[Json],
+    upgraded: list[Json],
+    idle_s: float = IDLE_CONNECTION_S,
+) -> Json:
+    return {"filters": [_connection_manager(route, manager, filters, upgraded, idle_s)]}
 
 
 def _connection_manager(
-    route: Route, manager: Json, filters: list[Json], upgraded: list[Json]
+    route: Route, manager: Json, filters: list[Json], upgraded: list[Json], idle_s: float
 ) -> Json:
     streams = route.grpc_port is not None
     return typed(
@@ -106,7 +115,7 @@ def _connection_manager(
         codec_type="AUTO" if streams else "HTTP1",
         **_upgrades(route, upgraded),
         common_http_protocol_options={
-            "idle_timeout": seconds(IDLE_CONNECTION_S),
+            "idle_timeout": seconds(idle_s),
             "max_headers_count": MAX_HEADERS,
         },
         max_request_headers_kb=bounds.MAX_HEADERS_KIB,

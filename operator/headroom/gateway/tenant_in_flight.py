@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from headroom.gateway import local_replies
 from headroom.gateway.bounds import CONNECTION_BUFFER_BYTES
-from headroom.gateway.clusters import IN_FLIGHT, UNBOUNDED
+from headroom.gateway.clusters import IN_FLIGHT, UNBOUNDED, UPSTREAM_IDLE_S
 from headroom.gateway.type_urls import CLUSTER, Json, any_of, seconds
 from headroom.gateway.values import Route
 
@@ -123,6 +123,10 @@ def _gate(route: Route, name: str) -> Json:
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}]},
         "circuit_breakers": {"thresholds": [threshold]},
         "typed_extension_protocol_options": {
-            _PROTOCOL_OPTIONS: any_of(_PROTOCOL_OPTIONS, use_downstream_protocol_config=protocols)
+            _PROTOCOL_OPTIONS: any_of(
+                _PROTOCOL_OPTIONS,
+                common_http_protocol_options={"idle_timeout": seconds(UPSTREAM_IDLE_S)},
+                use_downstream_protocol_config=protocols,
+            )
         },
     }
