@@ -21,6 +21,10 @@ class NotFound(ClusterError):
     """The object does not exist (404)."""
 
 
+class UnknownKind(NotFound):
+    """The API server has no such kind: a name of a kind or its apiVersion must change."""
+
+
 class Rejected(ClusterError):
     """The object is invalid (400, 413, 415, 422): the spec must change."""
 

@@ -16,6 +16,7 @@ from headroom.errors import (
     NotFound,
     Rejected,
     Unavailable,
+    UnknownKind,
 )
 from support.answering import Answering
 
@@ -113,6 +114,24 @@ async def test_error_message_is_truncated_and_redacted(
         await api.apply(DEPLOYMENT, field_manager="m")
     assert len(str(raised.value)) < 1100
     assert "secret" not in str(raised.value) + caplog.text
+
+
+async def test_kind_that_the_server_does_not_have_is_named_with_the_one_that_is_meant(
+    api: KubernetesApi, server: Answering
+) -> None:
+    resources = [
+        {"name": "deployments", "kind": "Deployment", "namespaced": True},
+        {"name": "deployments/scale", "kind": "Scale", "namespaced": True},
+    ]
+    server.gives(text=json.dumps({"resources": resources}))
+    said = r"no namespaced kind Deploymnet in apps/v1 \(did you mean Deployment\?\)$"
+    with pytest.raises(UnknownKind, match=said):
+        await api.get("apps/v1", "Deploymnet", "a", "b")
+    with pytest.raises(UnknownKind, match=r"no namespaced kind Rollout in apps/v1$"):
+        await api.get("apps/v1", "Rollout", "a", "b")
+    server.gives(status=404, text="404 page not found")
+    with pytest.raises(UnknownKind, match=r"the API server has no apiVersion argoproj\.io/v1$"):
+        await api.get("argoproj.io/v1", "Rollout", "a", "b")
 
 
 @pytest.mark.parametrize(("header", "pause_s"), [("7", 7.0), ("", 1.0), ("9999", 60.0)])

@@ -86,6 +86,19 @@ def test_harmless_state_gives_no_problem(facts: Facts) -> None:
     assert is_well(examined(facts))
 
 
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("Deployment", "create it; spec.targetRef cannot"),
+        ("Deploymnet", "create it, or correct the kind if kubectl api-resources lists no "),
+    ],
+)
+def test_missing_target_of_an_odd_kind_may_be_a_typo(kind: str, remedy: str) -> None:
+    changed = serving(spec__targetRef={**TARGET_REF, "kind": kind}, spec__runtime={})
+    found = {one.finding: one for one in examined(replace(changed, targets={UID: None}))}
+    assert found[StatusReason.TARGET_NOT_FOUND].remedy.startswith(remedy)
+
+
 def test_missing_target_is_named_with_possible_remedies() -> None:
     changed = serving(spec__targetRef=TARGET_REF, spec__runtime={})
     found = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headroom.errors import Forbidden, Unavailable
+from headroom.errors import Forbidden, Unavailable, UnknownKind
 from support.controller_world import REPLICA_RPS, World, play
 
 SCALING = {"scaleDown": {"stabilizationWindow": "60s"}}
@@ -65,6 +65,36 @@ def test_missing_target_is_named_and_found_later() -> None:
         assert world.condition("AbleToScale") == ("False", "TargetNotFound")
 
     play(story)
+
+
+def test_target_of_a_kind_that_does_not_exist_is_to_be_corrected_and_not_created() -> None:
+    async def story(world: World) -> None:
+        unknown = UnknownKind("the API server has no namespaced kind Deploymnet in apps/v1")
+        world.cluster.fail("get", "Deploymnet", unknown, times=1000)
+        world.create(target="own", kind="Deploymnet")
+        await world.run_for(20.0)
+        for kind in ("Ready", "ScalingActive", "AbleToScale"):
+            assert world.condition(kind) == ("False", "TargetNotFound"), kind
+        said = world.message("Ready")
+        assert "no namespaced kind Deploymnet in apps/v1; correct spec.targetRef.kind" in said
+        assert "delete the InferenceService, which removes no workload" in said
+        assert "create it" not in said
+
+    play(story)
+
+
+def test_missing_target_of_another_group_names_the_usual_one() -> None:
+    async def story(world: World) -> None:
+        service = world.create(target="own")
+        world.cluster.update(service, in_another_group)
+        await world.run_for(20.0)
+        assert "(Kubernetes' own Deployment has apiVersion apps/v1)" in world.message("Ready")
+
+    play(story)
+
+
+def in_another_group(service: dict[str, Any]) -> None:
+    service["spec"]["targetRef"]["apiVersion"] = "app/v1"
 
 
 def test_figures_of_a_service_without_decisions_are_removed_and_its_trouble_is_shown() -> None:

@@ -11,7 +11,7 @@ from headroom.api.reasons import StatusReason
 from headroom.api.service_spec.target_ref import TargetRef
 from headroom.controller.gather.pruned import pruned
 from headroom.controller.ports import Cluster, Manifest
-from headroom.errors import Conflict, Forbidden, NotFound, Rejected
+from headroom.errors import Conflict, Forbidden, NotFound, Rejected, UnknownKind
 from headroom.resources import names
 
 _SELECTED_BY_SPEC = frozenset({("apps/v1", "Deployment"), ("apps/v1", "StatefulSet")})
@@ -116,9 +116,14 @@ async def _target(cluster: Cluster, namespace: str, target: TargetRef) -> Worklo
         if (target.api_version, target.kind) in _SELECTED_BY_SPEC:
             return _of_apps(manifest)
         scale = await cluster.get_scale(target.api_version, target.kind, namespace, target.name)
+    except UnknownKind as error:
+        said = f"{named}: {error}; correct spec.targetRef.kind or its apiVersion: it cannot be "
+        said += "changed, so delete the InferenceService, which removes no workload, and apply it "
+        said += "again; or install what defines that kind"
+        raise TargetUnusable(StatusReason.TARGET_NOT_FOUND, said) from error
     except NotFound as error:
         said = f"{named} ({target.api_version}) cannot be found: {error}; create it, or make the "
-        said += "InferenceService again with another targetRef"
+        said += f"InferenceService again with another targetRef{_usual_version(target)}"
         raise TargetUnusable(StatusReason.TARGET_NOT_FOUND, said) from error
     except Forbidden as error:
         said = f"{error}; grant the operator get on the kind, and get and update on its /scale"
@@ -137,6 +142,14 @@ async def _target(cluster: Cluster, namespace: str, target: TargetRef) -> Worklo
         replicas=int((scale.get("spec") or {}).get("replicas", 0)),
         selector=selector,
     )
+
+
+def _usual_version(target: TargetRef) -> str:
+    """Return the apiVersion of Kubernetes' own kind of that name; empty if the target has it."""
+    usual = next((version for version, kind in _SELECTED_BY_SPEC if kind == target.kind), "")
+    if usual in ("", target.api_version):
+        return ""
+    return f" (Kubernetes' own {target.kind} has apiVersion {usual})"
 
 
 def _of_apps(manifest: Manifest) -> Workload:

@@ -21,8 +21,8 @@ REMEDIES: dict[StatusReason, str] = {
     _R.REPLICAS_UNSCHEDULABLE: "add nodes, free accelerators, or add what else the message names",
     _R.POD_CREATION_FORBIDDEN: "raise the quota, or change what the admission policy rejects: "
     "kubectl get events --namespace {namespace}",
-    _R.TARGET_NOT_FOUND: "create the workload; spec.targetRef cannot be changed, so another one "
-    "needs a new InferenceService",
+    _R.TARGET_NOT_FOUND: "create the workload, or delete the InferenceService and apply it with "
+    "the kind and name of one that exists: spec.targetRef cannot be changed",
     _R.TARGET_FORBIDDEN: "grant the operator the permission that the message names",
     _R.TARGET_NOT_SCALABLE: "delete the InferenceService, and apply it with the targetRef of a "
     "resource that has a scale subresource",

@@ -23,6 +23,8 @@ from headroom.resources import accelerators
 SILENT_AFTER_S = 300.0
 """Status is written every minute; a quarter second for each service where they are many."""
 _PER_SERVICE_S = 0.5
+_OF_KUBERNETES = frozenset({"Deployment", "StatefulSet"})
+"""Kinds of targets that every API server has."""
 
 
 def spec_is_valid(facts: Facts) -> Iterator[Diagnosis]:
@@ -68,10 +70,18 @@ def target_exists(facts: Facts) -> Iterator[Diagnosis]:
                 StatusReason.TARGET_NOT_FOUND,
                 subject(one),
                 f"spec.targetRef names {what}, which does not exist",
-                f"create it; spec.targetRef cannot be changed, so for another workload delete this "
-                "InferenceService and apply a new one: kubectl get "
+                f"{_to_create(named)}; spec.targetRef cannot be changed, so for another workload "
+                "delete this InferenceService and apply a new one: kubectl get "
                 f"{str(named.get('kind')).lower()} --namespace {one['metadata']['namespace']}",
             )
+
+
+def _to_create(named: Manifest) -> str:
+    """Return how to make a target exist; a kind that the API server lacks is a wrong name."""
+    kind = str(named.get("kind", "Deployment"))
+    if kind in _OF_KUBERNETES:
+        return "create it"
+    return f"create it, or correct the kind if kubectl api-resources lists no {kind}"
 
 
 def no_other_autoscaler(facts: Facts) -> Iterator[Diagnosis]:
