@@ -1,6 +1,7 @@
-"""Texts of one form, with a message of what to write: a regular expression does not say it.
+"""Texts of one form, with a message that a user can follow. Pure.
 
-The API server shows the pattern of a schema as it is, so the form is a CEL rule with a message.
+The API server refuses what does not match the pattern of a schema by showing the pattern, so the
+form is a CEL rule with a message.
 """
 
 from __future__ import annotations
