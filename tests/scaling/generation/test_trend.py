@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 import pytest
 
 from headroom.scaling.forecast.forecast import Forecast
@@ -57,3 +59,31 @@ def expected_rps(policy: Policy) -> float:
 def test_only_services_with_promises_on_tokens_expect_a_first_rise_to_go_on() -> None:
     assert expected_rps(TOKENS) > 1.5
     assert expected_rps(policy()) == pytest.approx(1.0, abs=0.1)
+
+
+def highest_rps(seed: int) -> float:
+    """The most that is expected of the demo's steps, whose last is the highest (5/s)."""
+
+    def steps(now_s: float) -> float:
+        return (1.0, 2.0, 3.5, 5.0)[min(3, int(now_s / 60.0))]
+
+    forecast, history, highest = Forecast(), watched(steps, 240.0, seed=seed), 0.0
+    for now_s, rate_rps in zip(history.times_s, history.measured_rps, strict=True):
+        at_s, rate = float(now_s), float(rate_rps)
+        forecast = forecast.observe(TOKENS, at_s, rate, None, 10.0)
+        later = forecast.expected(TOKENS, at_s, rate, None, 10.0).later
+        highest = max(highest, later.for_latency_rps)
+    return highest
+
+
+def test_first_rise_in_steps_is_extended_over_the_start_alone() -> None:
+    assert fmean(highest_rps(seed) for seed in range(12)) < 7.6
+
+
+def test_rise_after_a_steady_hour_is_not_the_first() -> None:
+    trends = [
+        rising(watched(doubling(300.0, from_s=from_s), from_s + 300.0), generates=True)
+        for from_s in (0.0, 3300.0)
+    ]
+    assert [trend is not None and trend.first for trend in trends] == [True, False]
+    assert None not in trends

@@ -49,7 +49,8 @@ class Expected:
     """The expected rates. Rates that are not expected to change equal the present rate."""
 
     later: Rates
-    """When a replica requested now has served for a window: what to add replicas for."""
+    """When a replica requested now has served for a window, or for a first rise when it is ready:
+    what to add replicas for."""
     most: Rates
     """The highest from now until a minute after a replica removed now could be back."""
     burst_rps: float | None
@@ -100,7 +101,8 @@ class Forecast:
             weights = past.weights(stable.rate_rps, policy.stable_window_s)
             if policy.pace > 1.0:  # more than the stable rate is noise of few requests
                 rate_rps = stable.rate_rps
-            later = self._later(tuning, now_s + start_s + WINDOW_S, rate_rps, stable, weights)
+            then_s = now_s + start_s + self._served_s
+            later = self._later(tuning, then_s, rate_rps, stable, weights)
             most = self._most(tuning, now_s + start_s + SLACK_S, rate_rps, stable, weights)
             burst_rps = self._rest_of_burst(tuning, now_s, rate_rps, burst_rps, start_s)
         if tuning.has(Component.PERIODIC_PEAKS):
@@ -121,6 +123,14 @@ class Forecast:
         past, rise = self.analogs.most, self._rise(then_s, stable)
         ratio = past.quantile(weights, tuning.kept_share, rise) if past else rise
         return self._rates(tuning, max(1.0, ratio), rise, rate_rps, stable)
+
+    @property
+    def _served_s(self) -> float:
+        """How long a replica has served when it must suffice for a rise.
+
+        A first rise may be a few steps: each tick that still sees it can add a replica for more.
+        """
+        return 0.0 if self.trend is not None and self.trend.first else WINDOW_S
 
     def _rise(self, then_s: float, stable: StableRate) -> float:
         """Return the rate then over the present one if no past instant was like the present."""

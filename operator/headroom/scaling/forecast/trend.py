@@ -34,6 +34,8 @@ AGREEING = 2.0
 """Standard errors within which the growth over two spans agrees."""
 LARGEST = 3.0
 """Largest rate expected, over the present one."""
+EARLIER = 2
+"""Spans before the present one, from which on they show how much growth varies."""
 MEDIAN = 0.6745
 """Median of the absolute values of a standard normal distribution."""
 
@@ -52,6 +54,8 @@ class Trend:
     """Whether the growth stays this share of the rate; else the increase stays the same."""
     seen_s: float
     """For how long it has been observed."""
+    first: bool = False
+    """Whether it counts before two such spans have shown how much growth varies."""
 
     def expected_rps(self, time_s: float) -> float:
         """Return the rate at this time if the rise continues."""
@@ -109,6 +113,7 @@ def rising(history: RateHistory, *, generates: bool = False) -> Trend | None:
         growth_per_s=fit.growth_per_s * (1 - (DEVIATIONS / score) ** 2),
         exponential=fit.exponential,
         seen_s=windows * window_s,
+        first=generates and len(counts) < (1 + EARLIER) * windows,
     )
 
 
@@ -136,7 +141,7 @@ def _usual_error_per_s(counts: Counts, span: int, otherwise: float, window_s: fl
     `otherwise` counts with less than two spans before it: half the error over half the span.
     """
     counts = counts[:-span]
-    if len(counts) < 2 * span:
+    if len(counts) < EARLIER * span:
         return otherwise
     centred = window_s * (np.arange(span) - (span - 1) / 2)
     kernel = centred / np.dot(centred, centred)
