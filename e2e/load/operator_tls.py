@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from headroom.adapters.certificate_issuer import new_ca, new_leaf
-from headroom.adapters.server_tls import Identity, ServerTls
+from headroom.adapters.certificates.certificate_issuer import new_ca, new_leaf
+from headroom.adapters.certificates.server_tls import Identity, ServerTls
 from headroom.certificates.values import Role
 
 NAMESPACE = "headroom-system"

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from cluster import Cluster, ControlPlane
-from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.kubernetes_connection import KubernetesConnection
+from headroom.adapters.api_server.kubernetes_api import KubernetesApi
+from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
 from headroom.errors import ClusterError, Conflict, Forbidden, NotFound, Unavailable
 from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER

@@ -17,7 +17,7 @@ from cluster.layout import Cache
 from cluster.progress import OnConsole
 from cluster.tools import prometheus
 from free_ports import free_port
-from headroom.adapters.prometheus_source import PrometheusSource
+from headroom.adapters.prometheus.prometheus_source import PrometheusSource
 from headroom.errors import ScrapeFailed
 from headroom.profiles import PROFILES
 from headroom.telemetry.prometheus_pages import ScrapedPage

@@ -18,9 +18,9 @@ from free_ports import free_port
 from headroom.activator.client_tls import ClientTls
 from headroom.activator.metrics import Metrics
 from headroom.activator.operator_client import OperatorClient
-from headroom.adapters.activator_api import MAX_CONNECTIONS, ActivatorApi
-from headroom.adapters.certificate_reader import KeyPair
-from headroom.adapters.server_tls import ServerTls
+from headroom.adapters.certificates.certificate_reader import KeyPair
+from headroom.adapters.certificates.server_tls import ServerTls
+from headroom.adapters.gateways.activator_api import MAX_CONNECTIONS, ActivatorApi
 from headroom.bounded_listener import HANDSHAKE_S
 from headroom.certificates.values import DAY_S, Role
 from headroom.gateway.activator_messages import Report, Served, report_body

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headroom.adapters.prometheus_source import PrometheusSource
+from headroom.adapters.prometheus.prometheus_source import PrometheusSource
 from headroom.telemetry.prometheus_pages import ScrapedPage
 
 pytestmark = pytest.mark.clock

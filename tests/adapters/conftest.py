@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from adapters.counted_calls import Calls
-from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.kubernetes_connection import KubernetesConnection
+from headroom.adapters.api_server.kubernetes_api import KubernetesApi
+from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
 from support.answering import Answering
 from support.loopback import on_loopback
 

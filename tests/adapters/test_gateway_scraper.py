@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from headroom.adapters.gateway_scraper import GatewayScraper
+from headroom.adapters.gateways.gateway_scraper import GatewayScraper
 from headroom.errors import ScrapeFailed
 from support.loopback import on_loopback
 

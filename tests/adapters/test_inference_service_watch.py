@@ -12,8 +12,8 @@ import kopf
 import pytest
 from aiohttp import web
 
-from headroom.adapters.inference_service_watch import InferenceServiceWatch
-from headroom.adapters.kopf_settings import Patience
+from headroom.adapters.watches.inference_service_watch import InferenceServiceWatch
+from headroom.adapters.watches.kopf_settings import Patience
 from support.loopback import on_loopback
 
 pytestmark = pytest.mark.clock

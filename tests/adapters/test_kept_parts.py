@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headroom.adapters.kept_parts import READ_OF_PODS, kept_parts
+from headroom.adapters.api_server.kept_parts import READ_OF_PODS, kept_parts
 from headroom.controller.gather.autoscalers import named, scaled_by
 from headroom.controller.gather.pods import observe
 from headroom.controller.routing.port_numbers import read

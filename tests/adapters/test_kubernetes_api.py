@@ -8,7 +8,7 @@ import pytest
 
 from adapters.counted_calls import Calls
 from adapters.stored_objects import DEPLOYMENT
-from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.api_server.kubernetes_api import KubernetesApi
 from headroom.errors import (
     ClusterError,
     Conflict,

@@ -13,9 +13,9 @@ from kubernetes.aio.client.configuration import Configuration
 
 from adapters.counted_calls import Calls
 from adapters.stored_objects import DEPLOYMENT
-from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.kubernetes_connection import KubernetesConnection
-from headroom.adapters.kubernetes_credentials import of_pod
+from headroom.adapters.api_server.kubernetes_api import KubernetesApi
+from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
+from headroom.adapters.api_server.kubernetes_credentials import of_pod
 from headroom.errors import (
     Forbidden,
     Unavailable,

@@ -8,8 +8,8 @@ import sys
 import pytest
 from aiohttp import web
 
-from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.kubernetes_connection import MAX_ANSWER_BYTES
+from headroom.adapters.api_server.kubernetes_api import KubernetesApi
+from headroom.adapters.api_server.kubernetes_connection import MAX_ANSWER_BYTES
 from headroom.errors import (
     AnswerTooLarge,
     Unavailable,

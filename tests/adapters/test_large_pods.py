@@ -14,9 +14,9 @@ import orjson
 import pytest
 from aiohttp import web
 
-from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.kubernetes_connection import MAX_ANSWER_BYTES
-from headroom.adapters.pod_watch import PodWatch
+from headroom.adapters.api_server.kubernetes_api import KubernetesApi
+from headroom.adapters.api_server.kubernetes_connection import MAX_ANSWER_BYTES
+from headroom.adapters.watches.pod_watch import PodWatch
 from support.answering import Answering
 
 pytestmark = pytest.mark.clock

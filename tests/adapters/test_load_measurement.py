@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 
 from free_ports import free_port
-from headroom.adapters.live_server import LiveServer, ones_for
-from headroom.adapters.load_measurement import idle_s, measured_step
+from headroom.adapters.pods.live_server import LiveServer, ones_for
+from headroom.adapters.pods.load_measurement import idle_s, measured_step
 from headroom.errors import Unmeasurable
 
 pytestmark = pytest.mark.clock

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from headroom.adapters.http_exchange import MOST_OF_HEAD
-from headroom.adapters.pod_connections import PodConnections, Request
+from headroom.adapters.pods.http_exchange import MOST_OF_HEAD
+from headroom.adapters.pods.pod_connections import PodConnections, Request
 
 pytestmark = pytest.mark.clock
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from headroom.adapters.pod_requester import KEPT_BYTES, Answered, PodRequester
+from headroom.adapters.pods.pod_requester import KEPT_BYTES, Answered, PodRequester
 from headroom.errors import RequestFailed
 from headroom.profiles.open_inference import RepeatedText
 from support.answering import Answering

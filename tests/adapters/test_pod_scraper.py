@@ -9,7 +9,7 @@ import time
 import pytest
 from aiohttp import web
 
-from headroom.adapters.pod_scraper import MAX_PAGE_BYTES, MAX_SENT_BYTES, PodScraper
+from headroom.adapters.pods.pod_scraper import MAX_PAGE_BYTES, MAX_SENT_BYTES, PodScraper
 from headroom.errors import ScrapeFailed
 from support.answering import Answering
 

@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from headroom.adapters.kubernetes_responses import Fetched
-from headroom.adapters.pod_watch import PodWatch
-from headroom.adapters.pod_watches import PodWatches
+from headroom.adapters.api_server.kubernetes_responses import Fetched
+from headroom.adapters.watches.pod_watch import PodWatch
+from headroom.adapters.watches.pod_watches import PodWatches
 from headroom.errors import AnswerTooLarge, Forbidden, Unavailable
 from support.virtual_time import VirtualTimeLoop
 

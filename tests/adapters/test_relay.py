@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from headroom.adapters.relay import LOOPBACK, Relay
+from headroom.adapters.gateways.relay import LOOPBACK, Relay
 from headroom.bounded_listener import listening
 
 MIB = 1 << 20

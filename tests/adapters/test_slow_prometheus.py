@@ -10,13 +10,13 @@ import pytest
 from aiohttp import web
 
 from adapters.asked_prometheus import DEADLINE_S, Handler, answered, ask, raw_server
-from headroom.adapters.prometheus_session import (
+from headroom.adapters.prometheus.prometheus_session import (
     LARGE_BYTES,
     MAX_ANSWER_BYTES,
     MAX_LISTS,
     MAX_SERIES,
 )
-from headroom.adapters.prometheus_source import PrometheusSource
+from headroom.adapters.prometheus.prometheus_source import PrometheusSource
 from headroom.errors import ScrapeFailed
 from support.answering import Answering
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headroom.adapters.token_review import TokenReview
+from headroom.adapters.api_server.token_review import TokenReview
 from headroom.bounded_reviews import AT_ONCE, MOST_UNDER_WAY, REMEMBERED
 from headroom.errors import Unavailable
 

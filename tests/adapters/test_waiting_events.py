@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 import pytest
 
-from headroom.adapters.kubernetes_responses import Fetched
-from headroom.adapters.pod_watch import PodWatch
-from headroom.adapters.waiting_events import WatchShares
-from headroom.adapters.watch_lines import MAX_LINE_BYTES
+from headroom.adapters.api_server.kubernetes_responses import Fetched
+from headroom.adapters.watches.pod_watch import PodWatch
+from headroom.adapters.watches.waiting_events import WatchShares
+from headroom.adapters.watches.watch_lines import MAX_LINE_BYTES
 from headroom.errors import AnswerTooLarge, Unavailable
 from headroom.event_loop_shares import EventLoopShares
 from headroom.fair_share import FairShare

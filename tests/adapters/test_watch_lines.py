@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from headroom.adapters.watch_lines import MAX_LINE_BYTES, Head, head_of, lines_of
+from headroom.adapters.watches.watch_lines import MAX_LINE_BYTES, Head, head_of, lines_of
 
 START = b'{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{'
 NAMED = b'"name":"p-x","generateName":"p-","namespace":"n","uid":"u","resourceVersion":"7",'

@@ -8,9 +8,9 @@ import pytest
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from headroom.adapters.certificate_issuer import new_ca, new_leaf
-from headroom.adapters.certificate_reader import KeyPair
-from headroom.adapters.server_tls import Identity
+from headroom.adapters.certificates.certificate_issuer import new_ca, new_leaf
+from headroom.adapters.certificates.certificate_reader import KeyPair
+from headroom.adapters.certificates.server_tls import Identity
 from headroom.certificates.values import CA_S, CA_SECRET, DAY_S, HOUR_S, Role
 from headroom.errors import Conflict
 from headroom.ops.certificate_keeper import CertificateKeeper

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cli.measured_replicas import FIXED_S, PROMPT, PROMPT_S, SEQUENCE_S, Replica, VllmReplica
-from headroom.adapters.metrics_page import page_url
+from headroom.adapters.pods.metrics_page import page_url
 from headroom.cli.commands.plan.generation_options import ReplicaOptions
 from headroom.cli.commands.plan.measured_engine import Clock, MeasuredEngine, measured_engine
 from headroom.cli.commands.plan.replica_cost import ReplicaCost, replica_cost

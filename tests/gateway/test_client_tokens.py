@@ -14,7 +14,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from headroom.adapters.xds_server import messages
+from headroom.adapters.gateways.xds_server import messages
 from headroom.api.service_spec.client_tokens import MOST_KEYS, MOST_SLOW_KEYS
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.access_counts import PAGE, ServiceCounters, read

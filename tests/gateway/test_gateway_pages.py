@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from free_ports import free_port
-from headroom.adapters.gateway_scraper import GatewayScraper
+from headroom.adapters.gateways.gateway_scraper import GatewayScraper
 from headroom.controller.gather.gateway_pages import GatewayPages
 from headroom.controller.routing.ready_pods import ReadyPod
 from support.fakes_gateway import Replica, gateway, ok, route, until

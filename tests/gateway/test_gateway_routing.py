@@ -15,7 +15,7 @@ import pytest
 from aiohttp import WSMsgType, web
 
 from free_ports import free_port
-from headroom.adapters.xds_server.messages import METHOD
+from headroom.adapters.gateways.xds_server.messages import METHOD
 from support.fakes_gateway import (
     Gateway,
     Replica,

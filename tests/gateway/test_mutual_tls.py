@@ -14,12 +14,12 @@ import grpc.aio
 import pytest
 
 from free_ports import free_port
-from headroom.adapters.certificate_issuer import new_leaf
-from headroom.adapters.certificate_reader import KeyPair
-from headroom.adapters.server_tls import Identity, ServerTls
-from headroom.adapters.xds_server import XdsServer
-from headroom.adapters.xds_server.messages import METHOD
-from headroom.adapters.xds_server.server import MAX_CONNECTIONS
+from headroom.adapters.certificates.certificate_issuer import new_leaf
+from headroom.adapters.certificates.certificate_reader import KeyPair
+from headroom.adapters.certificates.server_tls import Identity, ServerTls
+from headroom.adapters.gateways.xds_server import XdsServer
+from headroom.adapters.gateways.xds_server.messages import METHOD
+from headroom.adapters.gateways.xds_server.server import MAX_CONNECTIONS
 from headroom.certificates.values import DAY_S, Role
 from headroom.gateway import snapshot
 from support.fakes_certificates import SYSTEM, identity, new_authority, put, served

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.adapters.xds_server.stream_state import Delta, DiscoveryRequest, StreamState
+from headroom.adapters.gateways.xds_server.stream_state import Delta, DiscoveryRequest, StreamState
 
 NOTHING = Delta(changed=(), removed=())
 

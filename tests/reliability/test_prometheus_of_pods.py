@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headroom.adapters.prometheus_source import PrometheusSource
+from headroom.adapters.prometheus.prometheus_source import PrometheusSource
 from headroom.errors import ScrapeFailed
 from reliability.exporter import PROMETHEUS, Exporter, PodFault
 

@@ -13,10 +13,10 @@ import pytest
 from aiohttp import web
 from typer.testing import CliRunner
 
-from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.kubernetes_connection import KubernetesConnection
-from headroom.adapters.pod_scraper import PodScraper
-from headroom.adapters.prometheus_source import PrometheusSource
+from headroom.adapters.api_server.kubernetes_api import KubernetesApi
+from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
+from headroom.adapters.pods.pod_scraper import PodScraper
+from headroom.adapters.prometheus.prometheus_source import PrometheusSource
 from headroom.adapters.redaction import REDACTED
 from headroom.adapters.system_clock import SystemClock
 from headroom.cli.app import app as command

@@ -13,7 +13,7 @@ from aiohttp import ClientSession
 from free_ports import free_port
 from headroom.activator.held_request import Bounds
 from headroom.activator.process import Activator, Settings
-from headroom.adapters.activator_api import ActivatorApi
+from headroom.adapters.gateways.activator_api import ActivatorApi
 from headroom.gateway import Endpoint
 from headroom.gateway.activator_messages import Served
 from support.fakes_gateway import Replica, is_open, until

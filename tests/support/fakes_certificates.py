@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headroom.adapters.certificate_issuer import new_ca, new_leaf
-from headroom.adapters.certificate_reader import KeyPair
-from headroom.adapters.server_tls import Identity, ServerTls
+from headroom.adapters.certificates.certificate_issuer import new_ca, new_leaf
+from headroom.adapters.certificates.certificate_reader import KeyPair
+from headroom.adapters.certificates.server_tls import Identity, ServerTls
 from headroom.certificates.values import CA_SECRET, Role
 from headroom.errors import Conflict, NotFound
 

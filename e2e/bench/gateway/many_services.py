@@ -20,7 +20,7 @@ from bench.figures import Figure, at_most, shown
 from bench.gateway.envoy_command import shipped_arguments
 from bench.processes import Process
 from free_ports import free_port
-from headroom.adapters.xds_server import XdsServer
+from headroom.adapters.gateways.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.bootstrap.configuration import bootstrap
 from headroom.gateway.bootstrap.operator_connection import secrets

@@ -27,8 +27,8 @@ from bench.figures import Figure, at_least, at_most, shown
 from bench.gateway.envoy_command import shipped_arguments
 from bench.processes import Process
 from free_ports import free_port
-from headroom.adapters.activator_api import ActivatorApi
-from headroom.adapters.xds_server import XdsServer
+from headroom.adapters.gateways.activator_api import ActivatorApi
+from headroom.adapters.gateways.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.activator_messages import Served
 from headroom.gateway.bootstrap.configuration import bootstrap

@@ -13,7 +13,7 @@ import yaml
 
 from bench.figures import Figure, at_least, at_most, shown
 from free_ports import free_port
-from headroom.adapters.activator_api import ActivatorApi
+from headroom.adapters.gateways.activator_api import ActivatorApi
 from headroom.gateway import Endpoint
 from headroom.gateway.activator_messages import Served
 from load.operator_tls import ACTIVATOR, issued

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from headroom.adapters.kubernetes_api import KubernetesApi
+    from headroom.adapters.api_server.kubernetes_api import KubernetesApi
 
 CLUSTER = "The cluster"
 
@@ -58,8 +58,8 @@ def connection(
     kubeconfig: str | None, context: str | None, *, deadline_s: float = 10.0
 ) -> KubernetesApi:
     """Return a client of the selected cluster, not yet opened."""
-    from headroom.adapters.kubernetes_api import KubernetesApi
-    from headroom.adapters.kubernetes_connection import KubernetesConnection
+    from headroom.adapters.api_server.kubernetes_api import KubernetesApi
+    from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
 
     return KubernetesApi(
         KubernetesConnection(

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from headroom.adapters import certificate_issuer as issuer
-from headroom.adapters.server_tls import Identity
+from headroom.adapters.certificates import certificate_issuer as issuer
+from headroom.adapters.certificates.server_tls import Identity
 from headroom.certificates import rotation
 from headroom.certificates.rotation import Places, Source, Work
 from headroom.certificates.values import CA_SECRET, Role

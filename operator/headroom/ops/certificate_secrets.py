@@ -7,8 +7,8 @@ import binascii
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headroom.adapters import certificate_issuer, certificate_reader
-from headroom.adapters.certificate_reader import KeyPair
+from headroom.adapters.certificates import certificate_issuer, certificate_reader
+from headroom.adapters.certificates.certificate_reader import KeyPair
 from headroom.certificates.rotation import Places, Source
 from headroom.certificates.values import Authorities, Leaf
 

@@ -27,7 +27,7 @@ _PIPE_COLUMNS = 160
 """Where no terminal says how wide it is: conditions quote others at length."""
 
 if TYPE_CHECKING:
-    from headroom.adapters.kubernetes_api import KubernetesApi
+    from headroom.adapters.api_server.kubernetes_api import KubernetesApi
 
 
 def explain(

@@ -24,7 +24,7 @@ from headroom.cli.cluster_options import (
 from headroom.cli.exit_codes import fail_for
 
 if TYPE_CHECKING:
-    from headroom.adapters.kubernetes_api import KubernetesApi
+    from headroom.adapters.api_server.kubernetes_api import KubernetesApi
     from headroom.console.summary import ServiceSummary
 
 UNKNOWN = "-"

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from headroom.adapters.gateway_scraper import GatewayScraper
-from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.kubernetes_connection import KubernetesConnection, OnCall
-from headroom.adapters.pod_requester import PodRequester
-from headroom.adapters.pod_scraper import PodScraper
+from headroom.adapters.api_server.kubernetes_api import KubernetesApi
+from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection, OnCall
+from headroom.adapters.gateways.gateway_scraper import GatewayScraper
+from headroom.adapters.pods.pod_requester import PodRequester
+from headroom.adapters.pods.pod_scraper import PodScraper
 from headroom.adapters.recording_file import RecordingFile
 from headroom.adapters.system_clock import SystemClock
-from headroom.adapters.waiting_events import WatchShares
+from headroom.adapters.watches.waiting_events import WatchShares
 from headroom.cli.compose.run_request import RunRequest
 from headroom.controller.ports import Prometheus
 from headroom.telemetry.recording import header_line
@@ -71,7 +71,7 @@ async def _prometheus(request: RunRequest, stack: AsyncExitStack) -> Mapping[str
     """Import the Prometheus client only where one is configured: it takes 20 MB."""
     if not request.prometheus:
         return {}
-    from headroom.adapters.prometheus_source import PrometheusSource  # noqa: PLC0415
+    from headroom.adapters.prometheus.prometheus_source import PrometheusSource  # noqa: PLC0415
 
     return {
         name: await stack.enter_async_context(

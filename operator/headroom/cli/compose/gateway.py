@@ -6,15 +6,15 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headroom.adapters.activator_api import ActivatorApi, Authenticate
-from headroom.adapters.gateway_scraper import GatewayScraper
-from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.adapters.pod_watch import PodWatch
-from headroom.adapters.pod_watches import PodWatches
-from headroom.adapters.port_probe import PortProbe
+from headroom.adapters.api_server.kubernetes_api import KubernetesApi
+from headroom.adapters.api_server.token_review import TokenReview
+from headroom.adapters.gateways.activator_api import ActivatorApi, Authenticate
+from headroom.adapters.gateways.gateway_scraper import GatewayScraper
+from headroom.adapters.pods.port_probe import PortProbe
 from headroom.adapters.system_clock import SystemClock
-from headroom.adapters.token_review import TokenReview
-from headroom.adapters.waiting_events import WatchShares
+from headroom.adapters.watches.pod_watch import PodWatch
+from headroom.adapters.watches.pod_watches import PodWatches
+from headroom.adapters.watches.waiting_events import WatchShares
 from headroom.certificates.values import Role
 from headroom.cli.run_options.gateway import CertificateIssuer, GatewayChoice
 from headroom.controller.gather.gateway_pages import GatewayPages
@@ -22,7 +22,7 @@ from headroom.controller.routing import Router
 from headroom.resources.names import SERVICE_LABEL
 
 if TYPE_CHECKING:
-    from headroom.adapters.xds_server import XdsServer
+    from headroom.adapters.gateways.xds_server import XdsServer
     from headroom.ops.certificate_keeper import CertificateKeeper
 
 _GATEWAYS = f"app.kubernetes.io/name={Role.GATEWAY}"
@@ -65,8 +65,8 @@ def gateways_of(
     `known` takes the times at which certificates expire, by Secret.
     """
     # 40 MB, which an operator without gateways need not hold.
-    from headroom.adapters.server_tls import ServerTls  # noqa: PLC0415
-    from headroom.adapters.xds_server import XdsServer  # noqa: PLC0415
+    from headroom.adapters.certificates.server_tls import ServerTls  # noqa: PLC0415
+    from headroom.adapters.gateways.xds_server import XdsServer  # noqa: PLC0415
     from headroom.ops.certificate_keeper import CertificateKeeper  # noqa: PLC0415
 
     tls = ServerTls(clock.now_s)

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from headroom.adapters.inference_service_watch import InferenceServiceWatch
-from headroom.adapters.pod_watch import PodWatch
+from headroom.adapters.watches.inference_service_watch import InferenceServiceWatch
+from headroom.adapters.watches.pod_watch import PodWatch
 from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.cli.compose.adapters import Adapters, opened_adapters
 from headroom.cli.compose.console import serve_console

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from headroom.adapters.live_server import LiveServer
+from headroom.adapters.pods.live_server import LiveServer
 from headroom.cli.commands.plan.measured_report import Measured, report_of
 from headroom.cli.commands.plan.rate_sweep import RateSweep, run_until_interrupted
 from headroom.errors import Unmeasurable

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from headroom.adapters.metrics_page import metrics_page, page_url
+from headroom.adapters.pods.metrics_page import metrics_page, page_url
 from headroom.errors import Unmeasurable
 from headroom.planner.errors import require
 from headroom.profiles import PROFILES

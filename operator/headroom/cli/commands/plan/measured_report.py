@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headroom.adapters.load_measurement import MeasuredStep
+from headroom.adapters.pods.load_measurement import MeasuredStep
 from headroom.cli.commands.plan.output import finite, ms
 from headroom.cli.commands.plan.rate_sweep import RateSweep
 from headroom.planner.cost_from_load import MeasuredCost

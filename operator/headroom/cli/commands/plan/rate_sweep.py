@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from headroom.adapters.live_server import LiveServer
-from headroom.adapters.load_measurement import MeasuredStep, idle_s, measured_step
+from headroom.adapters.pods.live_server import LiveServer
+from headroom.adapters.pods.load_measurement import MeasuredStep, idle_s, measured_step
 from headroom.cli.commands.plan.output import ms
 from headroom.planner.errors import require
 from headroom.planner.load_sweep import SweepBounds, first_rate, next_rate, step_seconds

@@ -16,9 +16,9 @@ import grpc
 import grpc.aio
 import orjson
 
-from headroom.adapters.relay import LOOPBACK, Relay
-from headroom.adapters.xds_server import messages
-from headroom.adapters.xds_server.stream_state import Delta, StreamState
+from headroom.adapters.gateways.relay import LOOPBACK, Relay
+from headroom.adapters.gateways.xds_server import messages
+from headroom.adapters.gateways.xds_server.stream_state import Delta, StreamState
 from headroom.bounded_listener import listening
 from headroom.gateway.snapshot import SEND_ORDER, Resource, Snapshot
 

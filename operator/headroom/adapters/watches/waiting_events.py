@@ -17,8 +17,8 @@ from typing import Any
 
 import orjson
 
-from headroom.adapters.kept_parts import kept_parts
-from headroom.adapters.watch_lines import Head, head_of, version_of
+from headroom.adapters.api_server.kept_parts import kept_parts
+from headroom.adapters.watches.watch_lines import Head, head_of, version_of
 from headroom.errors import AnswerTooLarge, ClusterError, Unavailable
 from headroom.event_loop_shares import EventLoopShares
 from headroom.fair_share import FairShare

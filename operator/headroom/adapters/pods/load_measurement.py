@@ -11,7 +11,7 @@ import asyncio
 import random
 from dataclasses import dataclass
 
-from headroom.adapters.live_server import GENERATES, MAX_IN_FLIGHT, LiveServer
+from headroom.adapters.pods.live_server import GENERATES, MAX_IN_FLIGHT, LiveServer
 from headroom.errors import Unmeasurable
 from headroom.scaling.values.observation import PodSample
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from headroom.adapters.activator_reports import ActivatorReports
+from headroom.adapters.gateways.activator_reports import ActivatorReports
 from headroom.bounded_listener import BoundedListener, listening
 from headroom.gateway.activator_messages import (
     ASK_WITHIN_S,

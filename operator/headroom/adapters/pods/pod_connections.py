@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from headroom.adapters.http_exchange import HttpConnection, NoAnswerError, Take
+from headroom.adapters.pods.http_exchange import HttpConnection, NoAnswerError, Take
 
 KEPT_OPEN_S = 6.0
 """Longer than the shortest scrape periods, so that connections to pods of up to 400 services are

@@ -6,7 +6,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-from headroom.adapters.pod_connections import PodConnections, Request
+from headroom.adapters.pods.pod_connections import PodConnections, Request
 from headroom.errors import PageTooLarge, ScrapeFailed
 
 DEADLINE_S = 1.0

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from headroom.adapters.certificate_reader import KeyPair
+from headroom.adapters.certificates.certificate_reader import KeyPair
 from headroom.certificates.values import CA_BACKDATED_S, CA_S, LEAF_BACKDATED_S, LEAF_S
 
 

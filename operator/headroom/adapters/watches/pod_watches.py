@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from headroom.adapters.pod_watch import OnList, PodWatch
-from headroom.adapters.waiting_events import Object, OnEvent
+from headroom.adapters.watches.pod_watch import OnList, PodWatch
+from headroom.adapters.watches.waiting_events import Object, OnEvent
 
 FIRST_LISTS_S = 10.0
 """Time for the first lists of several namespaces: one that cannot be read delays no other longer.

@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
-from headroom.adapters.xds_server.stream_state import DiscoveryRequest
+from headroom.adapters.gateways.xds_server.stream_state import DiscoveryRequest
 from headroom.gateway.snapshot import KINDS
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
@@ -26,7 +26,7 @@ _KIND_OF = {type_url: kind for kind, type_url in KINDS.items()}
 
 
 def _pool() -> DescriptorPool:
-    packed = files("headroom.adapters.xds_server").joinpath(DESCRIPTIONS).read_bytes()
+    packed = files("headroom.adapters.gateways.xds_server").joinpath(DESCRIPTIONS).read_bytes()
     pool = DescriptorPool()
     for one in FileDescriptorSet.FromString(zlib.decompress(packed)).file:
         pool.Add(one)

@@ -17,9 +17,9 @@ import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 
+from headroom.adapters.api_server.kubernetes_credentials import load_credentials
+from headroom.adapters.api_server.kubernetes_responses import Fetched, error_of, object_of
 from headroom.adapters.http_session import BodyTooLargeError, read_start
-from headroom.adapters.kubernetes_credentials import load_credentials
-from headroom.adapters.kubernetes_responses import Fetched, error_of, object_of
 from headroom.adapters.redaction import bare, sent_in
 from headroom.errors import AnswerTooLarge, Unavailable
 

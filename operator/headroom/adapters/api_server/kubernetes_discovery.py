@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from headroom.adapters.kubernetes_connection import KubernetesConnection
-from headroom.adapters.kubernetes_paths import PLURALS, located, path_to, root
+from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
+from headroom.adapters.api_server.kubernetes_paths import PLURALS, located, path_to, root
 from headroom.errors import NotFound, UnknownKind
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import kopf
 
-from headroom.adapters.kopf_settings import Patience, kopf_login, kopf_settings
-from headroom.adapters.restart_pause import RestartPause
+from headroom.adapters.watches.kopf_settings import Patience, kopf_login, kopf_settings
+from headroom.adapters.watches.restart_pause import RestartPause
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from headroom.adapters.kubernetes_connection import KubernetesConnection
+from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
 from headroom.errors import AnswerTooLarge
 from headroom.fair_slots import FairSlots
 

@@ -1,5 +1,5 @@
 """The xDS server: Envoy's aggregated discovery service, one stream per gateway."""
 
-from headroom.adapters.xds_server.server import XdsServer
+from headroom.adapters.gateways.xds_server.server import XdsServer
 
 __all__ = ["XdsServer"]

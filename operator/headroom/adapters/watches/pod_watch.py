@@ -16,11 +16,11 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from headroom.adapters.kept_parts import kept_parts
-from headroom.adapters.kubernetes_responses import start_of_list
-from headroom.adapters.restart_pause import RestartPause
-from headroom.adapters.waiting_events import Object, OnEvent, WaitingEvents, WatchShares
-from headroom.adapters.watch_lines import lines_of
+from headroom.adapters.api_server.kept_parts import kept_parts
+from headroom.adapters.api_server.kubernetes_responses import start_of_list
+from headroom.adapters.watches.restart_pause import RestartPause
+from headroom.adapters.watches.waiting_events import Object, OnEvent, WaitingEvents, WatchShares
+from headroom.adapters.watches.watch_lines import lines_of
 from headroom.errors import AnswerTooLarge, ClusterError, Unavailable
 
 _log = logging.getLogger(__name__)

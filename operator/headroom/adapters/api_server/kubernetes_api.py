@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Any, Self
 
-from headroom.adapters.kept_parts import kept_parts
-from headroom.adapters.kubernetes_connection import KubernetesConnection
-from headroom.adapters.kubernetes_discovery import PathFinder
-from headroom.adapters.kubernetes_lists import ListPages, metadata_of
-from headroom.adapters.kubernetes_paths import path_of, path_to
-from headroom.adapters.kubernetes_responses import (
+from headroom.adapters.api_server.kept_parts import kept_parts
+from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
+from headroom.adapters.api_server.kubernetes_discovery import PathFinder
+from headroom.adapters.api_server.kubernetes_lists import ListPages, metadata_of
+from headroom.adapters.api_server.kubernetes_paths import path_of, path_to
+from headroom.adapters.api_server.kubernetes_responses import (
     Fetched,
     items_of,
     leave_out_managed_fields,

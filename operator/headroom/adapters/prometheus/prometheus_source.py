@@ -22,7 +22,7 @@ import requests
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 
-from headroom.adapters.prometheus_session import DEADLINE_S, OneAtATime, bounded_client
+from headroom.adapters.prometheus.prometheus_session import DEADLINE_S, OneAtATime, bounded_client
 from headroom.adapters.redaction import redacted
 from headroom.errors import ScrapeFailed
 from headroom.fair_slots import FairSlots

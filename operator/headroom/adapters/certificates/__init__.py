@@ -1,0 +1,1 @@
+"""Certificates: issued, read, and used for mutual TLS."""

@@ -1,0 +1,1 @@
+"""The servers of Envoy and of activators, and the gateways' pages."""

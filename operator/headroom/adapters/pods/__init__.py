@@ -1,0 +1,1 @@
+"""Requests to untrusted pods and servers: scrapes, warm-ups, probes, measurements."""

@@ -1,0 +1,1 @@
+"""A Prometheus as the source of metrics: bounded queries."""
