@@ -22,7 +22,7 @@ MOST_LINES = 500
 MOST_ENGINE_LINES = 2500
 MOST_UNSORTED = 20
 """Modules of a package whose docstring need not say which of them belong together."""
-ONE_PER_SYSTEM = {"adapters", "profiles"}
+ONE_PER_SYSTEM = {"profiles"}
 IMPURE = {
     "aiohttp", "asyncio", "kopf", "kubernetes", "logging", "os", "random", "secrets", "signal",
     "socket", "ssl", "subprocess", "tempfile", "threading", "time",
