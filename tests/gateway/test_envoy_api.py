@@ -13,7 +13,9 @@ from google.protobuf.message import DecodeError
 
 from headroom.adapters.gateways.xds_server.messages import DESCRIPTIONS
 
-SHIPPED = Path(__file__).parents[2] / "operator" / "headroom" / "adapters" / "xds_server"
+SHIPPED = (
+    Path(__file__).parents[2] / "operator" / "headroom" / "adapters" / "gateways" / "xds_server"
+)
 LAST_FIELD = b"b\x06proto3"
 """The syntax field of a serialized FileDescriptorProto."""
 REMARKS = (
