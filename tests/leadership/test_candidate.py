@@ -71,7 +71,7 @@ def test_a_leader_may_write_until_its_renewal_is_too_old(now_s: float, left_s: f
 def test_who_sees_another_holder_does_not_lead_whatever_time_is_left() -> None:
     lost = leader().with_record(OTHERS, 101.0)
     assert (lost.remaining_s(101.0), lost.holds) == (0.0, False)
-    assert leader().with_record(None, 101.0).remaining_s(101.0) == 0.0, "somebody deleted it"
+    assert leader().with_record(None, 101.0).remaining_s(101.0) == 0.0, "the Lease was deleted"
 
 
 def test_a_term_goes_on_when_nobody_came_in_between_and_ends_when_somebody_did() -> None:

@@ -121,10 +121,12 @@ async def test_tenants_share_no_prefixes() -> None:
         async for _ in model.generate(ask(key=key, tenant=tenant)):
             pass
 
-    first, second, again, nobody = (engine.prompts[str(key)].get("cache_salt") for key in range(4))
+    first, second, again, without_tenant = (
+        engine.prompts[str(key)].get("cache_salt") for key in range(4)
+    )
     assert first == again
-    assert len({first, second, nobody}) == 3
-    assert nobody is None
+    assert len({first, second, without_tenant}) == 3
+    assert without_tenant is None
 
 
 async def test_leaving_the_iterator_aborts_the_request() -> None:
