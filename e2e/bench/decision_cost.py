@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from headroom.scaling import CostModel, Observation, Pod, PodSample, PodState, Policy, State, decide
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.tokens import (
     EngineLimits,
     GenerationSample,

@@ -31,7 +31,7 @@ def digest(kind: str) -> str:
     """
     root = Path(__file__).parents[2] / "operator" / "headroom"
     scaling = root / "scaling"
-    values = [*sorted((scaling / "values").glob("*.py")), scaling / "latency_counts.py"]
+    values = sorted((scaling / "values").glob("*.py"))
     files = [
         *sorted((root / "simulator" / "generation").rglob("*.py")),
         *(sorted(scaling.rglob("*.py")) if kind == HEADROOM.kind else values),

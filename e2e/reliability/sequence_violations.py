@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroom.scaling import Decision, Direction
-from headroom.scaling.replica_defect import Defect
+from headroom.scaling.values.replica_defect import Defect
 from reliability.trials import Trial
 
 

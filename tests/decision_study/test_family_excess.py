@@ -9,7 +9,7 @@ from decision_study.family.excess import LAYERS
 from decision_study.family.watched import Attribution
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import SlidingExtreme
-from headroom.scaling.state import State
+from headroom.scaling.state.state import State
 from headroom.scaling.values.decision import Decision, Direction, Reason, Recommendation
 from headroom.scaling.values.policy import Policy
 

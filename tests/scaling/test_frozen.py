@@ -9,7 +9,7 @@ from functools import cached_property
 import pytest
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.state import State
+from headroom.scaling.state.state import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

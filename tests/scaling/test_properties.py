@@ -21,8 +21,8 @@ from headroom.scaling import (
     State,
     decide,
 )
-from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.limits.scale_down import UNMEASURED_START
+from headroom.scaling.values.latency_counts import LatencyCounts
 from support.fakes_scaling import BOUNDS_S, COST, Service, policy
 
 NOW_S = 10_000.0

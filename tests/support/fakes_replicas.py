@@ -19,7 +19,7 @@ from headroom.scaling import (
     State,
     decide,
 )
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 
 BOUNDS_S = (0.5, 1.5, math.inf)
 TRUE = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4)

@@ -17,7 +17,7 @@ from headroom.scaling import (
     State,
     decide,
 )
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.windows.sliding_windows import Windows
 
 BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, math.inf)

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import Observation, Pod, PodSample, PodState
 from headroom.scaling.values.tokens import (
     CostSums,

@@ -12,14 +12,14 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from headroom.scaling.forecast.forecast import Expected, Rates
-from headroom.scaling.latency_model import corrected_target_s, tail_of
 from headroom.scaling.limits.scale_down import REBALANCED_HOLD_S, hold_s
-from headroom.scaling.recommenders import for_latency, for_removal, for_utilization
+from headroom.scaling.rules.recommenders import for_latency, for_removal, for_utilization
 from headroom.scaling.serving_model import ServingModel
-from headroom.scaling.state import State
-from headroom.scaling.tuning import SLACK_S, Tuning
+from headroom.scaling.state.state import State
+from headroom.scaling.steps.latency_model import corrected_target_s, tail_of
 from headroom.scaling.values.decision import Decision, Reason
 from headroom.scaling.values.policy import Policy, Routing
+from headroom.scaling.values.tuning import SLACK_S, Tuning
 
 CARRIES = "carry the arrivals"
 LAYERS = (

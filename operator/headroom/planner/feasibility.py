@@ -16,7 +16,7 @@ import numpy as np
 from headroom.planner.demand import Service
 from headroom.planner.errors import require, share
 from headroom.planner.trace_plan import Rates, checked_rates, needed_replicas
-from headroom.scaling.bisection import smallest
+from headroom.scaling.mathematics.bisection import smallest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,14 +2,13 @@
 
 decide(policy, state, observation) -> (decision, state)
 
-- the steps: decider, learning, correcting, replacing, tick_model, evidence, rule_results,
-  recommenders, rebalancing, limiting, explanation, decision_message, post_rules
-- services that generate: generating, generation_judgement, generation_rules,
-  generation_explanation
-- models: latency_model, serving_model, bisection, chance, routing_transition,
-  accelerator_allocation
-- from tick to tick: state, last_hour, checkpoint_numbers
-- values: tuning, pace, flags, frozen, latency_counts, replica_defect
+- decider runs the steps in their order; post_rules follow it in the controller
+- steps, rules and explanation know the state of a service; all else knows only values
+- what a replica carries: cost, latency, generation; serving_model is their common interface
+- what arrives: windows, demand, forecast; evidence judges it
+- what a service asks for: promise, limits; replacement of single replicas
+- accelerator_allocation divides a pool among services
+- frozen and mathematics: what all parts use
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.decision import (
     Counterfactual,
     Decision,
@@ -30,6 +28,7 @@ from headroom.scaling.values.decision import (
     Recommendation,
     ReplicaCounts,
 )
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import (
     Allocation,
     CostModel,
@@ -43,7 +42,7 @@ from headroom.scaling.values.signals import Freshness, Signal, Signals
 
 if TYPE_CHECKING:
     from headroom.scaling.decider import decide
-    from headroom.scaling.state import State
+    from headroom.scaling.state.state import State
 
 __all__ = [
     "Allocation",
@@ -73,7 +72,7 @@ __all__ = [
     "decide",
 ]
 
-_STANDS_IN = {"State": "state", "decide": "decider"}
+_STANDS_IN = {"State": "state.state", "decide": "decider"}
 
 
 def __getattr__(name: str) -> object:

@@ -18,10 +18,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headroom.scaling import (
+from headroom.scaling.evidence.demand import estimate_demand
+from headroom.scaling.evidence.demand_estimate import DemandEstimate
+from headroom.scaling.evidence.misses import learn_from_outcomes, with_risk
+from headroom.scaling.evidence.notes import evidence_notes
+from headroom.scaling.explanation import generation_explanation
+from headroom.scaling.explanation.explanation import explain
+from headroom.scaling.forecast.forecast import Expected
+from headroom.scaling.forecast.rate_history import LONGEST_GAP_S
+from headroom.scaling.frozen import replace
+from headroom.scaling.limits.limit_input import LimitInput
+from headroom.scaling.promise.margin import NO_MARGIN
+from headroom.scaling.promise.reserve import NO_RESERVE
+from headroom.scaling.rules.rule_results import RuleResults, evaluate_rules
+from headroom.scaling.state.state import State
+from headroom.scaling.steps import (
     correcting,
     generating,
-    generation_explanation,
     generation_rules,
     learning,
     limiting,
@@ -29,21 +42,8 @@ from headroom.scaling import (
     replacing,
     tick_model,
 )
-from headroom.scaling.evidence.demand import estimate_demand
-from headroom.scaling.evidence.demand_estimate import DemandEstimate
-from headroom.scaling.evidence.misses import learn_from_outcomes, with_risk
-from headroom.scaling.evidence.notes import evidence_notes
-from headroom.scaling.explanation import explain
-from headroom.scaling.forecast.forecast import Expected
-from headroom.scaling.forecast.rate_history import LONGEST_GAP_S
-from headroom.scaling.frozen import replace
-from headroom.scaling.limits.limit_input import LimitInput
-from headroom.scaling.pace import at_pace
-from headroom.scaling.promise.margin import NO_MARGIN
-from headroom.scaling.promise.reserve import NO_RESERVE
-from headroom.scaling.rule_results import RuleResults, evaluate_rules
-from headroom.scaling.state import State
-from headroom.scaling.tick_model import TickModel
+from headroom.scaling.steps.pace import at_pace
+from headroom.scaling.steps.tick_model import TickModel
 from headroom.scaling.values.decision import (
     Decision,
     Demand,

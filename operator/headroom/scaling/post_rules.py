@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from headroom.scaling.decision_message import message
+from headroom.scaling.explanation.decision_message import message
 from headroom.scaling.limits.scale_down import hold_s
-from headroom.scaling.state import State
+from headroom.scaling.state.state import State
 from headroom.scaling.values.decision import Decision, Direction, LimitApplied, Reason
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals

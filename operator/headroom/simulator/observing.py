@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import CostModel, GatewayRejections, PodSample, PodState
 from headroom.scaling.values.policy import Routing
 from headroom.simulator.compiled import kernel

@@ -10,7 +10,7 @@ from headroom.controller.act.victims import MOST_MARKED, victims
 from headroom.controller.gather.pods import MarkedBy, ObservedPod
 from headroom.errors import Conflict, Forbidden, Unavailable
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import Pod, PodSample, PodState
 from support.controller_world import REPLICA_RPS, World, play
 

@@ -9,7 +9,7 @@ import pytest
 
 from headroom.controller.decide.class_slo import NO_CLASSES
 from headroom.scaling.generation.promises.classes import SERVICE, ClassCounts, ClassPromise
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.tokens import Target, TokenTargets
 from support.cluster_world import Manifest
 from support.controller_world import World, play

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from headroom.controller.decide.token_rates import NO_TOKENS, TokenRates
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.token_decision import GenerationMeasurement
 from headroom.scaling.values.tokens import GenerationSample

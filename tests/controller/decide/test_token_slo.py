@@ -23,8 +23,8 @@ from headroom.scaling import (
     Signals,
     State,
 )
-from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.post_rules import PostRuleInputs, apply_post_rules
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.token_decision import (
     GenerationDecision,
     Identification,

@@ -14,7 +14,6 @@ from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report import events
 from headroom.controller.report.conditions.condition_result import ConditionResult, TickResult
 from headroom.controller.report.conditions.condition_rules import of_tick
-from headroom.scaling.replica_defect import Defect, Replacement, ReplacementStep
 from headroom.scaling.values.decision import (
     Decision,
     Demand,
@@ -25,6 +24,7 @@ from headroom.scaling.values.decision import (
     ReplicaCounts,
 )
 from headroom.scaling.values.observation import Observation
+from headroom.scaling.values.replica_defect import Defect, Replacement, ReplacementStep
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 from support.service_world import service
 

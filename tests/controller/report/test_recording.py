@@ -12,7 +12,7 @@ import pytest
 
 from headroom.controller.report.arrival_counter import ArrivalCounter
 from headroom.scaling import Observation, Pod, PodSample, PodState, Policy
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import GatewayRejections
 from headroom.simulator.arrivals import PoissonArrivals
 from headroom.simulator.arrivals.recording import RecordedService, read_recording

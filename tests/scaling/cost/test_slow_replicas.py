@@ -14,7 +14,7 @@ from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, Slow
 from headroom.scaling.latency.mixed_fleet import MixedFleet
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.latency_model import tail_of
+from headroom.scaling.steps.latency_model import tail_of
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.windows.window_totals import BatchStats
 from support.fakes_scaling import policy

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from headroom.scaling.forecast.bursts import Burst, Bursts
-from headroom.scaling.tuning import Component, Tuning
+from headroom.scaling.values.tuning import Component, Tuning
 from scaling.forecast.rate_histories import START_S, history
 from support.fakes_scaling import Service, policy
 

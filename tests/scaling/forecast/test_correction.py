@@ -18,10 +18,10 @@ from headroom.scaling.forecast.analog_forecast import AnalogForecast
 from headroom.scaling.forecast.forecast import Forecast
 from headroom.scaling.latency.correction import Correction
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.latency_counts import LatencyCounts
-from headroom.scaling.latency_model import corrected_target_s
-from headroom.scaling.state import State
-from headroom.scaling.tuning import Component, Tuning
+from headroom.scaling.state.state import State
+from headroom.scaling.steps.latency_model import corrected_target_s
+from headroom.scaling.values.latency_counts import LatencyCounts
+from headroom.scaling.values.tuning import Component, Tuning
 from support.fakes_scaling import BOUNDS_S, COST, Service, policy
 
 

@@ -11,7 +11,7 @@ from headroom.scaling.forecast.forecast import Forecast, Rates
 from headroom.scaling.forecast.peak import Peak
 from headroom.scaling.forecast.peak_series import ExpectedPeak, next_peak
 from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
-from headroom.scaling.tuning import Component, Tuning
+from headroom.scaling.values.tuning import Component, Tuning
 from support.fakes_scaling import Service, policy
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headroom.scaling.forecast.forecast import Forecast
 from headroom.scaling.forecast.rate_history import STEP_S, WINDOW_S, RateHistory
 from headroom.scaling.forecast.trend import LARGEST, Trend, rising
-from headroom.scaling.tuning import Component, Tuning
+from headroom.scaling.values.tuning import Component, Tuning
 from support.fakes_scaling import policy
 
 Load = Callable[[float], float]

@@ -16,8 +16,8 @@ from headroom.scaling.generation.promises.class_judgement import (
 )
 from headroom.scaling.generation.promises.classes import SERVICE, ClassCounts, ClassPromise, grouped
 from headroom.scaling.generation.promises.token_promises import Measured, measured_of
-from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.promise.error_budget import Outcomes
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import Binding, EngineLimits, Target, TokenTargets
 from support.generating_plant import GeneratingPlant, fixed_lengths

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import PodSample
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.generation.autoscalers.headroom import TokenHeadroom

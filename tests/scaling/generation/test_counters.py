@@ -11,7 +11,7 @@ import pytest
 from headroom.scaling.generation.counters.token_counters import LONGEST_S, TokenCounters
 from headroom.scaling.generation.counters.token_table import Count, Grid
 from headroom.scaling.generation.promises.token_promises import WINDOW_S, PromiseWindow
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import (
     Binding,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.scaling.limits.flaps import EVERY, MOST_IN_AN_HOUR, Flaps
-from headroom.scaling.tuning import Component, Tuning
+from headroom.scaling.values.tuning import Component, Tuning
 from support.fakes_scaling import Service, policy
 
 COLD_START_S = 40.0

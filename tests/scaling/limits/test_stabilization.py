@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from headroom.scaling import CostModel, Observation, PodState, Policy, ReplicaCounts, State, decide
 from headroom.scaling.accelerator_allocation import Demand
-from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import Pod, PodSample
 from headroom.scaling.values.policy import RateLimit, Routing
 from support.fakes_scaling import BOUNDS_S, Service, policy, ready_pod, sample

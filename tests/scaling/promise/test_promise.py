@@ -14,7 +14,7 @@ from headroom.scaling.evidence.misses import with_risk
 from headroom.scaling.promise.error_budget import ErrorBudget, Outcomes, one_alone_is_late
 from headroom.scaling.promise.margin import LARGEST, Margin
 from headroom.scaling.promise.risk import Risk
-from headroom.scaling.state import State
+from headroom.scaling.state.state import State
 from headroom.scaling.values.observation import GatewayRejections
 from headroom.scaling.windows.sliding_windows import Windows
 from support.fakes_scaling import BOUNDS_S, Service, policy, sample

@@ -15,11 +15,11 @@ from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.promise.error_budget import ErrorBudget
 from headroom.scaling.promise.reserve import FADE_S, MOST, Reserve, Usual
-from headroom.scaling.rule_results import evaluate_rules
-from headroom.scaling.tuning import Component, Tuning
+from headroom.scaling.rules.rule_results import evaluate_rules
 from headroom.scaling.values.decision import Reason, ReplicaCounts
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.signals import Freshness, Signal, Signals
+from headroom.scaling.values.tuning import Component, Tuning
 from support.fakes_scaling import COST, Service, policy
 
 ALLOWED = 0.05

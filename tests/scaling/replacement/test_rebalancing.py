@@ -21,7 +21,7 @@ from headroom.scaling.replacement.rebalancer import (
     Situation,
 )
 from headroom.scaling.replacement.spread import Load, Spread, is_uneven
-from headroom.scaling.replica_defect import Defect
+from headroom.scaling.values.replica_defect import Defect
 
 NOW = Situation(
     now_s=1000.0,

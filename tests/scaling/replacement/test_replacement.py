@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from headroom.scaling.replica_defect import Defect, ReplacementStep
 from headroom.scaling.values.observation import Allocation
+from headroom.scaling.values.replica_defect import Defect, ReplacementStep
 from scaling.replacement.replacement_fleets import opted_out, policy, settled
 from support.fakes_replicas import Replicas
 

@@ -12,7 +12,7 @@ from headroom.scaling import (
     State,
 )
 from headroom.scaling.windows.leaps import overlong
-from scaling.contradicted_fleet import COST, Fleet, scaled, seconds
+from scaling.windows.contradicted_fleet import COST, Fleet, scaled, seconds
 
 
 def test_contradiction_is_forgotten_after_its_windows() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import Observation, Pod, PodSample, PodState
 from headroom.scaling.windows.by_replica import executed_batches
 from headroom.scaling.windows.counter_series import HORIZON_S

@@ -22,7 +22,7 @@ from headroom.scaling.generation.promises.class_judgement import (
 from headroom.scaling.generation.promises.classes import SERVICE, ClassCounts, ClassPromise, grouped
 from headroom.scaling.generation.promises.token_promises import Measured as MeasuredPromise
 from headroom.scaling.generation.promises.token_promises import measured_of
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.tokens import Binding
 from headroom.telemetry.pages.reading import Reading
 

@@ -17,7 +17,7 @@ import numpy as np
 from headroom.controller.gather.gateway_counters import ServiceTotals
 from headroom.gateway.access_counts import Bin
 from headroom.scaling import Policy
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import (
     GatewayRejections,
     Observation,

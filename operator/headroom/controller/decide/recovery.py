@@ -20,8 +20,8 @@ from headroom.controller.decide.decide_tick import (
 )
 from headroom.scaling import Decision, Direction, Reason, State
 from headroom.scaling.post_rules import PostRuleInputs
-from headroom.scaling.replica_defect import LeftOut
 from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.replica_defect import LeftOut
 from headroom.telemetry.samples.pod_samples import PodSamples
 
 RESTART_AFTER = 3

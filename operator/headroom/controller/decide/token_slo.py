@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from headroom.api.service_spec.service_level import ServiceLevel
 from headroom.api.service_status.status_durations import duration_text
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
-from headroom.scaling.latency_counts import LatencyCounts
 from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.token_decision import TokenMeasurement
 from headroom.scaling.values.tokens import Binding

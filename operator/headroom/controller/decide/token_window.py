@@ -14,7 +14,7 @@ from struct import Struct
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.windows.histogram import percentile
 
 WINDOW_S = 60.0

@@ -18,9 +18,9 @@ from headroom.api.service_status.conditions import (
     ConditionStatus,
     ConditionType,
 )
-from headroom.scaling.decision_message import counted
-from headroom.scaling.replica_defect import Defect
+from headroom.scaling.explanation.decision_message import counted
 from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.replica_defect import Defect
 
 REPEATED_AFTER_S = 60.0
 """A condition that flaps gives one event of a kind a minute."""

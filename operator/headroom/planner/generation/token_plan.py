@@ -13,11 +13,11 @@ from functools import partial
 from headroom.planner.ceiling import rounded_up
 from headroom.planner.errors import ImpossiblePlan, positive
 from headroom.planner.generation.generating_service import GeneratingService, check_service
-from headroom.scaling.bisection import smallest
 from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
 from headroom.scaling.generation.replica_model.occupancy import occupancy_of
 from headroom.scaling.generation.replica_model.replica import IDLE_RPS, MEMORY_PERCENTILE
 from headroom.scaling.generation.replica_model.work import DEFAULT_ITERATION_TOKENS
+from headroom.scaling.mathematics.bisection import smallest
 from headroom.scaling.values.tokens import Binding
 
 SECONDS_PER_HOUR = 3600.0

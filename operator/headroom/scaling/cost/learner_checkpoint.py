@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from headroom.scaling.checkpoint_numbers import (
+from headroom.scaling.cost.cost_learning import CostLearner
+from headroom.scaling.cost.execution_variation import MOST_CV, ExecutionVariation
+from headroom.scaling.cost.line_fit import SUMS, Sums
+from headroom.scaling.values.checkpoint_numbers import (
     MOST_BATCH,
     MOST_COUNTED,
     MOST_SECONDS,
@@ -10,9 +13,6 @@ from headroom.scaling.checkpoint_numbers import (
     numbers_of,
     short,
 )
-from headroom.scaling.cost.cost_learning import CostLearner
-from headroom.scaling.cost.execution_variation import MOST_CV, ExecutionVariation
-from headroom.scaling.cost.line_fit import SUMS, Sums
 
 MOST_BIN = 64
 

@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.chance import CERTAIN, IDLE_SHARE, e_folds
 from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.frozen import replace
+from headroom.scaling.mathematics.chance import CERTAIN, IDLE_SHARE, e_folds
 from headroom.scaling.values.decision import Obstacle
 
 SETTLED_S = 20.0

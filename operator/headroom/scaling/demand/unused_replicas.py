@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.chance import CERTAIN, IDLE_SHARE, e_folds
+from headroom.scaling.mathematics.chance import CERTAIN, IDLE_SHARE, e_folds
 
 
 def unused(taken: NDArray[np.float64], busy: NDArray[np.float64]) -> int:

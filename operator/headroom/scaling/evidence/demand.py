@@ -19,8 +19,7 @@ from headroom.scaling.evidence.retries import without_further_tries
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet.generating_fleet import GeneratingCost
 from headroom.scaling.serving_model import ReplicaCost
-from headroom.scaling.state import State
-from headroom.scaling.tuning import Component
+from headroom.scaling.state.state import State
 from headroom.scaling.values.decision import (
     Demand,
     DemandKnown,
@@ -31,6 +30,7 @@ from headroom.scaling.values.decision import (
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Signals
+from headroom.scaling.values.tuning import Component
 from headroom.scaling.windows.together import APART_S, moves_apart
 
 USUALLY_STALE_S = 10.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.scaling.state import State
+from headroom.scaling.state.state import State
 from headroom.scaling.values.decision import Demand, DemandKnown
 
 

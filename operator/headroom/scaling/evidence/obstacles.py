@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.chance import IDLE_SHARE
 from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.demand.unused_replicas import unused
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet.generating_fleet import GeneratingCost
+from headroom.scaling.mathematics.chance import IDLE_SHARE
 from headroom.scaling.serving_model import ReplicaCost
-from headroom.scaling.state import State
+from headroom.scaling.state.state import State
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.windows.by_replica import arrivals_of, executed_s_of

@@ -29,7 +29,7 @@ from headroom.scaling.forecast.rate_history import (
     no_rates,
 )
 from headroom.scaling.frozen import cached_property
-from headroom.scaling.tuning import SLACK_S
+from headroom.scaling.values.tuning import SLACK_S
 
 WIDTH, DEVIATIONS = 0.1, 4.0
 """Width of the kernel: 10 %, or this many Poisson deviations of the requests in a window."""

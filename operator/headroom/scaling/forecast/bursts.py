@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.scaling.chance import e_folds
 from headroom.scaling.forecast.rate_history import RateHistory
-from headroom.scaling.tuning import HOUR_S
+from headroom.scaling.mathematics.chance import e_folds
 from headroom.scaling.values.observation import Pod
 from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.tuning import HOUR_S
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.together import APART_S, moves_apart
 from headroom.scaling.windows.unscraped import beyond_last_windows

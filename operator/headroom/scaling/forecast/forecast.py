@@ -15,8 +15,8 @@ from headroom.scaling.forecast.bursts import Burst, Bursts
 from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
 from headroom.scaling.forecast.rate_history import WINDOW_S, StableRate, Vector
 from headroom.scaling.forecast.trend import Trend, rising
-from headroom.scaling.tuning import SLACK_S, Component, Tuning
 from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.tuning import SLACK_S, Component, Tuning
 
 _DOUBLE = 2.0
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.tuning import HOUR_S
+from headroom.scaling.values.tuning import HOUR_S
 
 Vector = NDArray[np.float32]
 """Single precision: 13 kB for an hour of a service, including the future ratios."""

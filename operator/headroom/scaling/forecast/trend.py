@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.scaling.flags import Flags
 from headroom.scaling.forecast.rate_history import RateHistory
 from headroom.scaling.forecast.step_fit import Counts, misfit_of_a_step
+from headroom.scaling.mathematics.flags import Flags
 
 SPANS = (5, 10, 20)
 """Windows of a fit."""

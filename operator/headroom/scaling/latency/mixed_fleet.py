@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headroom.scaling.bisection import smallest
 from headroom.scaling.frozen import cached_property
 from headroom.scaling.latency import sticky_connections
 from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
 from headroom.scaling.latency.tail_latency import LARGEST_CV, TailLatency
+from headroom.scaling.mathematics.bisection import smallest
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Routing
 

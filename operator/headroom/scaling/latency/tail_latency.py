@@ -14,10 +14,10 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from headroom.scaling.bisection import smallest
 from headroom.scaling.frozen import cached_property
 from headroom.scaling.latency import latency_tables, slot_pool, sticky_connections
 from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
+from headroom.scaling.mathematics.bisection import smallest
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Routing
 

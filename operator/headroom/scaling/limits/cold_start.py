@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from headroom.scaling.checkpoint_numbers import MOST_SECONDS, Checkpoint, numbers_of
 from headroom.scaling.frozen import cached_property
+from headroom.scaling.values.checkpoint_numbers import MOST_SECONDS, Checkpoint, numbers_of
 from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.observation import Pod, PodSample, PodState
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.tuning import HOUR_S, SLACK_S
+from headroom.scaling.values.tuning import HOUR_S, SLACK_S
 
 GROWTH = 4.0
 SOON_S = 900.0

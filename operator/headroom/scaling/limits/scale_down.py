@@ -9,10 +9,10 @@ from headroom.scaling.limits.limit_input import (
     replicas_at,
     step_of,
 )
-from headroom.scaling.tuning import Component
 from headroom.scaling.values.decision import LimitApplied, Reason
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness
+from headroom.scaling.values.tuning import Component
 
 PINNED_HOLD_S, REBALANCED_HOLD_S = 900.0, 300.0
 """While connections stay with their replicas: one that is removed and added again stays idle until

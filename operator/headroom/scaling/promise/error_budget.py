@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.tuning import HOUR_S
+from headroom.scaling.values.tuning import HOUR_S
 from headroom.scaling.windows.counter_series import LATENCY, MISSED
 from headroom.scaling.windows.histogram import at_least_late
 from headroom.scaling.windows.sample_intake import REJECTED

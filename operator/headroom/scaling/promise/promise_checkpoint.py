@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from headroom.scaling.checkpoint_numbers import MOST_COUNTED, Checkpoint, numbers_of, short
 from headroom.scaling.promise.error_budget import ErrorBudget
 from headroom.scaling.promise.margin import LARGEST, Margin
 from headroom.scaling.promise.reserve import Reserve
 from headroom.scaling.promise.risk import Risk
+from headroom.scaling.values.checkpoint_numbers import MOST_COUNTED, Checkpoint, numbers_of, short
 
 
 def to_checkpoint(

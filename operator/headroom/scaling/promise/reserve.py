@@ -29,7 +29,7 @@ import math
 from dataclasses import dataclass
 
 from headroom.scaling.promise.error_budget import ErrorBudget
-from headroom.scaling.tuning import HOUR_S
+from headroom.scaling.values.tuning import HOUR_S
 
 PER_BUDGET = 0.21
 """beta where a start takes as long as the error budget of an hour lasts."""

@@ -16,9 +16,9 @@ from headroom.scaling.replacement.rounds import (
     RoundStart,
     Verdict,
 )
-from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values.observation import CostModel, Pod
 from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.replica_defect import Defect
 from headroom.scaling.windows.sliding_windows import Windows
 
 FEWEST_ROUNDS = 3

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from headroom.scaling.frozen import replace
 from headroom.scaling.replacement.budget import REBALANCING, Budget
 from headroom.scaling.replacement.spread import Load, Spread
-from headroom.scaling.replica_defect import Defect, Replacement, ReplacementStep
+from headroom.scaling.values.replica_defect import Defect, Replacement, ReplacementStep
 
 SETTLED_S = 8.0
 """Until their clients have connected again, the shares of the ready replicas say nothing."""

@@ -17,8 +17,8 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.replacement.budget import Budget
 from headroom.scaling.replacement.evidence import Evidence, Suspicion
 from headroom.scaling.replacement.situation import Situation, UnderWay
-from headroom.scaling.replica_defect import Defect, Replacement, ReplacementStep
 from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.replica_defect import Defect, Replacement, ReplacementStep
 
 PATIENCE_S = 180.0
 """How long a replica is left out of the model before the evidence suffices."""

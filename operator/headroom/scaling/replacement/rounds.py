@@ -9,8 +9,8 @@ from statistics import median_low
 
 import numpy as np
 
-from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.replica_defect import Defect
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_ITEMS,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headroom.scaling.replacement.evidence import Suspicion
-from headroom.scaling.replica_defect import Defect, ReplacementStep
+from headroom.scaling.values.replica_defect import Defect, ReplacementStep
 
 USUAL_START_S = 300.0
 """A surge or a successor is waited for twice as long as a cold start; for this long if unknown."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.chance import CERTAIN, IDLE_SHARE, e_folds
+from headroom.scaling.mathematics.chance import CERTAIN, IDLE_SHARE, e_folds
 from headroom.scaling.replacement.late_load import Shares, late_load, late_load_after
 
 LATE_DEVIATIONS = 3.0

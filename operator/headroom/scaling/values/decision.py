@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.replica_defect import LeftOut, Replacement
 from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.replica_defect import LeftOut, Replacement
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.values.token_decision import GenerationDecision
 

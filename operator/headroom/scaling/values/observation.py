@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headroom.scaling.frozen import cached_property
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.tokens import GenerationSample
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headroom.scaling.tuning import Component, Tuning
 from headroom.scaling.values.tokens import IterationCost, TokenTargets
+from headroom.scaling.values.tuning import Component, Tuning
 
 
 class Routing(StrEnum):

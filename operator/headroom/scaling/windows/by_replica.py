@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import compress
 
-from headroom.scaling.flags import any_set
+from headroom.scaling.mathematics.flags import any_set
 from headroom.scaling.windows.counter_series import (
     BATCH_SECONDS,
     BATCHES,

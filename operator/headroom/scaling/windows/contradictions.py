@@ -17,9 +17,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.replica_defect import LeftOut
 from headroom.scaling.values.observation import CostModel, Observation, PodSample
 from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.replica_defect import LeftOut
 from headroom.scaling.windows.leaps import fallen, leaps, may_leap
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.uneven_shares import Shares, is_measured, read_shares, with_share

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.flags import any_set
 from headroom.scaling.frozen import replace
+from headroom.scaling.mathematics.flags import any_set
 
 HORIZON_S, STABLE_WINDOWS = 75.0, 2.5
 """How much history is kept, at least: two stable windows of 30 s and some ticks."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.flags import all_set
+from headroom.scaling.mathematics.flags import all_set
 from headroom.scaling.windows.counter_series import CounterSeries, Vector
 
 EVERY = slice(None)

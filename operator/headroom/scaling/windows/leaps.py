@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headroom.scaling.chance import DOUBTED, e_folds_apart
-from headroom.scaling.flags import any_set
+from headroom.scaling.mathematics.chance import DOUBTED, e_folds_apart
+from headroom.scaling.mathematics.flags import any_set
 from headroom.scaling.values.observation import CostModel, PodSample
 from headroom.scaling.windows.by_replica import arrivals_of
 from headroom.scaling.windows.counter_series import (

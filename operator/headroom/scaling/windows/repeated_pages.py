@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.replica_defect import LeftOut
 from headroom.scaling.values.observation import CostModel, Observation, PodSample
+from headroom.scaling.values.replica_defect import LeftOut
 
 BATCHES, ITERATION_S = 3.0, 2.0
 """So many full batches a page may stay the same, as executions vary, or so long an iteration."""

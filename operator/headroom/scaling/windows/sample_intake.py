@@ -8,7 +8,7 @@ from struct import Struct
 import numpy as np
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import Observation, Pod, PodSample
 from headroom.scaling.windows.counter_series import LATENCY, CounterSeries, Vector
 from headroom.scaling.windows.histogram import rebinned

@@ -13,7 +13,7 @@ from statistics import median_low
 
 import numpy as np
 
-from headroom.scaling.flags import any_set
+from headroom.scaling.mathematics.flags import any_set
 from headroom.scaling.values.observation import Pod
 from headroom.scaling.windows.counter_series import Vector
 from headroom.scaling.windows.sliding_windows import Windows

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from headroom.scaling import Observation, Policy, State, decide
 from headroom.scaling.post_rules import apply_post_rules
-from headroom.scaling.tuning import Component, Tuning
 from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.tuning import Component, Tuning
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer
 

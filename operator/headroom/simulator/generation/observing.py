@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import CostSums, GenerationSample, TokenCounts
 from headroom.simulator.generation.histogram_bounds import (

@@ -18,7 +18,7 @@ from headroom.profiles.generation import (
     InfoLabels,
 )
 from headroom.profiles.quantities import Histogram
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.tokens import CostSums, EngineLimits, GenerationSample, TokenCounts
 from headroom.telemetry.bounds.generation_bounds import check_cost, check_generation, check_limits
 from headroom.telemetry.pages.exposition import Series

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from headroom.profiles.quantities import Histogram, Label, Metric
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.telemetry.bounds.physical_bounds import check_counts
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.pages.exposition import Series

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headroom.scaling.generation.promises.classes import ClassCounts
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.tokens import GenerationSample
 from headroom.telemetry.pages.continued_page import ContinuedPage
 

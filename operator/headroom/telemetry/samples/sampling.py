@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from headroom.profiles.values import Profile
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import CostModel, PodSample
 from headroom.scaling.values.tokens import EngineLimits, GenerationSample
 from headroom.telemetry.bounds.physical_bounds import check_batch_time, check_items, whole

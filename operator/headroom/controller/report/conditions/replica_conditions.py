@@ -13,8 +13,8 @@ from headroom.controller.report.conditions.condition_result import (
     TickResult,
     join,
 )
-from headroom.scaling.replica_defect import Defect
 from headroom.scaling.values.observation import PodState
+from headroom.scaling.values.replica_defect import Defect
 from headroom.scaling.values.signals import Freshness
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.flags import all_set, any_set
 from headroom.scaling.frozen import cached_property
 from headroom.scaling.generation.counters.token_table import (
     FIRST_BUCKET,
@@ -21,6 +20,7 @@ from headroom.scaling.generation.counters.token_table import (
     Grid,
     table_of,
 )
+from headroom.scaling.mathematics.flags import all_set, any_set
 from headroom.scaling.values.observation import PodSample
 
 Vector = NDArray[np.float64]

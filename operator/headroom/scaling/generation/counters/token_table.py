@@ -17,7 +17,7 @@ from struct import Struct
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import CostSums, GenerationSample
 from headroom.scaling.windows.histogram import rebinned

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headroom.scaling.bisection import smallest
 from headroom.scaling.frozen import cached_property
 from headroom.scaling.generation.replica_model.capacity import Capacity
 from headroom.scaling.generation.replica_model.occupancy import occupancy_of
@@ -18,6 +17,7 @@ from headroom.scaling.generation.replica_model.replica import (
     MEMORY_PERCENTILE,
     MEMORY_SHARE,
 )
+from headroom.scaling.mathematics.bisection import smallest
 from headroom.scaling.values.tokens import Binding
 
 _ROUNDING = 1e-9

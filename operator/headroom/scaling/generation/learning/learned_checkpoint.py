@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headroom.scaling.checkpoint_numbers import LARGEST_NUMBER
 from headroom.scaling.generation.learning.experts import SHARES
 from headroom.scaling.generation.learning.learned import GenerationState
 from headroom.scaling.generation.learning.ledger import LEAST_ITERATIONS, Ledger
@@ -12,6 +11,7 @@ from headroom.scaling.generation.learning.lengths import WIDTH, Lengths
 from headroom.scaling.generation.learning.sums import ITERATIONS, SUMS, total
 from headroom.scaling.generation.learning.tail_correction import LARGEST, SMALLEST
 from headroom.scaling.generation.replica_model.replica import TailFactors
+from headroom.scaling.values.checkpoint_numbers import LARGEST_NUMBER
 
 _HEAD = 5
 _SAVED = _HEAD + SUMS + WIDTH

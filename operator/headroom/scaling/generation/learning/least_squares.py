@@ -8,7 +8,7 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.flags import Flags
+from headroom.scaling.mathematics.flags import Flags
 
 Vector = NDArray[np.float64]
 

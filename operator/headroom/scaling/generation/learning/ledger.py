@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.flags import Flags, all_set, any_set
 from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.generation.learning import experts, sums
 from headroom.scaling.generation.learning.estimate import Estimate, Ratios, estimate
 from headroom.scaling.generation.learning.sums import Sums
+from headroom.scaling.mathematics.flags import Flags, all_set, any_set
 from headroom.scaling.values.tokens import IterationCost
 
 Vector = NDArray[np.float64]

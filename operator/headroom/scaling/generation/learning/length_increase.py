@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headroom.scaling.flags import all_set
 from headroom.scaling.generation.counters.token_counters import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_SUM, Count, Grid
+from headroom.scaling.mathematics.flags import all_set
 
 
 def counts_once(increase: Increase) -> bool:

@@ -16,10 +16,10 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from headroom.scaling.bisection import smallest
 from headroom.scaling.generation.replica_model.output_token import longest_s, time_per_step
 from headroom.scaling.generation.replica_model.prompt_bursts import bursts_of
 from headroom.scaling.generation.replica_model.work import Work
+from headroom.scaling.mathematics.bisection import smallest
 
 ENOUGH = 0.9
 """Share of the most answers in time: each sequence less is a rejected request, also where a peak by

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from headroom.scaling.latency_counts import LatencyCounts
+from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import PodSample, PodState
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.tokens import GenerationSample, TokenTargets

@@ -1,0 +1,1 @@
+"""Explains a decision to people: its reason, message, counterfactuals and promises."""

@@ -1,0 +1,1 @@
+"""Mathematics that several parts use: chance, bisection, and flags of replicas."""

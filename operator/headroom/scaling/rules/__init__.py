@@ -1,0 +1,1 @@
+"""The rules: how many replicas each asks for, and all of them combined."""

@@ -1,0 +1,6 @@
+"""The steps of a decision, in this order, each (state, ...) -> state or value.
+
+- before the rules: pace, learning, replacing, tick_model
+- its models: latency_model for batches; generating, with generation_judgement, for generated text
+- after the rules: generation_rules, correcting, rebalancing, limiting
+"""

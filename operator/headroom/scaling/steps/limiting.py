@@ -1,0 +1,66 @@
+"""Limits the desired replicas of a tick: upwards or downwards, then by allocation and bounds."""
+
+from __future__ import annotations
+
+from headroom.scaling.demand.shared_limit import SharedLimit
+from headroom.scaling.limits.bounds import apply_allocation, apply_bounds
+from headroom.scaling.limits.limit_input import LimitInput
+from headroom.scaling.limits.scale_down import limit_decrease
+from headroom.scaling.limits.scale_up import limit_increase
+from headroom.scaling.rules.rule_results import RuleResults
+from headroom.scaling.state.state import State
+from headroom.scaling.steps.tick_model import TickModel
+from headroom.scaling.values.decision import LimitApplied, Obstacle, ReplicaCounts
+from headroom.scaling.values.observation import Observation
+from headroom.scaling.values.policy import Policy, Routing
+
+
+def limit_input(
+    model: TickModel,
+    state: State,
+    observation: Observation,
+    counts: ReplicaCounts,
+    results: RuleResults,
+) -> LimitInput:
+    """Return what the limits depend on."""
+    policy = model.policy
+    return LimitInput(
+        policy=policy,
+        state=state,
+        observation=observation,
+        signals=model.signals,
+        counts=counts,
+        desired=results.desired,
+        known=results.known,
+        kept_because=results.kept_because,
+        now_s=observation.now_s,
+        pinned=policy.routing is Routing.STICKY and state.connections.pinned,
+        no_effect=model.generation is None and _ends_growth(policy, state.obstacles.obstacle),
+        most_useful=_most_useful(state.shared_limit, observation.current),
+        contradicted=bool(state.contradictions.found),
+    )
+
+
+def limit(given: LimitInput) -> tuple[int, tuple[LimitApplied, ...]]:
+    """Move towards the desired replicas as far as the limits allow; bounds last."""
+    current = given.observation.current
+    if given.desired.replicas > current:
+        replicas, applied = limit_increase(given)
+    elif current > max(given.desired.replicas, given.policy.min_replicas):
+        replicas, applied = limit_decrease(given)
+    else:
+        replicas, applied = current, ()
+    replicas, yielded = apply_allocation(given, replicas)
+    bounded, cut = apply_bounds(given.policy, replicas)
+    return bounded, (*applied, *yielded, *cut)
+
+
+def _most_useful(shared: SharedLimit, current: int) -> int | None:
+    """Return the replicas beyond which none helps, as far as is known."""
+    return current if shared.waits else shared.most
+
+
+def _ends_growth(policy: Policy, obstacle: Obstacle | None) -> bool:
+    """Whether more replicas would not help: connections that are spread let them help."""
+    pinned = obstacle is Obstacle.CONNECTIONS_PINNED
+    return obstacle is not None and not (pinned and policy.rebalances)
