@@ -21,11 +21,12 @@ from cluster import ClusterError, ControlPlane
 from cluster.layout import Cache
 from cluster.progress import OnConsole
 from cluster.tools import provision
-from reliability import generation, parts
+from reliability import parts
 from reliability.attacks import part as attacks
+from reliability.generation import generation
 from reliability.scale_1000 import part as scale_1000
 from reliability.soak import part as soak
-from reliability.testbed import SharedCluster, shared_cluster
+from reliability.testbed.testbed import SharedCluster, shared_cluster
 
 HELD, FAILED, INTERRUPTED = 0, 1, 130
 WIDTH_WITHOUT_TERMINAL = 120

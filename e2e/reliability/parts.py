@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import Self
 
 from bench.figures import Figure, at_least, at_most, shown
-from reliability import leaders, outages, telemetry
-from reliability.crash_runs import explore_all
-from reliability.crash_scenarios import SCENARIOS
-from reliability.crashes import Side
-from reliability.lies import Lie
-from reliability.outage_lanes import suffer_all
-from reliability.page_faults import Fault
-from reliability.strikes import strikes
-from reliability.testbed import SharedCluster
+from reliability.crashes.crash_runs import explore_all
+from reliability.crashes.crash_scenarios import SCENARIOS
+from reliability.crashes.crashes import Side
+from reliability.leaders import leaders
+from reliability.outages import outages
+from reliability.outages.outage_lanes import suffer_all
+from reliability.outages.strikes import strikes
+from reliability.telemetry import telemetry
+from reliability.telemetry.lies import Lie
+from reliability.telemetry.page_faults import Fault
+from reliability.testbed.testbed import SharedCluster
 from results import FOLDER, ROOT, Results, digest
 
 CORES = os.cpu_count() or 1

@@ -13,8 +13,8 @@ from api.schema_rules import SPEC_SCHEMA
 from headroom.api import Duration, InferenceService, InvalidSpec
 from headroom.profiles import CUSTOM, PROFILES
 from headroom.scaling.values.policy import Policy, RateLimit, Routing
-from scenarios.invalid_specs import INVALID_SPECS
-from scenarios.spec_cases import InvalidSpec as InvalidCase
+from scenarios.specs.invalid_specs import INVALID_SPECS
+from scenarios.specs.spec_cases import InvalidSpec as InvalidCase
 from support.service_world import service
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from cluster.images.builds import copied_sources
 from headroom.cli.app import app
-from scenarios.documented import NOT_RUN, ON_A_SERVER, ROOT, STATIC, Command, commands
+from scenarios.installation.documented import NOT_RUN, ON_A_SERVER, ROOT, STATIC, Command, commands
 
 COMMANDS = sorted(set(commands()), key=lambda one: (one.page, one.text))
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -27,7 +27,9 @@ def of(beginning: str) -> list[Command]:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: f"{one.page}: {one.text[:60]}")
 def test_documented_command_is_run_or_has_a_reason(command: Command) -> None:
-    assert kind(command), "run it, or add it to e2e/scenarios/documented.py with the reason"
+    assert kind(command), (
+        "run it, or add it to e2e/scenarios/installation/documented.py with the reason"
+    )
 
 
 def test_reason_is_used_by_a_command() -> None:

@@ -30,7 +30,7 @@ from headroom.gateway.listeners import READ_WITHIN_S
 from headroom.gateway.values import TenantLimit
 from reliability.attacks import hostile_client
 from reliability.attacks.grpc_payloads import END_HEADERS, END_STREAM, PREFACE, Kind, frame
-from reliability.memory_cgroup import memory_cgroup
+from reliability.testbed.memory_cgroup import memory_cgroup
 from support.fakes_gateway import Gateway, Replica, gateway, ok, service, until, url
 
 pytestmark = pytest.mark.clock

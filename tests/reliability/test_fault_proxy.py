@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from reliability.calls import Verb
-from reliability.proxy import FaultProxy
-from reliability.rules import (
+from reliability.fault_proxy.calls import Verb
+from reliability.fault_proxy.proxy import FaultProxy
+from reliability.fault_proxy.rules import (
     Delay,
     Drip,
     Fault,

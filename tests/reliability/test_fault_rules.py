@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from reliability.calls import Call, Verb, read_call
-from reliability.rules import (
+from reliability.fault_proxy.calls import Call, Verb, read_call
+from reliability.fault_proxy.rules import (
     Delay,
     Fault,
     LoseEvents,
@@ -19,7 +19,7 @@ from reliability.rules import (
     Silence,
     TimeTravel,
 )
-from reliability.streams import Stream, error_event
+from reliability.fault_proxy.streams import Stream, error_event
 
 DOWN = Refuse(code=503)
 

@@ -8,11 +8,11 @@ import pytest
 
 from headroom.telemetry import headroom_page
 from headroom.telemetry.errors import TelemetryError
-from reliability.figures import MODEL
-from reliability.page_faults import TELLS_NOTHING, Fault, page, spoilt
-from reliability.sequences import Pages
-from reliability.telemetry_tree import run
-from reliability.trials import draw
+from reliability.telemetry.figures import MODEL
+from reliability.telemetry.page_faults import TELLS_NOTHING, Fault, page, spoilt
+from reliability.telemetry.sequences import Pages
+from reliability.telemetry.telemetry_tree import run
+from reliability.telemetry.trials import draw
 
 TREES = 8
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from reliability import generation
+from reliability.generation import generation
 
 pytestmark = pytest.mark.clock
 

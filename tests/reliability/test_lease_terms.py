@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from reliability.calls import Call, Verb
-from reliability.exchanges import Exchange
-from reliability.lease_terms import Write, fallen, too_late, writes_of
+from reliability.fault_proxy.calls import Call, Verb
+from reliability.fault_proxy.exchanges import Exchange
+from reliability.leaders.lease_terms import Write, fallen, too_late, writes_of
 
 STATUS = "inferenceservices/status"
 

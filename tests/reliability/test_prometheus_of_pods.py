@@ -8,7 +8,7 @@ import pytest
 
 from headroom.adapters.prometheus.prometheus_source import PrometheusSource
 from headroom.errors import ScrapeFailed
-from reliability.exporter import PROMETHEUS, Exporter, PodFault
+from reliability.testbed.exporter import PROMETHEUS, Exporter, PodFault
 
 pytestmark = pytest.mark.clock
 

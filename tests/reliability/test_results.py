@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import results
-from reliability import telemetry
-from reliability.telemetry_outcome import Outcome
-from reliability.telemetry_tree import run
+from reliability.telemetry import telemetry
+from reliability.telemetry.telemetry_outcome import Outcome
+from reliability.telemetry.telemetry_tree import run
 from results import Results, digest
 
 

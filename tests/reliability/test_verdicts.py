@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reliability.verdicts import Ending, Memory, judge
+from reliability.crashes.verdicts import Ending, Memory, judge
 
 LEARNT = Memory(cold_starts=(1.5, 2.0), batch_sizes=frozenset({1.0, 2.0}))
 WANTED = Ending(

@@ -26,7 +26,7 @@ from reliability.attacks.held_clients import (
     until_open,
 )
 from reliability.attacks.processes import Probes, running
-from reliability.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
+from reliability.testbed.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
 
 MANIFEST = Path(__file__).parents[3] / "deploy" / "components" / "gateway" / "activator.yaml"
 ATTACK_S, QUICK_S = 20.0, 4.0

@@ -30,7 +30,7 @@ from reliability.attacks import hostile_client
 from reliability.attacks.gateway_attacks import ATTACKS, QUICK
 from reliability.attacks.gateway_verdict import Loads, Outcome
 from reliability.attacks.processes import ELSEWHERE, running, until_ok
-from reliability.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
+from reliability.testbed.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
 
 MANIFEST = Path(__file__).parents[3] / "deploy" / "components" / "gateway" / "gateway.yaml"
 ATTACK_S, QUICK_S = 15.0, 4.0

@@ -25,7 +25,7 @@ from free_ports import free_port
 from headroom_server.repository.random_llama import write_random_llama
 from reliability.attacks.generating_payloads import MODEL, PAYLOADS, QUICK
 from reliability.attacks.processes import ELSEWHERE, Probes, running, until_ok
-from reliability.memory_cgroup import MIB, MemoryCgroup, memory_cgroup
+from reliability.testbed.memory_cgroup import MIB, MemoryCgroup, memory_cgroup
 
 ATTACK_S, QUICK_S = 15.0, 4.0
 CONNECTIONS = 200

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import aiohttp
 
 from headroom.gateway import Endpoint
-from reliability.memory_cgroup import MIB
+from reliability.testbed.memory_cgroup import MIB
 
 CONNECTIONS = 3000
 BODY_BYTES = 16 * MIB

@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from reliability.exporter import page
+from reliability.testbed.exporter import page
 
 PAGE_BYTES = (1 << 18) - 1
 METADATA_BYTES = (1 << 16) - 1

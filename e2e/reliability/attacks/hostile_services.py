@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from reliability.admin import Object
 from reliability.attacks.hostile_pods import VICTIM_MODEL, VICTIMS
-from reliability.testbed import ACCELERATOR
+from reliability.testbed.admin import Object
+from reliability.testbed.testbed import ACCELERATOR
 
 VICTIM_PODS = 2
 ANNOTATIONS = {f"example.com/a{number}": "x" * 4000 for number in range(32)}

@@ -18,12 +18,12 @@ from bench.figures import Figure, at_least, at_most, shown
 from bench.processes import Process
 from reliability.attacks.hostile_services import Addresses, hostile, victim
 from reliability.attacks.processes import running
-from reliability.fake_kubelet import PODS, SERVICE_LABEL, FakeKubelet
-from reliability.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
-from reliability.operator_process import OperatorProcess
 from reliability.scale_1000 import accounts
-from reliability.testbed import SYSTEM, SharedCluster
-from reliability.world import SERVICES
+from reliability.testbed.fake_kubelet import PODS, SERVICE_LABEL, FakeKubelet
+from reliability.testbed.memory_cgroup import MIB, MemoryCgroup, bytes_of, memory_cgroup
+from reliability.testbed.operator_process import OperatorProcess
+from reliability.testbed.testbed import SYSTEM, SharedCluster
+from reliability.testbed.world import SERVICES
 
 CHART = Path(__file__).parents[3] / "charts" / "headroom" / "values.yaml"
 ATTACK_S, QUICK_S = 600.0, 30.0

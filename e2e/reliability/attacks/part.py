@@ -9,7 +9,7 @@ from typing import Self
 
 from bench.figures import Figure
 from reliability.attacks import activator, gateway, generating, operator, server
-from reliability.testbed import SharedCluster
+from reliability.testbed.testbed import SharedCluster
 
 TITLE = "Attacks within the shipped limits"
 Say = Callable[[str], None]

@@ -18,7 +18,7 @@ from free_ports import free_port
 from reliability.attacks import grpc_payloads
 from reliability.attacks.payloads import MIB, PAYLOADS
 from reliability.attacks.processes import ELSEWHERE, Probes, running, until_ok
-from reliability.memory_cgroup import MemoryCgroup, bytes_of, memory_cgroup
+from reliability.testbed.memory_cgroup import MemoryCgroup, bytes_of, memory_cgroup
 
 SAMPLE = Path(__file__).parents[3] / "deploy" / "samples" / "demo.yaml"
 LIVE, READY = "/v2/health/live", "/v2/health/ready"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from reliability.admin import Object
-from reliability.fake_kubelet import SERVICE_LABEL
+from reliability.testbed.admin import Object
+from reliability.testbed.fake_kubelet import SERVICE_LABEL
 
 PODS_OF_A_SERVICE = 8
 _FIRST = 1 << 16

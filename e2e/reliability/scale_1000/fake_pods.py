@@ -12,8 +12,8 @@ import sys
 import time
 from functools import lru_cache
 
-from reliability.exporter import page
 from reliability.scale_1000.addresses import service_at, service_name
+from reliability.testbed.exporter import page
 
 RATE_RPS = 2.0
 """Requests that each pod answers per second: a quarter of what it carries."""

@@ -16,7 +16,7 @@ from reliability.scale_1000.growth import grow, settle
 from reliability.scale_1000.restarting import begin_anew
 from reliability.scale_1000.sizes import Size
 from reliability.scale_1000.stage import Bar, Stage, Wanted, metrics, pod_pages, staged
-from reliability.testbed import SharedCluster
+from reliability.testbed.testbed import SharedCluster
 from results import Results
 
 PART = "scale-1000"

@@ -13,7 +13,7 @@ from bench.figures import Figure
 from reliability.scale_1000.addresses import MOST_SERVICES, PODS_OF_A_SERVICE
 from reliability.scale_1000.measuring import measure
 from reliability.scale_1000.stage import Wanted
-from reliability.testbed import SharedCluster
+from reliability.testbed.testbed import SharedCluster
 from results import Results
 
 TITLE = "1000 services"

@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from reliability.admin import Admin, Object, Refused
 from reliability.scale_1000.addresses import service_name
-from reliability.testbed import ACCELERATOR
-from reliability.world import SERVICES
+from reliability.testbed.admin import Admin, Object, Refused
+from reliability.testbed.testbed import ACCELERATOR
+from reliability.testbed.world import SERVICES
 
 AT_ONCE = 24
 PODS_PER_NAMESPACE, SERVICES_PER_NAMESPACE = 1000, 100

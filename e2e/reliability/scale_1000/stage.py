@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import aiohttp
 
 from cluster.commands import environment
-from reliability.fake_kubelet import PODS, SERVICE_LABEL, FakeKubelet
-from reliability.operator_process import OperatorProcess
 from reliability.scale_1000.addresses import ServiceAddresses
 from reliability.scale_1000.status_writes import StatusWrites
-from reliability.testbed import SYSTEM, SharedCluster
-from reliability.world import NotReached
+from reliability.testbed.fake_kubelet import PODS, SERVICE_LABEL, FakeKubelet
+from reliability.testbed.operator_process import OperatorProcess
+from reliability.testbed.testbed import SYSTEM, SharedCluster
+from reliability.testbed.world import NotReached
 
 LOOK_EVERY_S = 2.0
 """At what a process has decided; it says itself when that was."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from reliability.admin import Admin, Object, Refused
+from reliability.testbed.admin import Admin, Object, Refused
 
 _SERVICES = "/apis/headroom.dev/v1alpha1/inferenceservices"
 

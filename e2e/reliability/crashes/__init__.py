@@ -1,0 +1,1 @@
+"""Part crashes: an operator is killed around each of its writes."""

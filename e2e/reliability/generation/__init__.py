@@ -1,0 +1,1 @@
+"""Part generation: a generating server for minutes, with clients of all kinds."""

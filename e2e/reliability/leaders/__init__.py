@@ -1,0 +1,1 @@
+"""Part leaders: operators that compete for one Lease, and no write of an earlier leader."""

@@ -1,0 +1,1 @@
+"""Part outages: every fault on every verb, under load."""

@@ -1,0 +1,1 @@
+"""Part telemetry: generated pages, most of them faulty, through the production path."""

@@ -1,0 +1,1 @@
+"""The operator on a real API server: faults, several operators, existing workloads, Prometheus."""

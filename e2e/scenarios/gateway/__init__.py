@@ -1,0 +1,1 @@
+"""Gateway mode on a real node: for new services and for existing workloads."""

@@ -1,0 +1,1 @@
+"""Services on a real node: their life, load, faults, console and doctor."""

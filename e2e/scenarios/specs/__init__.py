@@ -1,0 +1,1 @@
+"""What the API server stores of a service, and with which message it rejects the rest."""

@@ -1,0 +1,1 @@
+"""The testbed itself: its control plane and its node."""
