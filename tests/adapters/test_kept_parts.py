@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from headroom.adapters.api_server.kept_parts import READ_OF_PODS, kept_parts
-from headroom.controller.gather.autoscalers import named, scaled_by
-from headroom.controller.gather.pods import observe
+from headroom.controller.gather.other_writers.autoscalers import named, scaled_by
+from headroom.controller.gather.pods.pods import observe
 from headroom.controller.routing.port_numbers import read
 from headroom.controller.routing.ready_pods import ready_pod
 from headroom.controller.warmup import gate

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.api.reasons import StatusReason
-from headroom.controller.gather.scrape_failure import NOT_SCRAPED, OLD
+from headroom.controller.gather.metrics.scrape_failure import NOT_SCRAPED, OLD
 from headroom.controller.permissions import Permission
 from support.fakes_doctor import (
     CUSTOM,

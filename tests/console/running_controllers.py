@@ -8,7 +8,7 @@ import pytest
 
 from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
-from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.options import ControllerOptions
 from support.cluster_world import FakeClock, FakeCluster
 from support.controller_world import FakeRecorder

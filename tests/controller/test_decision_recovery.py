@@ -10,7 +10,7 @@ import pytest
 from headroom.api import InferenceService
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult, ServiceState
 from headroom.controller.decide.recovery import RESTART_AFTER, DecisionFailure, decide_or_keep
-from headroom.controller.gather.route_status import NOT_ROUTED
+from headroom.controller.gather.gateways.route_status import NOT_ROUTED
 from headroom.scaling import (
     CostModel,
     Direction,

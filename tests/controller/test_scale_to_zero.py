@@ -6,7 +6,7 @@ import pytest
 
 from headroom.api import InferenceService
 from headroom.controller.decide.scale_to_zero import misses_per_cold_start
-from headroom.controller.gather.route_status import RouteStatus
+from headroom.controller.gather.gateways.route_status import RouteStatus
 from support.controller_world import REPLICA_RPS, SilentRouter, World, play
 
 GATEWAY = {"mode": "Gateway"}

@@ -12,7 +12,7 @@ import pytest
 
 from free_ports import free_port
 from headroom.adapters.gateways.gateway_scraper import GatewayScraper
-from headroom.controller.gather.gateway_pages import GatewayPages
+from headroom.controller.gather.gateways.gateway_pages import GatewayPages
 from headroom.controller.routing.ready_pods import ReadyPod
 from support.fakes_gateway import Replica, gateway, ok, route, until
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.controller.gather.route_status import RouteStatus
+from headroom.controller.gather.gateways.route_status import RouteStatus
 from headroom.resources import endpoint_slice
 from support.fakes_routing import RoutedWorld, becomes, play
 from support.service_world import body, service

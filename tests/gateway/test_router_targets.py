@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.gather.workload import Workload
+from headroom.controller.gather.workloads.workload import Workload
 from headroom.controller.routing.target_pods import PATIENCE_S
 from headroom.controller.routing.target_selector import service_selector
 from headroom.errors import Unavailable

@@ -10,7 +10,7 @@ from typing import Any
 
 from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
-from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
 from headroom.controller.options import ControllerOptions
 from headroom.errors import ClusterError, Unavailable

@@ -26,7 +26,7 @@ from headroom.cli.run_options.prometheus import prometheus_sources
 from headroom.console.read_model import ReadModel
 from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
-from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.options import ControllerOptions
 from headroom.errors import ClusterError, ScrapeFailed
 from headroom.ops.operator_metrics import OperatorMetrics

@@ -13,7 +13,7 @@ from headroom.api.service_status import status_rendering
 from headroom.api.service_status.conditions import Condition
 from headroom.api.timestamps import rfc3339
 from headroom.console.read_model import ReadModel
-from headroom.controller.gather.pods import ObservedPod
+from headroom.controller.gather.pods.pods import ObservedPod
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision, Observation, PodState
 from support.fakes_scaling import Service, policy

@@ -14,7 +14,7 @@ from typing import Any
 
 from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
-from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.options import ControllerOptions
 from headroom.controller.report.recording import Recording
 from headroom.controller.sharing.ceilings import NO_CAPS

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from headroom.console.read_model import ReadModel
 from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
-from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
 from headroom.controller.options import ControllerOptions
 from headroom.ops.operator_metrics import OperatorMetrics

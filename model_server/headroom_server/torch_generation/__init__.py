@@ -1,10 +1,7 @@
 """An executor of generation in plain torch: Llama, Qwen and Mistral families.
 
-- the interface: executor; drafting, for a small model that guesses ahead
-- a folder as a model: loading, model_shape, config_fields, checkpoint, weights, linear, dtypes,
-  rope
-- memory: memory
-- the forward pass: decoder, layout, attention; decode_graphs, decode_kernels,
-  decode_tables, for recorded decodes
-- the next token: sampling, distributions, chance, adjustments, grammar_masks, reported
+- the interface: executor, opened by loading; drafting, for a small model that guesses ahead
+- model: a folder as a model, and the memory that it leaves
+- forward: the forward pass of an iteration
+- next_token: the distribution of the next token, and one draw of it
 """

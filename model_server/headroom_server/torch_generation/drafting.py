@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom_server.generation.values import Chunk, SequenceView
-from headroom_server.torch_generation.decoder import Decoder
+from headroom_server.torch_generation.forward.decoder import Decoder
 
 
 class _Known:

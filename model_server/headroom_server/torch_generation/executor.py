@@ -16,13 +16,13 @@ from headroom_server.generation.values import (
     SequenceView,
 )
 from headroom_server.torch_engine.errors import translated
-from headroom_server.torch_generation.adjustments import KeptAdjustments
-from headroom_server.torch_generation.decode_graphs import DecodeGraphs, obstacle
-from headroom_server.torch_generation.decode_kernels import Kernels, cuda_kernels
-from headroom_server.torch_generation.decoder import Decoder
 from headroom_server.torch_generation.drafting import DraftModel
+from headroom_server.torch_generation.forward.decode_graphs import DecodeGraphs, obstacle
+from headroom_server.torch_generation.forward.decode_kernels import Kernels, cuda_kernels
+from headroom_server.torch_generation.forward.decoder import Decoder
 from headroom_server.torch_generation.loading import ExecutorOptions, load_decoder, load_drafts
-from headroom_server.torch_generation.sampling import NOT_FINITE, sample
+from headroom_server.torch_generation.next_token.adjustments import KeptAdjustments
+from headroom_server.torch_generation.next_token.sampling import NOT_FINITE, sample
 
 log = logging.getLogger("headroom_server")
 

@@ -10,20 +10,20 @@ import torch
 
 from headroom_server.engine import LoadError
 from headroom_server.generation.values import GenerationLimits
-from headroom_server.torch_generation.checkpoint import Checkpoint
-from headroom_server.torch_generation.decoder import Decoder
 from headroom_server.torch_generation.drafting import DraftModel
-from headroom_server.torch_generation.dtypes import DTYPES
-from headroom_server.torch_generation.linear import packs
-from headroom_server.torch_generation.memory import (
+from headroom_server.torch_generation.forward.decoder import Decoder
+from headroom_server.torch_generation.model.checkpoint import Checkpoint
+from headroom_server.torch_generation.model.dtypes import DTYPES
+from headroom_server.torch_generation.model.linear import packs
+from headroom_server.torch_generation.model.memory import (
     available_bytes,
     check_weights,
     count_blocks,
     usual_block_tokens,
 )
-from headroom_server.torch_generation.model_shape import ModelShape, read_shape
-from headroom_server.torch_generation.rope import rope_tables
-from headroom_server.torch_generation.weights import read_weights
+from headroom_server.torch_generation.model.model_shape import ModelShape, read_shape
+from headroom_server.torch_generation.model.rope import rope_tables
+from headroom_server.torch_generation.model.weights import read_weights
 
 DRAFT_KV_SHARE = 0.1
 """Highest share of the memory available at the start that the draft model's keys and values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.controller.gather.pods import ObservedPod
+from headroom.controller.gather.pods.pods import ObservedPod
 from headroom.controller.report.evaluation import Evaluation
 
 SHOWN = 20

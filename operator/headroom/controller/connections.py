@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.controller.gather.metrics_reader import MetricsReader
+from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.ports import Clock, Cluster, Recorder
 from headroom.controller.report.evaluation import DecisionListener
 from headroom.controller.report.recording import Recording

@@ -9,9 +9,9 @@ from contextlib import suppress
 from headroom.api import InferenceService
 from headroom.api.kind import API_VERSION, KIND
 from headroom.controller.connections import Connections
-from headroom.controller.gather.other_scalers import OtherScalersReader
-from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
-from headroom.controller.gather.shared_reads import SharedReads, Upcoming
+from headroom.controller.gather.gateways.route_status import NOT_ROUTED, RouteStatus
+from headroom.controller.gather.other_writers.other_scalers import OtherScalersReader
+from headroom.controller.gather.workloads.shared_reads import SharedReads, Upcoming
 from headroom.controller.options import ControllerOptions
 from headroom.controller.ports import Manifest
 from headroom.controller.report.conditions import held_conditions

@@ -13,8 +13,8 @@ from headroom.controller.act.eviction import objection, rebalancing_objection
 from headroom.controller.act.scale_writer import may_scale
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult
 from headroom.controller.decide.requested_replicas import requested_replicas
+from headroom.controller.gather.gateways.route_status import RouteStatus
 from headroom.controller.gather.gather_tick import Gathered
-from headroom.controller.gather.route_status import RouteStatus
 from headroom.controller.service_context import ServiceContext
 from headroom.controller.sharing.ceilings import Ceiling, Ceilings
 from headroom.controller.sharing.competition import Competition

@@ -10,9 +10,9 @@ from headroom.api.timestamps import epoch_s
 from headroom.controller.decide import obstacles
 from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.gather.gather_tick import Gathered, gather
-from headroom.controller.gather.metrics_reader import MetricsReader, samples_of
-from headroom.controller.gather.other_scalers import OtherScalersReader
-from headroom.controller.gather.shared_reads import SharedReads, Sharing
+from headroom.controller.gather.metrics.metrics_reader import MetricsReader, samples_of
+from headroom.controller.gather.other_writers.other_scalers import OtherScalersReader
+from headroom.controller.gather.workloads.shared_reads import SharedReads, Sharing
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.scheduling import tick_period
 from headroom.controller.service_context import ServiceContext

@@ -12,7 +12,7 @@ from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.decide.recovery import decide_or_keep
 from headroom.controller.decide.requested_replicas import would_scale
 from headroom.controller.gather.gather_tick import Gathered
-from headroom.controller.gather.workload import TargetUnusable
+from headroom.controller.gather.workloads.workload import TargetUnusable
 from headroom.controller.report.conditions import held_conditions
 from headroom.controller.report.conditions.condition_result import ConditionResult, TickResult
 from headroom.controller.report.display import Display

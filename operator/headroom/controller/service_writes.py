@@ -10,7 +10,7 @@ from headroom.controller.act.eviction import evict
 from headroom.controller.act.write_result import WriteResult
 from headroom.controller.decide.requested_replicas import would_scale
 from headroom.controller.gather.gather_tick import Gathered
-from headroom.controller.gather.shared_reads import SharedReads
+from headroom.controller.gather.workloads.shared_reads import SharedReads
 from headroom.controller.ports import Clock, Cluster
 from headroom.controller.report.conditions.condition_result import TickResult
 from headroom.controller.service_context import ServiceContext

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headroom.controller.act.victims import MOST_MARKED, victims
-from headroom.controller.gather.pods import MarkedBy, ObservedPod
+from headroom.controller.gather.pods.pods import MarkedBy, ObservedPod
 from headroom.errors import Conflict, Forbidden, Unavailable
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
 from headroom.scaling.values.latency_counts import LatencyCounts

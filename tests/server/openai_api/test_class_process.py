@@ -7,7 +7,7 @@ import asyncio
 import aiohttp
 
 from headroom.controller.decide.class_slo import NO_CLASSES
-from headroom.controller.gather.metrics_reader import samples_of
+from headroom.controller.gather.metrics.metrics_reader import samples_of
 from headroom.resources import slo_classes
 from support.server_process import serving
 from support.service_world import service

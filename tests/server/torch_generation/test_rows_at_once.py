@@ -7,8 +7,8 @@ import struct
 import pytest
 import torch
 
-from headroom_server.torch_generation.grammar_masks import hide_forbidden
-from headroom_server.torch_generation.reported import Reported
+from headroom_server.torch_generation.next_token.grammar_masks import hide_forbidden
+from headroom_server.torch_generation.next_token.reported import Reported
 
 WIDTH = 40
 """Tokens: two words of 32 bits hold them."""

@@ -11,11 +11,11 @@ import torch
 
 from headroom_server.engine import LoadError
 from headroom_server.torch_generation.executor import TorchExecutor
-from headroom_server.torch_generation.linear import linear
 from headroom_server.torch_generation.loading import ExecutorOptions
-from headroom_server.torch_generation.memory import available_bytes
-from headroom_server.torch_generation.model_shape import shape_of
-from headroom_server.torch_generation.rope import inverse_frequencies
+from headroom_server.torch_generation.model.linear import linear
+from headroom_server.torch_generation.model.memory import available_bytes
+from headroom_server.torch_generation.model.model_shape import shape_of
+from headroom_server.torch_generation.model.rope import inverse_frequencies
 from support.torch_generation_world import make_model
 
 CONFIG: dict[str, Any] = {

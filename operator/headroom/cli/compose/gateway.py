@@ -17,7 +17,7 @@ from headroom.adapters.watches.pod_watches import PodWatches
 from headroom.adapters.watches.waiting_events import WatchShares
 from headroom.certificates.values import Role
 from headroom.cli.run_options.gateway import CertificateIssuer, GatewayChoice
-from headroom.controller.gather.gateway_pages import GatewayPages
+from headroom.controller.gather.gateways.gateway_pages import GatewayPages
 from headroom.controller.routing import Router
 from headroom.resources.names import SERVICE_LABEL
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-from headroom.controller.gather.pruned import pruned
+from headroom.controller.gather.workloads.pruned import pruned
 
 _Object = Mapping[str, Any]
 

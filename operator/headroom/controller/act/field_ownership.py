@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headroom.controller.gather.replica_writers import owns_replicas
+from headroom.controller.gather.other_writers.replica_writers import owns_replicas
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 
 _Fields = dict[str, Any]

@@ -10,7 +10,7 @@ from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI, rejected_
 from headroom.controller.decide.scale_to_zero import IdleTracker, post_rule_inputs
 from headroom.controller.decide.token_rates import NO_TOKENS, TokenRates
 from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOController
-from headroom.controller.gather.route_status import RouteStatus
+from headroom.controller.gather.gateways.route_status import RouteStatus
 from headroom.scaling import Decision, Observation, Policy, State, decide
 from headroom.scaling.post_rules import (
     PostRuleInputs,

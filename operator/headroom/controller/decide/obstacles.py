@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headroom.api import InferenceService
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import rfc3339
-from headroom.controller.gather.other_scalers import OtherScalers
+from headroom.controller.gather.other_writers.other_scalers import OtherScalers
 from headroom.controller.scheduling.overwrite_backoff import (
     UNDONE,
     UNKNOWN_WRITER,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headroom.api import InferenceService
-from headroom.controller.gather.route_status import RouteStatus
+from headroom.controller.gather.gateways.route_status import RouteStatus
 from headroom.scaling import Decision, State
 from headroom.scaling.post_rules import ScaleToZeroInputs
 from headroom.scaling.values.signals import Freshness, Signal, Signals

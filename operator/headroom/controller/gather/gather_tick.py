@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from headroom.api import InferenceService
-from headroom.controller.gather.metrics_reader import MetricsReader
-from headroom.controller.gather.pod_ownership import MOST_READS, Owned
-from headroom.controller.gather.pods import ObservedPod, observe
-from headroom.controller.gather.scrape_failure import ScrapeFailure
-from headroom.controller.gather.shared_reads import SharedReads, Sharing
+from headroom.controller.gather.metrics.metrics_reader import MetricsReader
+from headroom.controller.gather.metrics.scrape_failure import ScrapeFailure
+from headroom.controller.gather.pods.pod_ownership import MOST_READS, Owned
+from headroom.controller.gather.pods.pods import ObservedPod, observe
 from headroom.controller.gather.state import GatherState
-from headroom.controller.gather.workload import is_rolling
+from headroom.controller.gather.workloads.shared_reads import SharedReads, Sharing
+from headroom.controller.gather.workloads.workload import is_rolling
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.resources import names
 from headroom.resources.object_conditions import is_true

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headroom.controller.gather.pod_ownership import PodOwnership
+from headroom.controller.gather.pods.pod_ownership import PodOwnership
 from headroom.telemetry.samples.pod_samples import PodSamples
 
 

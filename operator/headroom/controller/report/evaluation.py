@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from headroom.api import InferenceService
-from headroom.controller.gather.pods import ObservedPod
+from headroom.controller.gather.pods.pods import ObservedPod
 from headroom.scaling import Decision, Observation, Policy, State
 from headroom.scaling.post_rules import PostRuleInputs
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService
-from headroom.controller.gather.gateway_pages import EVERY_S, GatewayPages
-from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
+from headroom.controller.gather.gateways.gateway_pages import EVERY_S, GatewayPages
+from headroom.controller.gather.gateways.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing import port_numbers
 from headroom.controller.routing.parsed_services import ParsedServices

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headroom.api import InferenceService
-from headroom.controller.gather.pod_ownership import PodOwnership
-from headroom.controller.gather.workload import TargetUnusable, Workload, read_workload
+from headroom.controller.gather.pods.pod_ownership import PodOwnership
+from headroom.controller.gather.workloads.workload import TargetUnusable, Workload, read_workload
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.routing.ports import WatchPods
 from headroom.controller.routing.ready_pods import ReadyPod, ready_pod

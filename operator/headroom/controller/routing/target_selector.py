@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headroom.controller.gather.workload import Workload
+from headroom.controller.gather.workloads.workload import Workload
 
 _EQUALITY = re.compile(r"([^\s=!,()]+)==?([^\s=!,()]*)")
 

@@ -15,8 +15,8 @@ from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI
 from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.decide.recovery import DecisionFailure
 from headroom.controller.decide.token_slo import Measured
+from headroom.controller.gather.gateways.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.gather.gather_tick import Gathered
-from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.report.conditions.next_steps import with_next_step
 from headroom.controller.sharing.ceilings import Ceiling
 from headroom.scaling.generation.promises.class_judgement import ClassState

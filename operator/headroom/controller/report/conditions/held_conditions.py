@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from headroom.api.reasons import StatusReason
 from headroom.api.service_status.conditions import ConditionType
-from headroom.controller.gather.workload import TargetUnusable
+from headroom.controller.gather.workloads.workload import TargetUnusable
 from headroom.controller.report.conditions.condition_result import (
     FALSE,
     TRUE,

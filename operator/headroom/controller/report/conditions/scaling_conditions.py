@@ -5,7 +5,7 @@ from __future__ import annotations
 from headroom.api.reasons import StatusReason
 from headroom.controller.act.write_result import Step
 from headroom.controller.decide.recovery import DecisionFailure
-from headroom.controller.gather.workload import is_paused
+from headroom.controller.gather.workloads.workload import is_paused
 from headroom.controller.report.conditions import limit_conditions, replica_messages, zero_replicas
 from headroom.controller.report.conditions.condition_result import (
     COLLECTING,

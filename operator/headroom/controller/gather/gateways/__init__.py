@@ -1,0 +1,1 @@
+"""What gateways counted of a service, and what its activators hold."""

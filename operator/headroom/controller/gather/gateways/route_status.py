@@ -1,0 +1,37 @@
+"""Where a service's requests are routed, and what its activators hold. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headroom.controller.gather.gateways.gateway_counters import ServiceTotals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteStatus:
+    """How requests reach a service now."""
+
+    gateways: tuple[str, ...] = ()
+    """Addresses that its Service leads to; empty: to its replicas."""
+    activators: int = 0
+    """Those that take its requests while no replica is warm."""
+    held: int = 0
+    """Requests that wait there or are being answered through it."""
+    arrived: int = 0
+    """Requests that came there, since some moment."""
+    totals: ServiceTotals | None = None
+    """What the gateways have counted of its requests; None where they are not read."""
+    trouble: str = ""
+    """Why its routing could not be written; empty where it could."""
+
+    refused: str = ""
+    """Why it has no port of the gateways; empty where it has one or needs none."""
+
+    @property
+    def can_activate(self) -> bool:
+        """Whether a request is held while there is no replica."""
+        return bool(self.gateways) and self.activators > 0
+
+
+NOT_ROUTED = RouteStatus()
+"""The status of a service without a gateway route."""

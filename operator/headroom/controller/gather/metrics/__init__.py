@@ -1,0 +1,1 @@
+"""The metrics of ready pods, from themselves or from a Prometheus, within bounded memory."""

@@ -1,0 +1,1 @@
+"""What else scales a workload: HPAs, other services, field managers."""

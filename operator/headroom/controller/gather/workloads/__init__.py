@@ -1,0 +1,1 @@
+"""The workload that a service scales, and LISTs that several services share."""

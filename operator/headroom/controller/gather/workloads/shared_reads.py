@@ -1,0 +1,216 @@
+"""Share one LIST of Deployments and one of pods among the services that are evaluated soon.
+
+They are complete answers of the API server; each tick reads its own part. For all ticks but the
+first they are a moment old: enough to find that nothing is to be done, never to write replicas
+from.
+
+The LIST selects by the services' names, in all namespaces, and any tenant may label an object so:
+what belongs to no service of the LIST is dropped while it is read. A service whose name too many
+objects have is read in its own namespace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from headroom.api import InferenceService
+from headroom.controller.gather.workloads.listed_parts import CrowdedError, ListedParts, Name, Part
+from headroom.controller.gather.workloads.workload import Workload, read_workload, workload_of
+from headroom.controller.ports import Cluster, Manifest
+from headroom.controller.services.service_cache import ServiceCache
+from headroom.errors import AnswerTooLarge
+from headroom.resources import names
+
+MOST = 32
+"""Services of one LIST: a hundred pods are some 0.5 MB, and 3 ms to read."""
+CROWDED_FOR_S = 600.0
+"""How long a name that too many objects have is read alone, before a shared LIST is tried again."""
+
+Upcoming = Callable[[float], Iterable[tuple[float, str]]]
+"""Gives who is due within so many seconds, or is being evaluated: since when on the event loop's
+clock, and the UID, in the order in which they are due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """What ticks may share."""
+
+    ahead_s: float
+    """Who is due within that time is read along; 0: each tick reads for itself."""
+    period_s: float
+    """Time between two ticks of a service. What was read along is no older, however late they are:
+    ticks that come late and then find nothing would be later still."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a service scales, and the pods that its selector selects."""
+
+    workload: Workload | None
+    pods: Sequence[Manifest]
+    own: bool
+    """All of it was read for this tick."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listing:
+    """LISTs that were begun, and maybe answered."""
+
+    begun_s: float
+    """On the event loop's clock."""
+    answer: asyncio.Future[dict[Name, Part]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def serves(self, oldest_s: float) -> bool:
+        """Whether it was begun after that moment and has not failed."""
+        failed = self.answer.done() and self.answer.exception() is not None
+        return self.begun_s > oldest_s and not failed
+
+
+class SharedReads:
+    """Workloads and pods as ticks need them; those of services that make their own are shared."""
+
+    def __init__(
+        self, cluster: Cluster, cache: ServiceCache, upcoming: Upcoming, *, clusterwide: bool
+    ) -> None:
+        """Read in all namespaces at once, or in that of a service."""
+        self._cluster = cluster
+        self._cache = cache
+        self._upcoming = upcoming
+        self._clusterwide = clusterwide
+        self._listings: dict[str, _Listing] = {}
+        """By UID, until the service has read its part."""
+        self._read_s: dict[str, float] = {}
+        """When a service was last read."""
+        self._alone: set[str] = set()
+        self._invalidated_s: dict[str, float] = {}
+        """When a watch last reported a change of a service's pods."""
+        self._crowded_s: dict[str, float] = {}
+        """When too many objects wore a name."""
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def of(self, service: InferenceService, sharing: Sharing) -> Seen:
+        """Return the workload and its pods, from LISTs begun a moment ago, or now.
+
+        A service that scales has reads of its own; one that waits for a shared read shares its
+        failure too. Raises TargetUnusable, or ClusterError.
+        """
+        now_s, uid = asyncio.get_running_loop().time(), service.uid
+        known = self._listings.pop(uid, None)
+        self._read_s[uid] = now_s
+        oldest_s = max(now_s - sharing.period_s, self._invalidated_s.get(uid, -math.inf))
+        alone = sharing.ahead_s <= 0.0 or uid in self._alone or oldest_s >= now_s
+        alone = alone or self._crowded(service.name, now_s)
+        if alone or service.spec.target_ref is not None:
+            return await read_alone(self._cluster, service)
+        name = service.namespace, service.name
+        own = known is None or not known.serves(oldest_s)
+        if known is None or own:
+            known = self._list(service, sharing, now_s)
+        answer = await asyncio.shield(known.answer)
+        deployment, pods = answer.pop(name, (None, ()))
+        if deployment is None:  # also where somebody took its label off
+            return await read_alone(self._cluster, service)
+        return Seen(workload=workload_of(deployment, service.name), pods=pods, own=own)
+
+    def invalidate(self, uid: str) -> None:
+        """Note that a service's pods have changed: what was listed before is too old for it."""
+        self._invalidated_s[uid] = asyncio.get_running_loop().time()
+
+    def moves(self, uid: str, *, moves: bool) -> None:
+        """Process whether a service has something under way, or is about to."""
+        (self._alone.add if moves else self._alone.discard)(uid)
+
+    def forget(self, uid: str) -> None:
+        """Discard the state of a deleted service."""
+        self._alone.discard(uid)
+        for known in (self._listings, self._read_s, self._invalidated_s):
+            known.pop(uid, None)
+
+    def _list(self, service: InferenceService, sharing: Sharing, now_s: float) -> _Listing:
+        """Begin to list for all who wait; it goes on where the service that began it is deleted."""
+        listing = _Listing(begun_s=now_s)
+        wanted = {(service.namespace, service.name)}
+        for uid, name in self._due_soon(service, sharing, now_s):
+            self._listings[uid] = listing
+            wanted.add(name)
+        task = asyncio.create_task(self._answer(listing, service.namespace, wanted))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return listing
+
+    async def _answer(self, listing: _Listing, namespace: str, wanted: set[Name]) -> None:
+        place = None if self._clusterwide else namespace
+        try:
+            listing.answer.set_result(await _listed(self._cluster, place, wanted))
+        except CrowdedError as crowded:
+            self._crowded_s |= dict.fromkeys(crowded.names, listing.begun_s)
+            listing.answer.set_result({})  # each reads alone
+        except AnswerTooLarge:  # an object of a stranger: each reads in its own namespace
+            self._crowded_s |= dict.fromkeys((name for _, name in wanted), listing.begun_s)
+            listing.answer.set_result({})
+        except Exception as error:  # noqa: BLE001  (raised where it is waited for)
+            listing.answer.set_exception(error)
+            listing.answer.exception()  # nobody may be waiting
+
+    def _due_soon(
+        self, service: InferenceService, sharing: Sharing, now_s: float
+    ) -> Iterator[tuple[str, Name]]:
+        """Return UID and name of those that will ask next, and have not been read for since."""
+        found = 0
+        for due_s, uid in self._upcoming(sharing.ahead_s):
+            raw = self._cache.get(uid)
+            if raw is None or uid in self._alone or uid == service.uid or not _may_share(raw):
+                continue
+            known = self._listings.get(uid)
+            waits = known is not None and known.serves(now_s - sharing.period_s)
+            name = raw["metadata"]["namespace"], raw["metadata"]["name"]
+            within = self._clusterwide or name[0] == service.namespace
+            within = within and not self._crowded(name[1], now_s)
+            if within and not waits and self._read_s.get(uid, -math.inf) < due_s:
+                yield uid, name
+                found += 1
+                if found == MOST - 1:
+                    return
+
+    def _crowded(self, name: str, now_s: float) -> bool:
+        since_s = self._crowded_s.get(name, -math.inf)
+        if now_s - since_s < CROWDED_FOR_S:
+            return True
+        self._crowded_s.pop(name, None)
+        return False
+
+
+async def read_alone(cluster: Cluster, service: InferenceService) -> Seen:
+    """Read what one service scales, and its pods. Raises TargetUnusable, or ClusterError.
+
+    No pod belongs to a Deployment that does not exist, whatever its labels say.
+    """
+    workload = await read_workload(cluster, service)
+    if workload is None:
+        return Seen(workload=None, pods=(), own=True)
+    pods = await cluster.list_all("v1", "Pod", service.namespace, workload.selector)
+    return Seen(workload=workload, pods=pods, own=True)
+
+
+async def _listed(
+    cluster: Cluster, namespace: str | None, wanted: Collection[Name]
+) -> dict[Name, Part]:
+    """Read Deployments before their pods, as a tick of its own does. Raises CrowdedError."""
+    parts = ListedParts(wanted)
+    services = sorted({name for _, name in wanted})
+    selector = f"{names.SERVICE_LABEL} in ({','.join(services)})"
+    await cluster.list_all("apps/v1", "Deployment", namespace, selector, parts.take_deployment)
+    await cluster.list_at("v1", "Pod", namespace, selector, parts.take_pod)
+    return parts.found()
+
+
+def _may_share(raw: Manifest) -> bool:
+    """Whether the service is one that reads with others, as far as it can be read at all."""
+    spec = raw.get("spec") or {}
+    follows = (spec.get("scaling") or {}).get("mode") == "External"
+    return not follows and "targetRef" not in spec
