@@ -121,6 +121,8 @@ class FakeJournal:
 class World:
     """The controller with everything around it."""
 
+    make_pods = Pods
+
     def __init__(self, router: Any = None) -> None:
         self.router = router
         self.journal = FakeJournal()
@@ -128,7 +130,7 @@ class World:
         self.clock = FakeClock()
         self.operator_clock = FakeClock()
         self.cluster = FakeCluster(self.clock)
-        self.pods = Pods(self.cluster, self.clock)
+        self.pods = self.make_pods(self.cluster, self.clock)
         self.cluster.before_call = lambda *_: self.pods.follow()
         self.cluster.on_change = self._changed
         self.watching = True

@@ -87,7 +87,7 @@ class Pods:
         self._restarted_s[pod["metadata"]["uid"]] = self._clock.now_s()
 
     def ready(self, name: str) -> list[Manifest]:
-        return [one for one in self.of(name) if _is_ready(one)]
+        return [one for one in self.of(name) if is_ready(one)]
 
     async def scrape(self, url: str, prefix: str, most_bytes: int) -> str:
         await asyncio.sleep(0.003)
@@ -178,7 +178,7 @@ class Pods:
         if self._progressed.get(uid) != (*made_of, metadata["resourceVersion"]):
             self._say(pod, placed_s, began_s, started)
             self._progressed[uid] = (*made_of, metadata["resourceVersion"])
-        if uid in self._served and not _is_ready(pod):  # it gets no requests
+        if uid in self._served and not is_ready(pod):  # it gets no requests
             self._served[uid] = (self._served[uid][0], self._clock.now_s())
 
     def _say(
@@ -245,7 +245,7 @@ class Pods:
 def _removed_last(pod: Manifest) -> tuple[bool, int]:
     """Order as a ReplicaSet does: it removes from the end."""
     annotations = pod["metadata"].get("annotations") or {}
-    return not _is_ready(pod), -int(annotations.get(DELETION_COST, "0"))
+    return not is_ready(pod), -int(annotations.get(DELETION_COST, "0"))
 
 
 def page(*, model: str, served: int, running: int = 0, late: int = 0, factor: float = 1.0) -> str:
@@ -294,7 +294,7 @@ def _gate(pod: Manifest, kind: str) -> Manifest:
     return next((one for one in conditions if one["type"] == kind), {})
 
 
-def _is_ready(pod: Manifest) -> bool:
+def is_ready(pod: Manifest) -> bool:
     return any(
         one["type"] == "Ready" and one["status"] == "True"
         for one in pod["status"].get("conditions", ())

@@ -22,6 +22,7 @@ from headroom.controller.report.error_budget import ErrorBudget
 from headroom.controller.report.state import ReportState
 from headroom.controller.services.interning import Interner
 from headroom.resources import desired_children
+from headroom.resources.rolling_update import RollingUpdate, with_update
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import State
 
@@ -62,6 +63,12 @@ class ServiceContext:
             # last: a spec whose children cannot be built is not in force, in this tick and the next
             self.service = service if same is None else same.service(service)
         return self.service
+
+    def roll(self, update: RollingUpdate) -> None:
+        """Have the Deployment replace its pods so, until the next change of the spec."""
+        manifest = with_update(self.children[-1], update)
+        if manifest is not self.children[-1]:
+            self.children = (*self.children[:-1], manifest)
 
     def workload(self, deployment: Manifest | None) -> Manifest:
         """Return the manifest that the replicas follow; empty for a target that is gone."""

@@ -13,6 +13,8 @@ from headroom.controller.act.eviction import objection, rebalancing_objection
 from headroom.controller.act.scale_writer import may_scale
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult
 from headroom.controller.decide.requested_replicas import requested_replicas
+from headroom.controller.decide.rollout import RolloutPlan, plan
+from headroom.controller.decide.rollout_facts import facts_of
 from headroom.controller.gather.gateways.route_status import RouteStatus
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.service_context import ServiceContext
@@ -79,6 +81,7 @@ class ServiceDecision:
         ceiling: Ceiling,
         *,
         blocked: bool,
+        surges: bool = False,
     ) -> int:
         """Return the replicas to request, and count their accelerators."""
         desired = requested_replicas(
@@ -92,8 +95,38 @@ class ServiceDecision:
         desired = min(desired, ceiling.replicas)
         workload = context.workload(gathered.deployment)
         refused = is_true(gathered.deployment or {}, "ReplicaFailure")
-        self.ceilings.note(inputs.service, workload, decided.observation, desired, refused=refused)
+        self.ceilings.note(
+            inputs.service,
+            workload,
+            decided.observation,
+            desired,
+            refused=refused,
+            surges=surges,
+        )
         return desired
+
+    def rollout(
+        self,
+        context: ServiceContext,
+        service: InferenceService,
+        gathered: Gathered,
+        *,
+        decided: int,
+    ) -> RolloutPlan | None:
+        """Return how pods are replaced; None where that is not the operator's choice."""
+        live = gathered.deployment
+        if live is None or service.spec.target_ref is not None:
+            return None
+        manifest, most = context.children[-1], max(gathered.observation.current, decided)
+        facts = facts_of(
+            service,
+            gathered,
+            manifest,
+            starts=context.act.writer.changes_template(manifest, live),
+            fits=self.ceilings.fits_one_more(service, manifest, most),
+            start_s=context.decide.service.state.cold_starts.assumed_s,
+        )
+        return None if facts is None else plan(facts)
 
     def yielding(
         self,

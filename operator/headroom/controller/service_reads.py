@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from headroom.api import InferenceService
@@ -12,12 +12,14 @@ from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.gather.gather_tick import Gathered, gather
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader, samples_of
 from headroom.controller.gather.other_writers.other_scalers import OtherScalersReader
+from headroom.controller.gather.revisions import lacks_room, read_revisions
 from headroom.controller.gather.workloads.shared_reads import SharedReads, Sharing
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.scheduling import tick_period
 from headroom.controller.service_context import ServiceContext
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.warmup import Warmer
+from headroom.resources.rolling_update import is_chosen_here
 from headroom.resources.settings import Settings
 
 
@@ -72,7 +74,13 @@ class ServiceReads:
         )
         if self.warmer is not None:
             self.warmer.see(service, gathered.raw_pods)
-        return service, gathered
+        live = gathered.deployment
+        if live is None or not is_chosen_here(service, context.children[-1]):
+            return service, gathered
+        if not lacks_room(live, gathered.observation):
+            return service, gathered
+        found = await read_revisions(self.cluster, live, gathered.raw_pods)
+        return service, replace(gathered, revisions=found)
 
     async def conflicts(
         self, context: ServiceContext, service: InferenceService, gathered: Gathered, raw: Manifest

@@ -96,8 +96,19 @@ class ServiceTick:
         self.display.show(context.report, inputs, decided, gathered.pods, held)
         after = decided.after
         preemption = self.decision.yielding(context, gathered, inputs, decided, blocked=blocked)
+        rollout = self.decision.rollout(
+            context, service, gathered, decided=decided.decision.replicas
+        )
+        if rollout is not None:
+            context.roll(rollout.update)
         desired = self.decision.requested(
-            context, gathered, inputs, decided, ceiling, blocked=blocked
+            context,
+            gathered,
+            inputs,
+            decided,
+            ceiling,
+            blocked=blocked,
+            surges=rollout is not None and rollout.surges,
         )
         tick = TickResult(
             service=service,
@@ -105,6 +116,7 @@ class ServiceTick:
             decision=decided.decision,
             written=WriteResult(replicas=gathered.observation.current),
             requested=desired,
+            rollout=rollout.why if rollout is not None else "",
             preemption=preemption,
             accelerators="" if held is None else accelerators.difference(service, held),
             ceiling=ceiling,

@@ -61,12 +61,9 @@ def _allowance_s(service: InferenceService) -> int:
 
 
 def _rolling_update(service: InferenceService, template: dict[str, Any]) -> dict[str, Any]:
-    """Replace replicas with accelerators in place, unless the spec says otherwise.
-
-    A surge pod needs a free accelerator; without one it stays Pending and the rollout never ends.
-    """
-    in_place = bool(accelerators.of_template(template))
-    surge, unavailable = service.spec.rollout.bounds(in_place=in_place)
+    """Return what the spec says, or the default from which the operator may change to in place."""
+    holds = bool(accelerators.of_template(template))
+    surge, unavailable = service.spec.rollout.bounds(in_place=holds)
     return {"maxSurge": surge, "maxUnavailable": unavailable}
 
 

@@ -53,7 +53,8 @@ class Rollout(Value):
     max_surge: Share | None = None
     """Replicas that are started beyond the requested ones, before others are stopped. Each needs
     free accelerators; where there are none, the rollout waits. Default: 0 where replicas hold
-    accelerators and maxUnavailable is not 0, else 1."""
+    accelerators and only maxUnavailable is set to more than 0, else 1. With neither set, replicas
+    that hold accelerators are replaced in place once a surge replica has found none."""
     max_unavailable: Share | None = None
     """Replicas that may be missing during a rollout. Default: 1 where maxSurge is 0, else 0."""
 
@@ -74,7 +75,7 @@ class Rollout(Value):
         """Return maxSurge and maxUnavailable; `in_place` where a surge may find no accelerator."""
         surge, unavailable = self.max_surge, self.max_unavailable
         if surge is None:
-            surge = 0 if in_place and unavailable not in _ZEROS else 1
+            surge = 0 if in_place and unavailable not in (None, *_ZEROS) else 1
         if unavailable is None:
             unavailable = 1 if surge in _ZEROS else 0
         return surge, unavailable

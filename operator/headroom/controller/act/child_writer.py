@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroom.api import InferenceService
 from headroom.controller.act.adoption import check_owner, recheck
-from headroom.controller.act.drift import Applied
+from headroom.controller.act.drift import Applied, projected
 from headroom.controller.act.field_ownership import handover, is_controlled_by
 from headroom.controller.ports import Cluster, Manifest
 from headroom.errors import ClusterError, NamespaceTerminating, NotFound, NotLeading
@@ -78,6 +78,13 @@ class ChildWriter:
             and applied.manifest == manifest
             and not applied.matches(manifest, live)
         )
+
+    def changes_template(self, manifest: Manifest, live: Manifest) -> bool:
+        """Whether an apply would change the pod template, as far as the manifest tells."""
+        desired, applied = manifest["spec"]["template"], self._applied.get(_name(manifest))
+        if applied is not None:
+            return bool(applied.manifest["spec"]["template"] != desired)
+        return bool(projected(live["spec"]["template"], desired) != desired)
 
     async def apply(
         self, cluster: Cluster, service: InferenceService, manifest: Manifest, live: Manifest

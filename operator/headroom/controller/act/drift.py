@@ -33,7 +33,7 @@ class Applied:
         return cls(
             manifest=manifest,
             resource_version=answer["metadata"]["resourceVersion"],
-            fields=_digest(_projected(pruned(dict(answer)), manifest)),
+            fields=_digest(projected(pruned(dict(answer)), manifest)),
         )
 
     def matches(self, manifest: _Object, live: _Object) -> bool:
@@ -42,7 +42,7 @@ class Applied:
             return False
         if live["metadata"]["resourceVersion"] == self.resource_version:
             return True
-        return _digest(_projected(pruned(dict(live)), manifest)) == self.fields
+        return _digest(projected(pruned(dict(live)), manifest)) == self.fields
 
     def at_version_of(self, live: _Object) -> Applied:
         """Return it for this version, so that next time comparing versions is enough."""
@@ -53,13 +53,13 @@ def _digest(fields: Any) -> bytes:
     return blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=16).digest()
 
 
-def _projected(live: Any, manifest: Any) -> Any:
-    """The parts of a live object that a manifest has.
+def projected(live: Any, manifest: Any) -> Any:
+    """Return the parts of a live object that a manifest has.
 
     A list of another length is taken as a whole.
     """
     if isinstance(manifest, Mapping) and isinstance(live, Mapping):
-        return {key: _projected(live.get(key), value) for key, value in manifest.items()}
+        return {key: projected(live.get(key), value) for key, value in manifest.items()}
     if isinstance(manifest, list) and isinstance(live, list) and len(live) == len(manifest):
-        return [_projected(one, value) for one, value in zip(live, manifest, strict=True)]
+        return [projected(one, value) for one, value in zip(live, manifest, strict=True)]
     return live

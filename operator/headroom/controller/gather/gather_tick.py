@@ -9,8 +9,9 @@ from typing import Any
 from headroom.api import InferenceService
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.gather.metrics.scrape_failure import ScrapeFailure
-from headroom.controller.gather.pods.pod_ownership import MOST_READS, Owned
-from headroom.controller.gather.pods.pods import ObservedPod, observe
+from headroom.controller.gather.pods.pods.pod_ownership import MOST_READS, Owned
+from headroom.controller.gather.pods.pods.pods import ObservedPod, observe
+from headroom.controller.gather.revisions import Revisions
 from headroom.controller.gather.state import GatherState
 from headroom.controller.gather.workloads.shared_reads import SharedReads, Sharing
 from headroom.controller.gather.workloads.workload import is_rolling
@@ -37,6 +38,8 @@ class Gathered:
     raw_pods: tuple[Mapping[str, Any], ...] = ()
     """The same as the API server gave them, also those that are over."""
     unread: tuple[ScrapeFailure, ...] = ()
+    revisions: Revisions | None = None
+    """Which pods have the latest template; read only where a rollout finds no room."""
     own: bool = True
     """All of it was read for this tick; else it is a moment old, and no reason to scale."""
 

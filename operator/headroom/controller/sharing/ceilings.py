@@ -71,6 +71,8 @@ class Ceilings:
         self._held: dict[str, int] = {}
         self._granted: dict[str, int] = {}
         """Replicas that this operator asked for, which may have no pods yet."""
+        self._surging: set[str] = set()
+        """Services whose rollout may have one replica more than is requested."""
         self._total = 0
 
     def of(self, service: InferenceService, workload: Manifest, current: int) -> Ceiling:
@@ -87,7 +89,7 @@ class Ceilings:
             why += "(--max-replicas-per-service)"
         count = self._count(per_replica(service, template_of(workload)))
         if self._caps.accelerators is not None and count:
-            room = self._room(service.uid, count)
+            room = self._room(service.uid, count) - (service.uid in self._surging)
             if room < allowed:
                 allowed, others = room, self._total - self._held.get(service.uid, 0)
                 why = f"the operator allows {self._caps.accelerators} accelerators in all, other "
@@ -95,6 +97,12 @@ class Ceilings:
                 why += "(--max-accelerators)"
         exceeded = why != "" and current > allowed
         return Ceiling(replicas=max(allowed, current), why=why, exceeded=exceeded)
+
+    def fits_one_more(self, service: InferenceService, workload: Manifest, replicas: int) -> bool:
+        """Whether the operator's limit has room for a replica beyond so many."""
+        self._begin()
+        count = self._count(per_replica(service, template_of(workload)))
+        return self._room(service.uid, count) > replicas
 
     def note(
         self,
@@ -104,16 +112,19 @@ class Ceilings:
         asked: int,
         *,
         refused: bool = False,
+        surges: bool = False,
     ) -> None:
         """Count a service's requested replicas, and its pods beyond them.
 
-        `refused`: a quota or an admission policy refuses pods that are requested.
+        `refused`: a quota or an admission policy refuses pods that are requested. `surges`: a
+        rollout may start one more.
         """
+        (self._surging.add if surges else self._surging.discard)(service.uid)
         leaving = observation.count(PodState.TERMINATING)
         listed = len(observation.pods) - leaving + observation.unlisted_ready
         count = self._count(per_replica(service, template_of(workload)))
         granted = self._grant(service, observation.current, asked, count)
-        replicas = listed if refused else max(granted, listed)
+        replicas = listed if refused else max(granted + surges, listed)
         self._hold(service.uid, count * (replicas + leaving))
 
     def _grant(self, service: InferenceService, current: int, asked: int, count: int) -> int:
@@ -136,6 +147,7 @@ class Ceilings:
         """Remove a deleted service."""
         self._total -= self._held.pop(uid, 0)
         self._granted.pop(uid, None)
+        self._surging.discard(uid)
 
     def _begin(self) -> None:
         """Count, once, the pods in the status of services not evaluated yet."""

@@ -57,8 +57,8 @@ class Competition:
             self.forget(service.uid)
             return ""
         held = accelerators.of_template(template)
-        placement = _placement(template.get("spec") or {}) if held else ""
-        keys = frozenset((resource, placement) for resource in held)
+        where = placement(template.get("spec") or {}) if held else ""
+        keys = frozenset((resource, where) for resource in held)
         self._leave(service.uid, self._keys_of.get(service.uid, frozenset()) - keys)
         if not keys:
             self._keys_of.pop(service.uid, None)
@@ -103,7 +103,7 @@ def seen(
     """Return what the others see of a service: what it holds, lacks and wants of a resource.
 
     `count` are those of one replica. A pod holds its accelerators from when it has a node until it
-    is gone.
+    is gone. A surge replica of a rollout, beyond those that are wanted, is missing to nobody.
     """
     placed = [pod for pod in observation.pods if pod.scheduled_s is not None]
     leaving = sum(pod.state is PodState.TERMINATING for pod in placed)
@@ -111,6 +111,7 @@ def seen(
     desired, floor = decision.alone, decision.floor_replicas
     if not writable:  # whatever it would need: others find it as it stands
         desired, floor = max(observation.current, allocated), max(floor, allocated)
+    refused = sum(_lacks(pod, resource) for pod in observation.pods)
     return Seen(
         title=f"{service.namespace}/{service.name}",
         demand=Demand(
@@ -123,7 +124,7 @@ def seen(
         ),
         leaving=leaving,
         writable=writable,
-        refused=sum(_lacks(pod, resource) for pod in observation.pods),
+        refused=min(refused, max(0, desired - allocated)),
     )
 
 
@@ -133,7 +134,8 @@ def _lacks(pod: Pod, resource: str) -> bool:
     return pod.state is PodState.UNSCHEDULABLE and re.search(said, pod.detail) is not None
 
 
-def _placement(pod: Mapping[str, Any]) -> str:
+def placement(pod: Mapping[str, Any]) -> str:
+    """Return where a pod with this spec may run, as a text to compare."""
     affinity = pod.get("affinity") or {}
     parts = (pod.get("nodeSelector"), affinity.get("nodeAffinity"), pod.get("tolerations"))
     return json.dumps([part or None for part in parts], sort_keys=True)

@@ -64,6 +64,8 @@ class TickResult:
     requested: int | None = None
     """Replicas that are to be requested: the decision, or spec.replicas within bounds and rates;
     None where that is not known."""
+    rollout: str = ""
+    """What a rollout waits for, or why it is in place; empty where all is usual."""
     preemption: str = ""
     """Which services give accelerators to this one; empty if none does."""
     accelerators: str = ""

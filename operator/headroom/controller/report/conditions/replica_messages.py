@@ -83,7 +83,19 @@ def rollout(tick: TickResult) -> str:
     status = (tick.gathered.deployment or {}).get("status") or {}
     updated, replicas = status.get("updatedReplicas", 0), status.get("replicas", 0)
     far = f": {updated} of {replicas} have the latest template" if replicas else ""
+    said = f"a rollout is replacing pods{far}; no replica is removed until it ends"
+    return join(said, _waits(tick), tick.rollout)
+
+
+def _waits(tick: TickResult) -> str:
+    """Say why a rollout does not go on, and how it ends; empty while it does."""
     counts = tick.decision.counts
-    stuck = counts.broken or counts.unschedulable or replica_failure(tick)
-    waits = "its new pods cannot start, see CapacityAvailable" if stuck else ""
-    return join(f"a rollout is replacing pods{far}; none is removed until it ends", waits)
+    if counts.broken:
+        name, namespace = tick.service.name, tick.service.namespace
+        return (
+            f"a pod cannot start, see CapacityAvailable: {counts.ready} ready replicas serve on; "
+            f"correct the spec (kubectl edit hisvc {name} --namespace {namespace}) or apply the "
+            "earlier one, and it goes on"
+        )
+    stuck = counts.unschedulable or replica_failure(tick)
+    return "a new pod cannot start, see CapacityAvailable" if stuck else ""
