@@ -71,7 +71,7 @@ def test_image_that_does_not_exist_costs_no_replica_and_its_correction_ends_it()
     async def story(world: RollingWorld) -> None:
         await created(world, 2, **ONE)
         world.image(BAD, **ONE)
-        assert await least_ready(world, 900) == 1
+        assert await least_ready(world, 300) == 1
         assert world.condition("Ready") == ("True", "Serving")
         assert world.condition("CapacityAvailable") == ("False", "ReplicasBroken")
         assert "ErrImagePull" in world.message("CapacityAvailable")
@@ -104,7 +104,7 @@ def test_place_that_no_replica_would_give_back_costs_none(needs: str) -> None:
         await created(world, 1, **ONE)
         world.pods.needs = needs
         world.image(NEW, **ONE)
-        assert await least_ready(world, 900) == 1
+        assert await least_ready(world, 300) == 1
 
     play(story, kind=RollingWorld)
 
@@ -113,7 +113,7 @@ def test_more_accelerators_than_a_replica_holds_cost_none() -> None:
     async def story(world: RollingWorld) -> None:
         await created(world, 1, **ONE)
         world.image(NEW, accelerator={"resource": "nvidia.com/gpu", "count": 2}, **ONE)
-        assert await least_ready(world, 900) == 1
+        assert await least_ready(world, 300) == 1
         assert "set rollout.maxSurge to 0" in world.message("AbleToScale")
 
     play(story, kind=RollingWorld)

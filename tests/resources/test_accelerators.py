@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.resources import accelerators, deployment
+from headroom.resources import accelerators, deployment, rolling_update
 from support.service_world import service
 
 GPU = "nvidia.com/gpu"
@@ -117,11 +117,10 @@ def test_claim_as_requested_differs_in_nothing(count: int) -> None:
     assert accelerators.difference(made, accelerators.per_replica(made, template)) == ""
 
 
-def test_rollout_is_in_place_where_only_the_template_requests_accelerators() -> None:
+def test_rollout_is_left_to_the_operator_where_only_the_template_requests_accelerators() -> None:
     overlay = {"spec": {"containers": [{"name": "sidecar", "resources": {"limits": {GPU: 1}}}]}}
     made = service(spec__accelerator__count=0, spec__runtime__podTemplate=overlay)
-    strategy = deployment.build(made)["spec"]["strategy"]["rollingUpdate"]
-    assert strategy == {"maxSurge": 0, "maxUnavailable": 1}
+    assert rolling_update.is_chosen_here(made, deployment.build(made))
 
 
 def test_network_devices_are_not_counted() -> None:

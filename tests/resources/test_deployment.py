@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headroom.resources import deployment, desired_children
+from headroom.resources import deployment, desired_children, rolling_update
 from resources.generated_pods import environment, pod, server
 from support.service_world import service
 
@@ -50,10 +50,12 @@ def test_termination_grace_covers_endpoints_drain_and_exit(drain: str, grace_s: 
     assert spec["containers"][0]["lifecycle"] == {"preStop": {"sleep": {"seconds": 3}}}
 
 
-@pytest.mark.parametrize(("count", "surge", "unavailable"), [(0, 1, 0), (1, 0, 1), (8, 0, 1)])
-def test_rollout_surges_only_without_accelerators(count: int, surge: int, unavailable: int) -> None:
-    spec = deployment.build(service(spec__accelerator__count=count))["spec"]
-    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": surge, "maxUnavailable": unavailable}
+@pytest.mark.parametrize("count", [0, 1, 8])
+def test_rollout_surges_and_is_left_to_the_operator_with_accelerators(count: int) -> None:
+    made = service(spec__accelerator__count=count)
+    manifest = deployment.build(made)
+    assert rolling_update.of(manifest) == rolling_update.SURGE
+    assert rolling_update.is_chosen_here(made, manifest) == (count > 0)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +74,11 @@ def test_rollout_surges_only_without_accelerators(count: int, surge: int, unavai
 def test_rollout_is_as_the_spec_says(
     given: dict[str, Any], gpus: int, surge: int | str, unavailable: int | str
 ) -> None:
-    spec = deployment.build(service(spec__accelerator__count=gpus, spec__rollout=given))["spec"]
-    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": surge, "maxUnavailable": unavailable}
+    made = service(spec__accelerator__count=gpus, spec__rollout=given)
+    manifest = deployment.build(made)
+    rolling = manifest["spec"]["strategy"]["rollingUpdate"]
+    assert rolling == {"maxSurge": surge, "maxUnavailable": unavailable}
+    assert not rolling_update.is_chosen_here(made, manifest)
 
 
 @pytest.mark.parametrize(

@@ -130,3 +130,11 @@ def test_only_a_rollout_with_a_surge_counts_a_replica_more() -> None:
     assert plan(facts(pod("o1"))).surges
     assert not plan(facts(pod("o1"), rolling=False)).surges
     assert not plan(facts(pod("o1"), waiting())).surges
+
+
+@pytest.mark.parametrize("has_claim", [True, False])
+def test_volume_that_another_node_has_is_a_hint_and_costs_no_replica(*, has_claim: bool) -> None:
+    slow = pod("n1", PodState.WARMING, detail="container a has not started (ContainerCreating)")
+    planned = plan(facts(pod("o1"), slow, revisions=None, has_claim=has_claim))
+    assert planned.update == SURGE
+    assert ("ReadWriteOnce" in planned.why) == has_claim

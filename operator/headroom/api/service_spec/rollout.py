@@ -52,9 +52,8 @@ class Rollout(Value):
 
     max_surge: Share | None = None
     """Replicas that are started beyond the requested ones, before others are stopped. Each needs
-    free accelerators; where there are none, the rollout waits. Default: 0 where replicas hold
-    accelerators and only maxUnavailable is set to more than 0, else 1. With neither set, replicas
-    that hold accelerators are replaced in place once a surge replica has found none."""
+    free accelerators; once this or maxUnavailable is set, a rollout waits for them. Default: 1,
+    and 0 where replicas hold accelerators and maxUnavailable is above 0."""
     max_unavailable: Share | None = None
     """Replicas that may be missing during a rollout. Default: 1 where maxSurge is 0, else 0."""
 

@@ -77,10 +77,10 @@ class Spec(Value):
     drain: Drain = Drain()
     """Termination of replicas."""
     rollout: Rollout = Rollout()
-    """Replacement of replicas after a change of their pod template. Where replicas hold
-    accelerators, the default stops one before it starts the next, because a surge needs a free
-    one; a service with a single replica then serves nothing for a cold start. With maxSurge 1
-    it keeps serving."""
+    """Replacement of replicas after a change of their pod template. By default a new replica is
+    ready before an earlier one stops. Where replicas hold accelerators and the new one finds none
+    for as long as a start takes, replicas are replaced in place; a service with a single replica
+    then serves nothing for a cold start. A new replica that fails stops none."""
     common_metadata: CommonMetadata = CommonMetadata()
     """Labels and annotations of all objects that the operator creates: Deployment, pods, Services,
     ServiceAccount, PodDisruptionBudget, EndpointSlice. For the pods, runtime.podTemplate has

@@ -40,6 +40,8 @@ class RolloutFacts:
     """When the rollout last went on."""
     start_s: float
     """What a start takes, without the wait for a node."""
+    has_claim: bool = False
+    """The pods mount a PersistentVolumeClaim."""
     grace_s: float
     """How long a leaving pod may keep its accelerators."""
 
@@ -86,6 +88,7 @@ def facts_of(
         quota_since_s=_quota_since_s(live),
         progressed_s=_progressed_s(live),
         start_s=start_s,
+        has_claim=any("persistentVolumeClaim" in one for one in pod.get("volumes") or ()),
         grace_s=float(pod.get("terminationGracePeriodSeconds") or 0),
     )
 

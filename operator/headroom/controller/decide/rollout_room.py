@@ -23,6 +23,11 @@ OTHER_NEEDS = (
     "the surge replica finds no room, and requests more or other resources than an earlier replica "
     "would give back, so none is removed for it: free some, or set rollout.maxSurge to 0"
 )
+ATTACHED_ELSEWHERE = (
+    "if the claim that the surge replica mounts is ReadWriteOnce and an earlier replica on another "
+    "node has it (kubectl describe pod), set rollout.maxSurge to 0"
+)
+_NOT_STARTED = "(ContainerCreating)"
 _FREED_BY_A_POD = re.compile(  # as kube-scheduler says it
     r"Insufficient |free ports|pod anti-affinity rules|ReadWriteOncePod access mode"
 )
@@ -62,7 +67,9 @@ def _helps(detail: str, found: Revisions) -> bool:
 
 
 def held_back(facts: RolloutFacts) -> str:
-    """Say why a surge replica that finds no room waits for good; empty where none does."""
+    """Say why a surge replica may wait for good, and in place would help; empty if none does."""
+    if facts.has_claim and any(_NOT_STARTED in pod.detail for pod in facts.pods):
+        return ATTACHED_ELSEWHERE
     found = facts.revisions
     if found is None or found.gives_all:
         return ""
