@@ -29,6 +29,7 @@ FAILED = pytest.StashKey[bool]()
 LONGEST_FIRST = (
     *("test_scaling", "test_life", "test_shortage", "test_gateway", "test_gateway_target"),
     *(
+        "test_rollout",
         "test_chart",
         "test_third_party_server",
         "test_generating_server",

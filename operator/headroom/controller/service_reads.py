@@ -75,12 +75,11 @@ class ServiceReads:
         if self.warmer is not None:
             self.warmer.see(service, gathered.raw_pods)
         live = gathered.deployment
-        if live is None or not is_chosen_here(service, context.children[-1]):
-            return service, gathered
-        if not lacks_room(live, gathered.observation):
-            return service, gathered
-        found = await read_revisions(self.cluster, live, gathered.raw_pods)
-        return service, replace(gathered, revisions=found)
+        if live is not None and lacks_room(live, gathered.observation):
+            if is_chosen_here(service, context.children[-1]):
+                found = await read_revisions(self.cluster, live, gathered.raw_pods)
+                gathered = replace(gathered, revisions=found)
+        return service, gathered
 
     async def conflicts(
         self, context: ServiceContext, service: InferenceService, gathered: Gathered, raw: Manifest
