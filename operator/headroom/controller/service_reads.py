@@ -75,11 +75,12 @@ class ServiceReads:
         if self.warmer is not None:
             self.warmer.see(service, gathered.raw_pods)
         live = gathered.deployment
-        if live is not None and lacks_room(live, gathered.observation):
-            if is_chosen_here(service, context.children[-1]):
-                found = await read_revisions(self.cluster, live, gathered.raw_pods)
-                gathered = replace(gathered, revisions=found)
-        return service, gathered
+        if live is None or not lacks_room(live, gathered.observation):
+            return service, gathered
+        found = None
+        if is_chosen_here(service, context.children[-1]):
+            found = await read_revisions(self.cluster, live, gathered.raw_pods)
+        return service, replace(gathered, revisions=found)
 
     async def conflicts(
         self, context: ServiceContext, service: InferenceService, gathered: Gathered, raw: Manifest
