@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from headroom.controller.sharing.ceilings import Caps
-from support.controller_world import play
-from support.rolling_world import RollingWorld
+from support.rolling_world import RollingWorld, play_rollouts
 
 NEW, BAD = "registry.example/server:2", "registry.example/none:1"
 ONE: dict[str, Any] = {"scaling": {"minReplicas": 1, "maxReplicas": 4}}
@@ -50,7 +49,7 @@ def test_replica_serves_until_the_one_of_the_new_image_is_ready() -> None:
         assert images(world) == {NEW}
         assert surge(world) == (1, 0)
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_without_a_free_accelerator_it_is_replaced_in_place_after_as_long_as_a_start() -> None:
@@ -64,7 +63,7 @@ def test_without_a_free_accelerator_it_is_replaced_in_place_after_as_long_as_a_s
         await world.run_for(10.0)
         assert surge(world) == (1, 0)
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_image_that_does_not_exist_costs_no_replica_and_its_correction_ends_it() -> None:
@@ -81,7 +80,7 @@ def test_image_that_does_not_exist_costs_no_replica_and_its_correction_ends_it()
         assert images(world) == {NEW}
         assert len(world.pods.of("resnet")) == 1
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_earlier_image_applied_again_ends_a_rollout_that_cannot_end() -> None:
@@ -95,7 +94,7 @@ def test_earlier_image_applied_again_ends_a_rollout_that_cannot_end() -> None:
         (pod,) = world.pods.of("resnet")
         assert pod["metadata"]["uid"] == before["metadata"]["uid"]
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 @pytest.mark.parametrize("needs", ["node(s) didn't match Pod's node affinity/selector"])
@@ -106,7 +105,7 @@ def test_place_that_no_replica_would_give_back_costs_none(needs: str) -> None:
         world.image(NEW, **ONE)
         assert await least_ready(world, 300) == 1
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_more_accelerators_than_a_replica_holds_cost_none() -> None:
@@ -116,7 +115,7 @@ def test_more_accelerators_than_a_replica_holds_cost_none() -> None:
         assert await least_ready(world, 300) == 1
         assert "set rollout.maxSurge to 0" in world.message("AbleToScale")
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_wait_goes_on_where_the_operator_restarts() -> None:
@@ -131,7 +130,7 @@ def test_wait_goes_on_where_the_operator_restarts() -> None:
         await world.run_for(10.0)
         assert surge(world) == (1, 0)
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_rollout_of_several_replaces_all_of_them_in_place_one_at_a_time() -> None:
@@ -144,7 +143,7 @@ def test_rollout_of_several_replaces_all_of_them_in_place_one_at_a_time() -> Non
         assert images(world) == {NEW}
         assert surge(world) == (1, 0)
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_one_free_accelerator_replaces_all_of_them_without_a_gap() -> None:
@@ -156,7 +155,7 @@ def test_one_free_accelerator_replaces_all_of_them_without_a_gap() -> None:
         assert await least_ready(world, 200) == 3
         assert images(world) == {NEW}
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_service_with_fewer_nodes_than_replicas_rolls_out_too() -> None:
@@ -168,7 +167,7 @@ def test_service_with_fewer_nodes_than_replicas_rolls_out_too() -> None:
         assert images(world) == {NEW}
         assert len(world.pods.ready("resnet")) == 2
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_quota_without_room_is_waited_for_only_a_moment() -> None:
@@ -179,7 +178,7 @@ def test_quota_without_room_is_waited_for_only_a_moment() -> None:
         await world.run_for(40.0)
         assert images(world) == {NEW}
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_two_rollouts_at_once_keep_the_operators_limit_and_both_end() -> None:
@@ -198,7 +197,7 @@ def test_two_rollouts_at_once_keep_the_operators_limit_and_both_end() -> None:
         assert images(world, "one") == images(world, "two") == {NEW}
         await world.run_for(10.0)
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_two_rollouts_at_once_share_one_free_accelerator() -> None:
@@ -212,7 +211,7 @@ def test_two_rollouts_at_once_share_one_free_accelerator() -> None:
         await world.run_for(120.0)
         assert images(world, "one") == images(world, "two") == {NEW}
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +235,7 @@ def test_what_the_spec_says_of_rollouts_stands(
             await world.run_for(1.0)
             assert surge(world) == expected
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)
 
 
 def test_strategy_of_a_target_is_never_written() -> None:
@@ -248,4 +247,4 @@ def test_strategy_of_a_target_is_never_written() -> None:
         assert surge(world, "own") == (3, 2)
         assert ("apply", "Deployment") not in world.cluster.calls
 
-    play(story, kind=RollingWorld)
+    play_rollouts(story)

@@ -7,11 +7,12 @@ numbers.
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from zlib import crc32
 
 from headroom.api.timestamps import rfc3339
 from support.cluster_world import Manifest, copied
-from support.controller_world import World
+from support.controller_world import World, play
 from support.pods_world import Pods, is_ready
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -149,9 +150,15 @@ class RollingWorld(World):
         """Edit the image as a user would."""
         self.edit(of, runtime={"image": name}, **changes)
 
-    def least_ready(self, name: str = "resnet") -> int:
-        """Return how many replicas serve now."""
-        return len(self.pods.ready(name))
+
+def play_rollouts(scenario: Callable[[RollingWorld], Awaitable[None]]) -> None:
+    """Run a scenario in a world whose Deployments roll out."""
+
+    async def story(world: World) -> None:
+        assert isinstance(world, RollingWorld)
+        await scenario(world)
+
+    play(story, kind=RollingWorld)
 
 
 def _set_of(pod: Manifest) -> str:

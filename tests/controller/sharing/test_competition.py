@@ -294,6 +294,24 @@ def test_only_insufficient_resource_counts_as_shortage(says: str, refused: int) 
     assert found.refused == refused
 
 
+@pytest.mark.parametrize(("current", "refused"), [(1, 0), (2, 1)])
+def test_surge_replica_of_a_rollout_is_missing_to_nobody(current: int, refused: int) -> None:
+    lacks = _pod(PodState.UNSCHEDULABLE, placed=False, detail="1 Insufficient nvidia.com/gpu.")
+    pods = (_pod(PodState.READY, placed=True), lacks)
+    decision = Decision(
+        time_s=9.0,
+        current=current,
+        replicas=current,
+        direction=Direction.NONE,
+        reason=Reason.WITHIN_TARGET,
+        message="",
+    )
+    found = seen(
+        service(), Observation(now_s=9.0, current=current, pods=pods), decision, "nvidia.com/gpu", 1
+    )
+    assert found.refused == refused
+
+
 def test_service_that_claims_no_accelerators_yields_those_of_its_template() -> None:
     async def story(world: World) -> None:
         gpu = {"name": "server", "resources": {"limits": {"nvidia.com/gpu": 1}}}
