@@ -116,7 +116,8 @@ class RollingPods(Pods):
             conditions = [{"type": "Progressing", "status": "True", "lastUpdateTime": now}]
         failures = [one for one in before.get("conditions", ()) if one["type"] == "ReplicaFailure"]
         if refused:
-            message = "exceeded quota: gpus, requested: requests.nvidia.com/gpu=1"
+            gpu = "requests.nvidia.com/gpu"
+            message = f"exceeded quota: gpus, requested: {gpu}=1, used: {gpu}=1, limited: {gpu}=1"
             failure = {"type": "ReplicaFailure", "status": "True", "message": message}
             conditions += failures or [failure | {"lastTransitionTime": now}]
         generation = deployment["metadata"]["generation"]

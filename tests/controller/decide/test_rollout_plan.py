@@ -15,6 +15,10 @@ from headroom.scaling.values.observation import Pod, PodState
 NOW_S, START_S, GRACE_S = 10_000.0, 60.0, 40.0
 LATEST = Revisions(latest=frozenset({"n1", "n2"}))
 NO_GPU = "Unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+QUOTA = (
+    "exceeded quota: team, requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=1"
+)
+CPU_QUOTA = "exceeded quota: team, requested: requests.cpu=9, used: requests.cpu=4"
 READY, LATE = PodState.READY, 61.0
 
 
@@ -78,8 +82,8 @@ def facts(*pods: Pod, **changes: Any) -> RolloutFacts:
             in_place(1),
         ),
         # a quota refuses it
-        (facts(pod("o1"), quota_since_s=NOW_S - 9.0), SURGE),
-        (facts(pod("o1"), quota_since_s=NOW_S - 11.0), in_place()),
+        (facts(pod("o1"), quota_since_s=NOW_S - 9.0, refusal=QUOTA), SURGE),
+        (facts(pod("o1"), quota_since_s=NOW_S - 11.0, refusal=QUOTA), in_place()),
         # what in place would not help
         (facts(pod("o1"), pod("n1", PodState.BROKEN)), SURGE),
         (facts(pod("o1"), pod("n1", PodState.BROKEN), waiting("n2")), SURGE),
@@ -115,13 +119,20 @@ def test_update_that_a_rollout_gets(found: RolloutFacts, update: RollingUpdate) 
         (NO_GPU, {"gives_all": False}, True),
         (NO_GPU, {"gives_accelerators": False, "gives_all": False}, False),
         ("3 Insufficient memory.", {"gives_all": False}, False),
+        (QUOTA, {"gives_all": False}, True),
+        (QUOTA, {"gives_accelerators": False, "gives_all": False}, False),
+        (CPU_QUOTA, {"gives_all": False}, False),
     ],
 )
 def test_nothing_is_removed_for_a_replica_that_would_not_fit_in_its_place(
     detail: str, revisions: dict[str, bool], *, helps: bool
 ) -> None:
     found = Revisions(latest=LATEST.latest, **revisions)
-    planned = plan(facts(pod("o1"), waiting(detail=detail), revisions=found))
+    surging = [waiting(detail=detail)] if "quota" not in detail else []
+    since_s = NOW_S - 11.0 if "quota" in detail else None
+    planned = plan(
+        facts(pod("o1"), *surging, revisions=found, quota_since_s=since_s, refusal=detail)
+    )
     assert planned.update.is_in_place == helps
     assert helps or "set rollout.maxSurge to 0" in planned.why
 

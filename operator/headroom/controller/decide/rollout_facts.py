@@ -36,6 +36,8 @@ class RolloutFacts:
     """None: not read, or not known."""
     quota_since_s: float | None = None
     """Since when a quota refuses pods; None if none does."""
+    refusal: str = ""
+    """What the API server says of them."""
     progressed_s: float = 0.0
     """When the rollout last went on."""
     start_s: float
@@ -86,6 +88,7 @@ def facts_of(
         fits=fits,
         revisions=gathered.revisions,
         quota_since_s=_quota_since_s(live),
+        refusal=str(condition(live, "ReplicaFailure").get("message", "")),
         progressed_s=_progressed_s(live),
         start_s=start_s,
         has_claim=any("persistentVolumeClaim" in one for one in pod.get("volumes") or ()),

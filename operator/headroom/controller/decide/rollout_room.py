@@ -29,9 +29,12 @@ ATTACHED_ELSEWHERE = (
 )
 _NOT_STARTED = "(ContainerCreating)"
 _FREED_BY_A_POD = re.compile(  # as kube-scheduler says it
-    r"Insufficient |free ports|pod anti-affinity rules|ReadWriteOncePod access mode"
+    r"Insufficient |exceeded quota|free ports|pod anti-affinity rules|ReadWriteOncePod access mode"
 )
-_LACKS_ACCELERATORS = re.compile(r"Insufficient \S+/|cannot allocate all claims")
+_LACKS_ACCELERATORS = re.compile(
+    r"Insufficient \S+/|cannot allocate all claims|"
+    r"exceeded quota: \S+, requested: [^,]+/[^,]+, used"
+)
 
 
 def in_place_s(facts: RolloutFacts) -> float | None:
@@ -51,7 +54,7 @@ def in_place_s(facts: RolloutFacts) -> float | None:
         return facts.now_s
     start_s = min(max(facts.start_s, WAIT_AT_LEAST_S), WAIT_AT_MOST_S)
     waits = [(since_s, start_s) for since_s in begun]
-    if facts.quota_since_s is not None and found.gives_accelerators:
+    if facts.quota_since_s is not None and _helps(facts.refusal, found):
         waits.append((facts.quota_since_s, QUOTA_S))
     replaced = any(pod.state is PodState.READY for pod in latest)
     grace_s = facts.grace_s if replaced or facts.live.is_in_place else 0.0
@@ -60,7 +63,7 @@ def in_place_s(facts: RolloutFacts) -> float | None:
 
 
 def _helps(detail: str, found: Revisions) -> bool:
-    """Whether a pod lacks what any of the earlier pods would give back."""
+    """Whether a pod is refused what any of the earlier pods would give back."""
     if _LACKS_ACCELERATORS.search(detail):
         return found.gives_accelerators
     return found.gives_all and _FREED_BY_A_POD.search(detail) is not None
@@ -73,10 +76,10 @@ def held_back(facts: RolloutFacts) -> str:
     found = facts.revisions
     if found is None or found.gives_all:
         return ""
-    lacks = any(
-        pod.uid in found.latest
-        and pod.state is PodState.UNSCHEDULABLE
-        and _FREED_BY_A_POD.search(pod.detail)
+    said = [
+        pod.detail
         for pod in facts.pods
-    )
+        if pod.uid in found.latest and pod.state is PodState.UNSCHEDULABLE
+    ]
+    lacks = any(_FREED_BY_A_POD.search(one) for one in (*said, facts.refusal))
     return OTHER_NEEDS if lacks else ""
