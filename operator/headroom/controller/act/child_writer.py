@@ -84,7 +84,7 @@ class ChildWriter:
         desired, applied = manifest["spec"]["template"], self._applied.get(_name(manifest))
         if applied is not None:
             return bool(applied.manifest["spec"]["template"] != desired)
-        return bool(projected(live["spec"]["template"], desired) != desired)
+        return bool(projected(live["spec"].get("template"), desired) != desired)
 
     async def apply(
         self, cluster: Cluster, service: InferenceService, manifest: Manifest, live: Manifest
