@@ -44,7 +44,7 @@ class Told:
         self.served: list[Served] = []
         self.addresses: tuple[str, ...] = ("10.0.9.1", "10.0.9.2")
 
-    def publish(self, what: Any) -> None:
+    def publish(self, what: Any, kept: Any = ()) -> None:
         if isinstance(what, Snapshot):
             self.snapshot = what
         else:

@@ -60,7 +60,7 @@ class World(NoActivators):
     async def json_patch(self, live: dict[str, Any], *_: Any, **__: Any) -> dict[str, Any]:
         return live
 
-    def publish(self, what: Snapshot | Iterable[Any]) -> None:
+    def publish(self, what: Snapshot | Iterable[Any], kept: Any = ()) -> None:
         if isinstance(what, Snapshot):
             self.told.append(what)
 

@@ -67,6 +67,7 @@ class FakeRecorder:
         self.overdue_pods = 0
         self.troubles: dict[str, set[str]] = {}
         self.holds: list[str] = []
+        self.unlisted_namespaces: list[str] = []
 
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
@@ -98,6 +99,9 @@ class FakeRecorder:
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         self.outcomes.append(outcome)
+
+    def unlisted(self, namespaces: Any) -> None:
+        self.unlisted_namespaces = list(namespaces)
 
     def forgotten(self, namespace: str, name: str) -> None:
         self.gone.append(f"{namespace}/{name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from headroom.controller.routing import Router
@@ -64,7 +64,7 @@ class Listed:
 class NoActivators:
     """No activator holds a request."""
 
-    def publish(self, what: Snapshot | Iterable[Served]) -> None:
+    def publish(self, what: Snapshot | Iterable[Served], kept: Collection[str] = ()) -> None:
         pass
 
     def withdraw(self) -> None:
@@ -86,7 +86,7 @@ class Told(NoActivators):
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = None
 
-    def publish(self, what: Snapshot | Iterable[Served]) -> None:
+    def publish(self, what: Snapshot | Iterable[Served], kept: Collection[str] = ()) -> None:
         if isinstance(what, Snapshot):
             self.snapshot = what
 

@@ -59,13 +59,15 @@ class OperatorClient:
     async def follow(self, served: Callable[[tuple[Served, ...]], Awaitable[None]]) -> None:
         """Call `served` with the services whenever they change, until cancelled."""
         pause_s, complaint = AGAIN_AFTER_S, ""
+        services: tuple[Served, ...] = ()
         while True:
             try:
                 status, body = await self._post(FOLLOW_PATH, _FOLLOW_WITHIN)
                 if status == 200:
-                    version, services = read(body)
+                    told = read(body)
+                    services = told.after(services)
                     await served(services)
-                    self._version, self.synced = version, True
+                    self._version, self.synced = told.version, True
                 if status in (200, 304):
                     pause_s, complaint = AGAIN_AFTER_S, ""
                     continue

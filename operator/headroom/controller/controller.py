@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from headroom.controller.connections import Connections
@@ -51,11 +51,22 @@ class Controller:
         self._router = router
         self._chance = chance or random.Random()  # noqa: S311  (spreads load)
         self.cache = ServiceCache(on_change=self._changed, on_gone=self._gone)
-        self._resync = Resync(connections.cluster, self.cache, options.namespaces)
+        self._resync = Resync(
+            connections.cluster,
+            self.cache,
+            options.namespaces,
+            chance=self._chance,
+            on_unlisted=self._unlisted,
+        )
         self._reconciler: Reconciler | None = None
         self._lease: Lease | None = None
         self.scheduler: Scheduler | None = None
         """There while this process decides."""
+
+    @property
+    def unlisted(self) -> Mapping[str, str]:
+        """The namespaces that cannot be read while others can, and why."""
+        return self._resync.unlisted
 
     async def run(self) -> None:
         """Follow and lead until cancelled, without a lease: this must be the only process."""
@@ -150,6 +161,10 @@ class Controller:
 
     def _upcoming(self, seconds: float) -> Iterable[tuple[float, str]]:
         return () if self.scheduler is None else self.scheduler.due_within(seconds)
+
+    def _unlisted(self, namespaces: Mapping[str, str]) -> None:
+        self._connections.recorder.unlisted(namespaces)
+        self.reroute()
 
     def _name_of(self, uid: str) -> str:
         service = self.cache.get(uid)

@@ -190,6 +190,10 @@ class Recorder(Protocol):
         """Count a tick: how long it took, how late it began, how it ended."""
         ...
 
+    def unlisted(self, namespaces: Collection[str]) -> None:
+        """Show the namespaces that cannot be read while others can, and no others."""
+        ...
+
     def forgotten(self, namespace: str, name: str) -> None:
         """Remove the metrics of a deleted service."""
         ...

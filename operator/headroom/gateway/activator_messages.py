@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headroom.gateway.values import Endpoint
+from headroom.gateway.values import Endpoint, is_kept
 
 UNKNOWN_IN_FLIGHT = 32
 """In-flight limit per replica while the cost is unknown."""
@@ -60,22 +60,44 @@ class Report:
     leaving: bool = False
 
 
-def services_body(services: Iterable[Served]) -> tuple[str, bytes]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What an activator is told."""
+
+    version: str
+    services: tuple[Served, ...]
+    kept: frozenset[str] = frozenset()
+    """Namespaces and keys of services that are not known now: they stay as they are."""
+
+    def after(self, before: Iterable[Served]) -> tuple[Served, ...]:
+        """Return the services of an activator that had those `before`."""
+        keys, ports = ({one.key for one in self.services}, {one.port for one in self.services})
+        stay = (one for one in before if is_kept(one.key, self.kept))
+        return (
+            *self.services,
+            *(one for one in stay if one.key not in keys and one.port not in ports),
+        )
+
+
+def services_body(services: Iterable[Served], kept: Iterable[str] = ()) -> tuple[str, bytes]:
     """Encode the services; return (version, body), the version being a digest."""
     content = json.dumps([asdict(one) for one in services], separators=(",", ":"))
+    if names := sorted(kept):
+        content += f',"kept":{json.dumps(names)}'
     version = hashlib.sha256(content.encode()).hexdigest()[:16]
     return version, f'{{"version":"{version}","services":{content}}}'.encode()
 
 
-def read(body: bytes) -> tuple[str, tuple[Served, ...]]:
-    """Decode the services; raise ValueError."""
+def read(body: bytes) -> Told:
+    """Decode what an activator is told; raise ValueError."""
     try:
         said = json.loads(body)
         services = tuple(
             Served(**one | {"replicas": tuple(Endpoint(**host) for host in one["replicas"])})
             for one in said["services"]
         )
-        return str(said["version"]), services
+        kept = frozenset(str(one) for one in said.get("kept", ()))
+        return Told(version=str(said["version"]), services=services, kept=kept)
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"the message must have version and services: {error!r}") from error
 

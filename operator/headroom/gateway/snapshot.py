@@ -22,7 +22,7 @@ from headroom.gateway import (
     tenant_in_flight,
 )
 from headroom.gateway.type_urls import CLUSTER, ENDPOINTS, LISTENER, RUNTIME, Json
-from headroom.gateway.values import Endpoint, Route
+from headroom.gateway.values import Endpoint, Route, is_kept
 
 KINDS = {
     "clusters": CLUSTER,
@@ -55,6 +55,12 @@ class Snapshot:
     failed: Mapping[str, str] = field(default_factory=dict)
     """Why a route is left out, by its key: an error of this program, which costs no
     other route."""
+    kept: frozenset[str] = frozenset()
+    """Namespaces and keys of routes that are not known now: gateways keep these as they are."""
+
+    def keeps(self, name: str) -> bool:
+        """Whether a gateway keeps a resource of this name that the snapshot has not."""
+        return (bool(self.kept) and name == key_sets.NAME) or is_kept(name, self.kept)
 
 
 def snapshot(
@@ -63,10 +69,14 @@ def snapshot(
     in_flight: Mapping[str, int],
     gateways: Iterable[str] = (),
     busy: Mapping[str, int] | None = None,
+    *,
+    kept: frozenset[str] = frozenset(),
+    kept_listeners: Iterable[str] = (),
 ) -> Snapshot:
     """Build the snapshot from routes, and warm replicas and in-flight bounds by route key.
 
-    `busy` has the number of requests that keeps all replicas of a route busy, if known.
+    `busy` has the number of requests that keeps all replicas of a route busy, if known;
+    `kept_listeners` are those of `kept` routes whose names are known.
     """
     routes = tuple(routes)
     bounds = dict(in_flight) | tenant_in_flight.bounds(routes, in_flight, busy or {})
@@ -94,11 +104,16 @@ def snapshot(
             "listeners": listener_resources,
             "runtime": {
                 runtime.LAYER: _resource(
-                    runtime.build(bounds, gateways, sorted(route.key for route in routes))
+                    runtime.build(
+                        bounds,
+                        gateways,
+                        sorted({*kept_listeners, *(route.key for route in routes)}),
+                    )
                 )
             },
         },
         failed,
+        kept,
     )
 
 

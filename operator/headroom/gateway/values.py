@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -111,3 +112,9 @@ class Route:
     def upgrade_key(self) -> str:
         """The name of the cluster whose bound counts the service's upgraded connections."""
         return f"{self.key}/upgrades"
+
+
+def is_kept(name: str, kept: Collection[str]) -> bool:
+    """Whether the name of a route, or of a part of it, is of a kept namespace or key."""
+    namespace, _, rest = name.partition("/")
+    return namespace in kept or f"{namespace}/{rest.partition('/')[0]}" in kept

@@ -93,8 +93,10 @@ class Health:
         return (*self._prerequisites(), Check("services-listed", "" if listed else unlisted))
 
     def about(self) -> dict[str, Any]:
-        """Return who leads, for information."""
-        services = {"services": len(self._controller.cache)}
+        """Return who leads, and which namespaces cannot be read, for information."""
+        services: dict[str, Any] = {"services": len(self._controller.cache)}
+        if unlisted := self._controller.unlisted:
+            services["unlisted"] = dict(unlisted)
         if self._leader_status is None:
             return {"leadership": {"leading": True, "lease": False}, **services}
         leadership = {

@@ -80,6 +80,11 @@ class OperatorMetrics:
             "headroom_operator_leader",
             "1 while this process holds the lease and makes decisions, else 0.",
         )
+        self._unlisted = gauge(
+            "headroom_operator_namespace_unlisted",
+            "1 for each namespace that cannot be read while others can.",
+            ["namespace"],
+        )
         self._certificates = gauge(
             "headroom_operator_certificate_expires_timestamp_seconds",
             "When the certificate in a Secret expires, by the Secret; of gateways and activators "
@@ -177,6 +182,12 @@ class OperatorMetrics:
         self._certificates.clear()
         for secret, expires_s in until_s.items():
             self._certificates.labels(secret).set(expires_s)
+
+    def unlisted(self, namespaces: Collection[str]) -> None:
+        """Show the namespaces that cannot be read while others can, and no others."""
+        self._unlisted.clear()
+        for namespace in namespaces:
+            self._unlisted.labels(namespace).set(1.0)
 
     def page(self) -> bytes:
         """Render everything as Prometheus text."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Coroutine
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -25,6 +27,8 @@ class Lists:
         self.failures: dict[str | None, ClusterError] = {}
         self.version = 100
         self.at_s: list[float] = []
+        self.asked: list[tuple[str | None, float]] = []
+        self.unlisted: list[dict[str, str]] = []
         self.cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
 
     async def list_at(
@@ -36,6 +40,7 @@ class Lists:
         kept: Callable[[dict[str, Any]], dict[str, Any]] = lambda one: one,
     ) -> tuple[list[dict[str, Any]], str]:
         self.at_s.append(asyncio.get_running_loop().time())
+        self.asked.append((namespace, self.at_s[-1]))
         if namespace in self.failures:
             raise self.failures[namespace]
         place = namespace or "default"
@@ -49,7 +54,13 @@ def _service(uid: str, namespace: str) -> dict[str, Any]:
 
 def play(lists: Lists, story: Story, *namespaces: str) -> None:
     async def run() -> None:
-        freshness = Resync(cast(Cluster, lists), lists.cache, namespaces)
+        freshness = Resync(
+            cast(Cluster, lists),
+            lists.cache,
+            namespaces,
+            chance=random.Random(7),
+            on_unlisted=lambda unlisted: lists.unlisted.append(dict(unlisted)),
+        )
         keeping = asyncio.create_task(freshness.run())
         await story(freshness)
         keeping.cancel()
@@ -107,12 +118,69 @@ def test_failed_list_is_retried_soon(error: ClusterError, retried_s: float) -> N
     assert lists.cache.synced.is_set()
 
 
-def test_unlistable_namespace_hides_no_other() -> None:
+@pytest.mark.parametrize("error", [Forbidden("no"), Unavailable("it cannot be decoded")])
+def test_unlistable_namespace_hides_no_other(error: ClusterError) -> None:
+    async def story(resync: Resync) -> None:
+        await asyncio.sleep(0.1)
+        assert lists.cache.uids() == ("b-0",)
+        assert lists.cache.synced.is_set()
+        assert lists.cache.unread == {"a"}
+        assert resync.unlisted == {"a": str(error)}
+
+    lists = Lists()
+    lists.failures["a"] = error
+    play(lists, story, "a", "b")
+
+
+def test_unlistable_namespace_is_tried_again_at_growing_intervals_and_the_others_as_usual() -> None:
+    async def story(_: Resync) -> None:
+        await asyncio.sleep(240.0)
+
     lists = Lists()
     lists.failures["a"] = Forbidden("no")
+    play(lists, story, "a", "b")
+    tried, others = ([at_s for one, at_s in lists.asked if one == name] for name in "ab")
+    pauses = [after - before for before, after in pairwise(tried)]
+    assert pauses[0] <= 4.0
+    assert sorted(pauses[:4]) == pauses[:4]
+    assert all(24.0 <= pause <= 32.0 for pause in pauses[5:])
+    assert others == pytest.approx([n * 5.0 for n in range(49)])
+
+
+def test_namespace_that_becomes_readable_is_read_and_said_to_be(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(_: Resync) -> None:
+        await asyncio.sleep(120.0)
+        lists.failures.clear()
+        await asyncio.sleep(33.0)
+        assert lists.cache.unread == frozenset()
+        assert lists.cache.uids() == ("b-0", "a-0")
+        lists.failures["a"] = Forbidden("again")
+        await asyncio.sleep(60.0)
+        assert lists.cache.unread == frozenset(), "its services are known"
+        assert lists.cache.uids() == ("b-0", "a-0")
+
+    lists = Lists()
+    lists.failures["a"] = Forbidden("no")
+    with caplog.at_level("INFO"):
+        play(lists, story, "a", "b")
+    assert lists.unlisted == [{"a": "no"}, {}, {"a": "again"}]
+    said = [record.getMessage() for record in caplog.records]
+    assert [line.partition(":")[0] for line in said] == [
+        "namespace a cannot be read",
+        "namespace a can be read again",
+        "namespace a cannot be read",
+    ]
+    assert "watch.namespaces" in said[0]
+
+
+def test_no_namespace_that_can_be_read_is_no_answer() -> None:
+    lists = Lists()
+    lists.failures = {"a": Forbidden("no"), "b": Forbidden("no")}
     play(lists, a_minute, "a", "b")
-    assert lists.cache.uids() == ("b-0",)
     assert not lists.cache.synced.is_set()
+    assert lists.unlisted == []
 
 
 def test_missing_kind_ends_readiness() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -82,9 +82,9 @@ class ActivatorApi:
         """
         self._on_held, self._on_change = on_held, on_change
 
-    def publish(self, services: Iterable[Served]) -> None:
-        """Serve these services from now on."""
-        new = services_body(services)
+    def publish(self, services: Iterable[Served], kept: Collection[str] = ()) -> None:
+        """Serve these services from now on; others stay if `kept` has their namespace or key."""
+        new = services_body(services, kept)
         if new != self._published:
             self._published = new
             self._wake()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Any
 
 import kopf
@@ -25,8 +25,12 @@ _log = logging.getLogger(__name__)
 OnEvent = Callable[[str | None, dict[str, Any]], None]
 """Takes the type (None: existing object; ADDED, MODIFIED, DELETED) and the object."""
 
-BEAT_EVERY_S = 1.0
+LOOK_EVERY_S = BEAT_EVERY_S = 1.0
 STOP_WITHIN_S = 3.0
+
+
+class _OtherNamespaces(Exception):  # noqa: N818
+    """The namespaces that can be read are others: the watch restarts with them."""
 
 
 class InferenceServiceWatch:
@@ -41,9 +45,12 @@ class InferenceServiceWatch:
         *,
         login: Callable[..., kopf.ConnectionInfo | None] | None = None,
         patience: Patience | None = None,
+        unlisted: Callable[[], Container[str]] = tuple,
     ) -> None:
+        """`unlisted` has the namespaces that cannot be read: one of them would end kopf."""
         self._kind = (group, version, plural)
         self._namespaces = tuple(namespaces)
+        self._unlisted = unlisted
         self._login = login or kopf_login
         self._patience = patience or Patience()
         self._beaten_s: float | None = None
@@ -77,6 +84,8 @@ class InferenceServiceWatch:
             fault = await self._watch_once(on_event)
             on_end()
             pause_s = pause.after(loop.time() - begun_s)
+            if isinstance(fault, _OtherNamespaces):
+                continue
             _log.warning("the watch ended and restarts in %.0f s: %s", pause_s, fault)
             await asyncio.sleep(pause_s)
 
@@ -85,6 +94,7 @@ class InferenceServiceWatch:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[BaseException | None] = loop.create_future()
         stop = threading.Event()
+        namespaces = self._readable()
 
         def finish(fault: BaseException | None) -> None:
             if not ended.done():
@@ -93,7 +103,7 @@ class InferenceServiceWatch:
         def watch() -> None:
             fault: BaseException | None = None
             try:
-                asyncio.run(self._kopf(loop, on_event, stop))
+                asyncio.run(self._kopf(loop, on_event, stop, namespaces))
             except BaseException as error:  # noqa: BLE001  (handed to the other loop)
                 fault = error
             if not loop.is_closed():
@@ -103,14 +113,21 @@ class InferenceServiceWatch:
         self._beaten_s = loop.time()
         thread.start()
         try:
-            return await asyncio.shield(ended)
+            while self._readable() == namespaces:
+                if (await asyncio.wait([ended], timeout=LOOK_EVERY_S))[0]:
+                    return ended.result()
+            return _OtherNamespaces()
         finally:
             self._beaten_s = None
             stop.set()
             await asyncio.wait([ended], timeout=STOP_WITHIN_S)
 
     async def _kopf(
-        self, loop: asyncio.AbstractEventLoop, on_event: OnEvent, stop: threading.Event
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_event: OnEvent,
+        stop: threading.Event,
+        namespaces: tuple[str, ...],
     ) -> None:
         registry = kopf.OperatorRegistry()
 
@@ -136,12 +153,17 @@ class InferenceServiceWatch:
                 # Otherwise kopf looks up the user's name, which a numeric user does not have.
                 identity="headroom",  # type: ignore[arg-type]
                 clusterwide=not self._namespaces,
-                namespaces=self._namespaces,
+                namespaces=namespaces,
                 stop_flag=stop,
             )
         finally:
             beating.cancel()
             stop.set()  # a thread of this loop waits for it
+
+    def _readable(self) -> tuple[str, ...]:
+        """Return the namespaces to watch; all of them where none can be read."""
+        unlisted = self._unlisted()
+        return tuple(one for one in self._namespaces if one not in unlisted) or self._namespaces
 
     def _beat(self) -> None:
         if self._beaten_s is not None:  # otherwise kopf has ended

@@ -60,6 +60,7 @@ class PodWatch:
         shares: WatchShares | None = None,
     ) -> None:
         """`shares` are those of all watches of the process."""
+        self.namespace = namespace or ""
         self._api = api
         self._shares = shares or WatchShares()
         scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""

@@ -20,6 +20,11 @@ class PodWatches:
     def __init__(self, watches: Sequence[PodWatch], first_lists_s: float = FIRST_LISTS_S) -> None:
         self._watches = tuple(watches)
         self._first_lists_s = first_lists_s
+        self._unlisted = {number: watch.namespace for number, watch in enumerate(self._watches)}
+
+    def unlisted(self) -> frozenset[str]:
+        """Return the namespaces whose pods are not known yet."""
+        return frozenset(self._unlisted.values())
 
     async def run(self, on_list: OnList, on_event: OnEvent) -> None:
         """Watch until cancelled. The first list is that of all namespaces that can be read."""
@@ -33,6 +38,7 @@ class PodWatches:
 
         def listed(number: int, pods: list[Object]) -> None:
             known[number] = {_uid(pod): pod for pod in pods}
+            self._unlisted.pop(number, None)
             if begun or len(known) == len(self._watches):
                 begin()
 

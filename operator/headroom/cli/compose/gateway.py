@@ -84,8 +84,10 @@ def gateways_of(
         leads=leads,
         known=known,
     )
+    replicas = _replicas(api, namespaces, shares)
     router = Router(
-        replicas=_replicas(api, namespaces, shares),
+        replicas=replicas,
+        unlisted=replicas.unlisted if isinstance(replicas, PodWatches) else frozenset,
         gateways=PodWatch(api, selector=_GATEWAYS, namespace=choice.namespace, shares=shares),
         watch_pods=lambda namespace, selector: PodWatch(
             api, selector=selector, namespace=namespace, shares=shares

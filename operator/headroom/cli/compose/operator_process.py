@@ -54,7 +54,9 @@ async def _run(request: RunRequest, adapters: Adapters, instruments: OperatorMet
     controller = _controller(request, adapters, instruments, gateways, model)
     if gateways is not None:
         gateways.activator_api.listen(on_held=controller.wake, on_change=controller.reroute)
-    watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
+    watch = InferenceServiceWatch(
+        GROUP, VERSION, PLURAL, namespaces, unlisted=lambda: controller.unlisted
+    )
     prerequisites = Prerequisites(api, request.permissions())
     health = Health(
         controller,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService, InvalidSpec
@@ -24,9 +24,16 @@ class _Parsed:
 class ParsedServices:
     """Services of the cache: one that became invalid is routed as before."""
 
-    def __init__(self, cache: ServiceCache, cost_of: Callable[[str], CostModel | None]) -> None:
+    def __init__(
+        self,
+        cache: ServiceCache,
+        cost_of: Callable[[str], CostModel | None],
+        without: Container[str] = (),
+    ) -> None:
+        """`without` are namespaces whose services are left out."""
         self._cache = cache
         self._cost_of = cost_of
+        self._without = without
         self._parsed: dict[str, _Parsed] = {}
 
     def by_uid(self) -> dict[str, InferenceService]:
@@ -41,6 +48,8 @@ class ParsedServices:
         for uid in uids:
             raw = self._cache.get(uid)
             if raw is None or raw["metadata"].get("deletionTimestamp"):
+                continue
+            if raw["metadata"].get("namespace") in self._without:
                 continue
             generation, known = raw["metadata"].get("generation", 0), self._parsed.get(uid)
             if known is None or known.generation != generation:

@@ -41,23 +41,23 @@ class Recorded:
     """The Service that it belongs to."""
 
 
-def read(slices: Iterable[Manifest], services: Mapping[str, Manifest]) -> dict[str, Recorded]:
+def read(
+    slices: Iterable[Manifest], services: Mapping[str, Manifest], taken: Iterable[int] = ()
+) -> dict[str, Recorded]:
     """Return what the slice of each service records, by UID; `services` are those that exist.
 
-    Of two records of one port that are equally near, the older service's holds.
+    Of two records of one port that are equally near, the older service's holds; a port that is
+    `taken` has its service already.
     """
     candidates = []
     for one in slices:
-        owner = _owner(one, services)
-        port = next((entry.get("port") for entry in one.get("ports") or ()), None)
-        if owner is None or not isinstance(port, int) or not one.get("endpoints"):
-            continue
-        if FIRST_PORT <= port < FIRST_PORT + PORTS:
+        owner, port = _owner(one, services), _port(one)
+        if owner is not None and port is not None:
             created = str(services[owner]["metadata"].get("creationTimestamp", ""))
             steps = (port - FIRST_PORT - _begin(owner)) % PORTS
             candidates.append((steps, created, owner, port, one))
     found: dict[str, Recorded] = {}
-    taken: set[int] = set()
+    taken = set(taken)
     for _, _, owner, port, one in sorted(candidates, key=lambda each: each[:3]):
         if owner in found or port in taken:
             continue
@@ -68,6 +68,29 @@ def read(slices: Iterable[Manifest], services: Mapping[str, Manifest]) -> dict[s
             service_name=(one["metadata"].get("labels") or {}).get(SERVICE_NAME_LABEL, ""),
         )
     return found
+
+
+def unverified(slices: Iterable[Manifest], most: int) -> dict[int, str]:
+    """Return the ports that the slices of one namespace record, with the keys of their services.
+
+    Nobody knows whether the services exist, so these ports are only kept free: at most as many as
+    the services of a namespace may have.
+    """
+    found: dict[int, str] = {}
+    for one in slices:
+        metadata, port = one["metadata"], _port(one)
+        for owner in metadata.get("ownerReferences") or ():
+            if port is not None and len(found) < most:
+                found[port] = f"{metadata['namespace']}/{owner.get('name', '')}"
+    return found
+
+
+def _port(one: Manifest) -> int | None:
+    """Return the port that a slice records; None without an endpoint."""
+    port = next((entry.get("port") for entry in one.get("ports") or ()), None)
+    if not isinstance(port, int) or not one.get("endpoints"):
+        return None
+    return port if FIRST_PORT <= port < FIRST_PORT + PORTS else None
 
 
 def _owner(one: Manifest, services: Mapping[str, Manifest]) -> str | None:

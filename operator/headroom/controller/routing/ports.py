@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from headroom.controller.ports import Manifest
@@ -48,8 +48,11 @@ class Probe(Protocol):
 class Activators(Protocol):
     """Hold requests while a service has no warm replica."""
 
-    def publish(self, services: Iterable[Served]) -> None:
-        """Publish this until the next call."""
+    def publish(self, services: Iterable[Served], kept: Collection[str] = ()) -> None:
+        """Publish this until the next call.
+
+        Other services stay as they are if `kept` has their namespace or key.
+        """
         ...
 
     def withdraw(self) -> None:

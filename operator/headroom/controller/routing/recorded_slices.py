@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from headroom.controller.ports import Cluster, Manifest
 from headroom.errors import AnswerTooLarge, ClusterError, Forbidden
@@ -22,23 +22,32 @@ REFUSALS = 10
 
 
 async def recorded_slices(
-    cluster: Cluster, namespaces: Sequence[str], served: Collection[str]
+    cluster: Cluster,
+    namespaces: Sequence[str],
+    served: Collection[str],
+    unread: Collection[str] = (),
 ) -> list[Manifest]:
     """Return them, in all namespaces at once or in some; `served` have services.
 
-    Waits for as long as the API server does not answer.
+    Waits for as long as the API server does not answer, but not for the `unread` namespaces, of
+    which the services could not be read.
     """
+    if namespaces:
+        return await _of(cluster, namespaces, unread)
     try:
-        return [
-            one for namespace in namespaces or (None,) for one in await _slices(cluster, namespace)
-        ]
+        return await slices_of(cluster, None)
     except AnswerTooLarge as error:
         _log.warning("the slices of gateways are read by namespace: %s", error)
-    return [one for namespace in sorted(served) for one in await _slices(cluster, namespace)]
+    return await _of(cluster, sorted(served), unread)
 
 
-async def _slices(cluster: Cluster, namespace: str | None) -> list[Manifest]:
-    """Return those of a namespace; of none where it goes on refusing. Raises AnswerTooLarge."""
+async def slices_of(
+    cluster: Cluster, namespace: str | None, *, patient: bool = True
+) -> list[Manifest]:
+    """Return those of a namespace; of none where it goes on refusing, or at once if not `patient`.
+
+    Raises AnswerTooLarge without a namespace.
+    """
     refusals = 0
     while True:
         try:
@@ -50,6 +59,13 @@ async def _slices(cluster: Cluster, namespace: str | None) -> list[Manifest]:
             if namespace is None and isinstance(error, AnswerTooLarge):
                 raise
             refusals += isinstance(error, AnswerTooLarge | Forbidden)
-            if namespace is not None and refusals >= REFUSALS:
+            if namespace is not None and (refusals >= REFUSALS or not patient):
                 return []
         await asyncio.sleep(AGAIN_S)
+
+
+async def _of(
+    cluster: Cluster, namespaces: Iterable[str], unread: Collection[str]
+) -> list[Manifest]:
+    reads = (slices_of(cluster, one, patient=one not in unread) for one in namespaces)
+    return [one for slices in await asyncio.gather(*reads) for one in slices]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headroom.api import InferenceService
@@ -27,24 +27,48 @@ class RouteTable:
     """Why a service in Gateway mode has no port, by UID."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """Why a service has no configuration, by its key."""
+    reserved: dict[int, str] = field(default_factory=dict)
+    """Ports recorded in namespaces whose services are unknown, with the keys of the services."""
 
-    def restore(self, slices: Sequence[Manifest], services: Mapping[str, Manifest]) -> None:
-        """Start from the ports that an earlier operator recorded in these slices."""
-        self.routed = {
-            uid: Routed(
-                port=one.port,
-                writer=ChildWriter(),
-                addresses=one.addresses,
-                service_name=one.service_name,
-            )
-            for uid, one in port_numbers.read(slices, services).items()
-        }
+    def restore(
+        self,
+        slices: Sequence[Manifest],
+        services: Mapping[str, Manifest],
+        unread: Collection[str] = (),
+        per_namespace: int = port_numbers.PER_NAMESPACE,
+    ) -> None:
+        """Start from the ports that an earlier operator recorded in these slices.
 
-    def assign(self, known: Mapping[str, InferenceService], per_namespace: int) -> None:
-        """Assign every service in Gateway mode a port; release those of deleted services."""
+        Those recorded in the `unread` namespaces, whose services are unknown, are kept free.
+        """
+        self.routed = _routed(port_numbers.read(slices, services))
+        self.reserved = {}
+        for namespace in unread:
+            own = [one for one in slices if one["metadata"]["namespace"] == namespace]
+            self.reserved |= port_numbers.unverified(own, per_namespace)
+
+    def adopt(
+        self, namespace: str, slices: Sequence[Manifest], services: Mapping[str, Manifest]
+    ) -> None:
+        """Go on with the recorded ports of a namespace whose services are known from now on."""
+        taken = [routed.port for routed in self.routed.values()]
+        self.routed |= _routed(port_numbers.read(slices, services, taken))
+        of_it = f"{namespace}/"
+        self.reserved = {port: k for port, k in self.reserved.items() if not k.startswith(of_it)}
+
+    def assign(
+        self,
+        known: Mapping[str, InferenceService],
+        per_namespace: int,
+        is_vacant: Callable[[int], bool | None] = lambda _: True,
+    ) -> None:
+        """Assign every service in Gateway mode a port; release those of deleted services.
+
+        A service whose port is not known to be vacant yet gets none in this round.
+        """
         for uid in [uid for uid in self.routed if uid not in known]:
             del self.routed[uid]
-        taken = {routed.port for routed in self.routed.values()}
+        taken = {*self.reserved, *(routed.port for routed in self.routed.values())}
         held = Counter(known[uid].namespace for uid in self.routed)
         refused: dict[str, str] = {}
         for uid, service in known.items():
@@ -57,6 +81,11 @@ class RouteTable:
                 )
                 continue
             port = port_numbers.choose(uid, taken)
+            while port is not None and is_vacant(port) is False:
+                taken.add(port)
+                port = port_numbers.choose(uid, taken)
+            if port is not None and is_vacant(port) is None:
+                continue
             if port is None:
                 refused[uid] = f"all {port_numbers.PORTS} ports of the gateways are taken"
                 continue
@@ -79,3 +108,15 @@ class RouteTable:
         for uid in retired:
             del self.routed[uid]
         return bool(retired)
+
+
+def _routed(recorded: Mapping[str, port_numbers.Recorded]) -> dict[str, Routed]:
+    return {
+        uid: Routed(
+            port=one.port,
+            writer=ChildWriter(),
+            addresses=one.addresses,
+            service_name=one.service_name,
+        )
+        for uid, one in recorded.items()
+    }

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService
 from headroom.controller.gather.gateways.gateway_pages import EVERY_S, GatewayPages
 from headroom.controller.gather.gateways.route_status import NOT_ROUTED, RouteStatus
-from headroom.controller.ports import Clock, Cluster, Manifest
+from headroom.controller.ports import Clock, Cluster
 from headroom.controller.routing import port_numbers
 from headroom.controller.routing.parsed_services import ParsedServices
 from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch, WatchPods
@@ -24,6 +24,7 @@ from headroom.controller.routing.route_table import RouteTable
 from headroom.controller.routing.routing_changes import RoutingChanges
 from headroom.controller.routing.routing_loop import RoutingLoop
 from headroom.controller.routing.target_pods import TargetPods
+from headroom.controller.routing.unread_namespaces import UnreadNamespaces
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.scaling.values.observation import CostModel
@@ -52,6 +53,8 @@ class Router:
     """The gateways' counts of each service; None if they are not read."""
     ports_per_namespace: int = port_numbers.PER_NAMESPACE
     restart_after_s: float = RESTART_AFTER_S
+    unlisted: Callable[[], Collection[str]] = frozenset
+    """Namespaces whose replicas are not known yet."""
     _changes: RoutingChanges = field(default_factory=RoutingChanges)
     _table: RouteTable = field(default_factory=RouteTable)
 
@@ -99,12 +102,13 @@ class Router:
         changed = self._changes.changed
         replica_index, gates = ReadyPodIndex(changed), ReadyPodIndex(self._changes.gateways_changed)
         await cache.synced.wait()
-        await self._seed(cluster, cache)
+        unread = UnreadNamespaces(cluster, cache, self._table, self._changes)
+        await self._seed(cluster, cache, unread.names)
         async with asyncio.TaskGroup() as group:
             targets = TargetPods(cluster, self.watch_pods, changed, group)
             loop = RoutingLoop(
                 cluster,
-                ParsedServices(cache, cost_of),
+                ParsedServices(cache, cost_of, without=unread.names),
                 self._table,
                 self._changes,
                 replica_index=replica_index,
@@ -116,7 +120,10 @@ class Router:
                 clock=self.clock,
                 gateway_namespace=self.gateway_namespace,
                 ports_per_namespace=self.ports_per_namespace,
+                unread=unread.names,
+                unlisted=self.unlisted,
             )
+            group.create_task(unread.adopt())
             group.create_task(self.replicas.run(replica_index.replace, replica_index.observe))
             group.create_task(self.gateways.run(gates.replace, gates.observe))
             group.create_task(loop.publish_changes())
@@ -138,12 +145,13 @@ class Router:
         """Probe the gateways now: one of them closed its stream."""
         self._changes.gateway_left()
 
-    async def _seed(self, cluster: Cluster, cache: ServiceCache) -> None:
+    async def _seed(self, cluster: Cluster, cache: ServiceCache, unread: Collection[str]) -> None:
         """Read the ports that an earlier operator assigned."""
-        served = {str(one["metadata"]["namespace"]) for one in _present(cache).values()}
-        slices = await recorded_slices(cluster, self.namespaces, served)
-        self._table.restore(slices, _present(cache))
-
-
-def _present(cache: ServiceCache) -> dict[str, Manifest]:
-    return {uid: one for uid in cache.uids() if (one := cache.get(uid)) is not None}
+        served = {str(one["metadata"]["namespace"]) for one in cache.objects()}
+        slices = await recorded_slices(cluster, self.namespaces, served, unread)
+        known = {
+            uid: one
+            for uid, one in cache.by_uid().items()
+            if one["metadata"].get("namespace") not in unread
+        }
+        self._table.restore(slices, known, unread, self.ports_per_namespace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from headroom.api import InferenceService
@@ -17,6 +18,7 @@ from headroom.controller.routing.route_table import RouteTable
 from headroom.controller.routing.route_writer import Routed, RouteWriter
 from headroom.controller.routing.routing_changes import RoutingChanges
 from headroom.controller.routing.target_pods import TargetPods
+from headroom.controller.routing.vacant_ports import VacantPorts
 from headroom.errors import ClusterError
 from headroom.gateway import snapshot
 
@@ -47,7 +49,10 @@ class RoutingLoop:
         clock: Clock,
         gateway_namespace: str,
         ports_per_namespace: int,
+        unread: Collection[str],
+        unlisted: Callable[[], Collection[str]],
     ) -> None:
+        """`unread` are the namespaces whose services are unknown, `unlisted` whose pods are."""
         self._services = services
         self._table = table
         self._changes = changes
@@ -61,6 +66,9 @@ class RoutingLoop:
         self._ports_per_namespace = ports_per_namespace
         self._prober = GatewayProber(gates, gateway_namespace, probe)
         self._writer = RouteWriter(cluster, targets, self._prober, clock)
+        self._unread = unread
+        self._unlisted = unlisted
+        self._vacant = VacantPorts(gates, gateway_namespace, probe, unread)
         self._missed = asyncio.Event()
 
     async def publish_changes(self) -> None:
@@ -109,13 +117,13 @@ class RoutingLoop:
         while True:
             changed = await self._changes.until_look()
             shut = await self._prober.look({routed.port for routed in self._table.routed.values()})
-            if shut or changed:
+            if shut or changed or await self._vacant.look():
                 self._missed.set()
 
     def _assign(self) -> None:
         """Assign ports, and follow the pods of the targets that have one."""
         known = self._services.by_uid()
-        self._table.assign(known, self._ports_per_namespace)
+        self._table.assign(known, self._ports_per_namespace, self._vacant.is_vacant)
         self._targets.follow(
             service
             for uid, service in known.items()
@@ -123,20 +131,26 @@ class RoutingLoop:
         )
 
     def _pods(self, service: InferenceService) -> tuple[ReadyPod, ...] | None:
-        """Return the ready replicas; None while those of a target are not known yet."""
+        """Return the ready replicas; None while they are not known yet."""
         if service.spec.target_ref is None:
             return self._book.ready(service.namespace, service.name)
         target = self._targets.of(service.uid)
         return None if target is None else target.ready()
 
     def _publish(self) -> None:
-        """Configure gateways and activators; without a ready replica requests go to activators."""
+        """Configure gateways and activators; without a ready replica requests go to activators.
+
+        What is not known now stays there as it is.
+        """
         activators, inputs = self._activators, GatewayInputs()
-        known = [
-            (service, learned, pods)
-            for service, learned in self._services
-            if service.uid in self._table.routed and (pods := self._pods(service)) is not None
-        ]
+        known, kept = [], {*self._unread, *self._unlisted()}
+        for service, learned in self._services:
+            if service.uid not in self._table.routed or service.namespace in kept:
+                continue
+            if (pods := self._pods(service)) is None:
+                kept.add(f"{service.namespace}/{service.name}")
+            else:
+                known.append((service, learned, pods))
         keys = {f"{service.namespace}/{service.name}" for service, _, _ in known}
         for service, learned, pods in known:
             port = self._table.routed[service.uid].port
@@ -149,9 +163,17 @@ class RoutingLoop:
                 activators=activators.accepting(port),
                 held=activators.held(f"{service.namespace}/{service.name}"),
             )
-        activators.publish(inputs.served)
+        activators.publish(inputs.served, kept)
         gateways = [pod.address for pod in self._gates.ready(self._gateway_namespace)]
-        found = snapshot(inputs.routes, inputs.hosts, inputs.bounds, gateways, inputs.busy)
+        found = snapshot(
+            inputs.routes,
+            inputs.hosts,
+            inputs.bounds,
+            gateways,
+            inputs.busy,
+            kept=frozenset(kept),
+            kept_listeners=self._table.reserved.values(),
+        )
         failed = {**inputs.failed, **found.failed}
         for key in failed.keys() - self._table.failed.keys():
             _log.error("%s cannot be routed through gateways: %s", key, failed[key])

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from headroom.api.kind import API_VERSION, KIND
 from headroom.controller.ports import Cluster
 from headroom.controller.services.list_history import RESTORED_AFTER_S, ListHistory
 from headroom.controller.services.service_cache import ServiceCache
+from headroom.controller.services.unlisted_namespaces import LONGEST_PAUSE_S, UnlistedNamespaces
 from headroom.errors import ClusterError, NotFound, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -23,17 +25,40 @@ PER_SERVICE_S = 0.03
 """A LIST has some 10 kB per service, so that however many there are it is 0.3 MB/s at most: every
 5 s up to 166 services, every 30 s at a thousand."""
 RETRY_S = 2.0
+_REMEDY = (
+    "bind the operator's Role in it, or remove it from watch.namespaces. Its services stay as they "
+    f"are, the other namespaces go on, and it is tried again every {LONGEST_PAUSE_S:.0f} s"
+)
+
+OnUnlisted = Callable[[Mapping[str, str]], None]
+"""Takes the namespaces that cannot be listed, and why."""
 
 
 class Resync:
     """LISTs all services of the namespaces; none given means all."""
 
-    def __init__(self, cluster: Cluster, cache: ServiceCache, namespaces: Sequence[str]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: ServiceCache,
+        namespaces: Sequence[str],
+        *,
+        chance: random.Random,
+        on_unlisted: OnUnlisted = lambda _: None,
+    ) -> None:
         self._cluster, self._cache = cluster, cache
         scopes: tuple[str | None, ...] = tuple(namespaces) or (None,)
         self._histories = {scope: ListHistory() for scope in scopes}
+        self._unread = set(namespaces)
+        self._unlisted = UnlistedNamespaces(chance)
+        self._on_unlisted = on_unlisted
         self._doubted = asyncio.Event()
         self._complaint = ""
+
+    @property
+    def unlisted(self) -> Mapping[str, str]:
+        """The namespaces that cannot be listed while others can, and why."""
+        return self._unlisted.why()
 
     def request(self) -> None:
         """Request a LIST: the watch ended, and may have missed changes."""
@@ -44,41 +69,83 @@ class Resync:
 
         A LIST that fails replaces nothing: what was known stays known, and is evaluated on.
         """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep())
+            group.create_task(self._retry())
+
+    async def list_once(self) -> None:
+        """LIST all services, and let that replace what was known.
+
+        Raises ClusterError where no namespace could be listed, or the kind is not served.
+        """
+        await self._list(tuple(self._histories))
+
+    async def _keep(self) -> None:
+        """LIST the namespaces that can be listed; all of them where none can."""
         while True:
             self._doubted.clear()
+            scopes = [one for one in self._histories if one not in self._unlisted]
             try:
-                await self.list_once()
+                await self._list(scopes or tuple(self._histories))
             except ClusterError as error:
                 await asyncio.sleep(self._after_failure(error))
             else:
                 self._complaint = ""
                 await self._pause()
 
-    async def list_once(self) -> None:
-        """LIST all services, and let that replace what was known.
+    async def _retry(self) -> None:
+        """LIST the others again, each at intervals of its own."""
+        while True:
+            await asyncio.sleep(RETRY_S)
+            for namespace in self._unlisted.due(asyncio.get_running_loop().time()):
+                try:
+                    await self._list_one(namespace)
+                except ClusterError as error:
+                    self._note({namespace: error})
 
-        Raises ClusterError where a namespace could not be listed; the others are known then.
-        """
-        trouble: ClusterError | None = None
-        for namespace, history in self._histories.items():
-            begun = self._cache.begin_list()
+    async def _list(self, scopes: Collection[str | None]) -> None:
+        failed: dict[str | None, ClusterError] = {}
+        for scope in scopes:
             try:
-                found, version = await self._cluster.list_at(
-                    API_VERSION, KIND, namespace, kept=self._cache.kept
-                )
+                await self._list_one(scope)
             except ClusterError as error:
-                trouble = trouble or error
-            else:
-                restored = history.is_restored(version, asyncio.get_running_loop().time())
-                if restored:
-                    words = "etcd was restored: LISTs have been older for %.0f s, and count now"
-                    _log.warning(words, RESTORED_AFTER_S)
-                self._cache.replace(
-                    found, begun, version=version, namespace=namespace, restored=restored
-                )
-        if trouble is not None:
-            raise trouble
+                failed[scope] = error
+        unserved = [one for one in failed.values() if isinstance(one, NotFound)]
+        if unserved or len(failed) == len(scopes):
+            raise (*unserved, *failed.values())[0]
+        self._note({str(scope): one for scope, one in failed.items()})
         self._cache.synced.set()
+
+    async def _list_one(self, scope: str | None) -> None:
+        begun = self._cache.begin_list()
+        found, version = await self._cluster.list_at(
+            API_VERSION, KIND, scope, kept=self._cache.kept
+        )
+        restored = self._histories[scope].is_restored(version, asyncio.get_running_loop().time())
+        if restored:
+            words = "etcd was restored: LISTs have been older for %.0f s, and count now"
+            _log.warning(words, RESTORED_AFTER_S)
+        self._cache.replace(found, begun, version=version, namespace=scope, restored=restored)
+        if scope is not None:
+            self._unread.discard(scope)
+            if self._unlisted.listed(scope):
+                _log.info("namespace %s can be read again", scope)
+                self._tell()
+
+    def _note(self, failed: Mapping[str, ClusterError]) -> None:
+        """Say once of each namespace why it cannot be listed, while others can."""
+        now_s, news = asyncio.get_running_loop().time(), False
+        for namespace, error in failed.items():
+            if self._unlisted.failed(namespace, str(error), now_s):
+                news = True
+                _log.warning("namespace %s cannot be read: %s: %s", namespace, _REMEDY, error)
+        if news:
+            self._tell()
+
+    def _tell(self) -> None:
+        unlisted = self._unlisted.why()
+        self._cache.unread = frozenset(self._unread & unlisted.keys())
+        self._on_unlisted(unlisted)
 
     async def _pause(self) -> None:
         """Wait for as long as the services are many, or until there is doubt, but a while."""

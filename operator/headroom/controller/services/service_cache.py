@@ -33,7 +33,10 @@ class ServiceCache:
         self.same = Interner()
         """Equal parts of services."""
         self.synced = asyncio.Event()
-        """Whether everything that exists has been seen once."""
+        """Whether everything that can be read has been seen once."""
+        self.unread: frozenset[str] = frozenset()
+        """Namespaces that could not be read since this process began: their services are unknown,
+        which does not mean that there are none."""
 
     def __len__(self) -> int:
         """Count the services."""
@@ -50,6 +53,10 @@ class ServiceCache:
     def objects(self) -> tuple[Manifest, ...]:
         """Return all objects as last seen."""
         return tuple(self._services.values())
+
+    def by_uid(self) -> dict[str, Manifest]:
+        """Return all objects by UID."""
+        return dict(self._services)
 
     def named(self, namespace: str, name: str) -> str | None:
         """Return the UID of the service of a name."""

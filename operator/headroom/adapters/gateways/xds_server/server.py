@@ -174,7 +174,7 @@ class XdsServer:
                 return
             published = snapshot.resources[kind]
             versions = {name: one.version for name, one in published.items()}
-            for part in _parts(state.delta(kind, versions)):
+            for part in _parts(state.delta(kind, versions, snapshot.keeps)):
                 changed = {name: versions[name] for name in part.changed}
                 state.mark_sent(kind, changed, part.removed)
                 if kind == "clusters":

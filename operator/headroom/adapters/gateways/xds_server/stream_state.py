@@ -6,7 +6,7 @@ receives only changed and removed resources.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 EVERYTHING = "*"
@@ -67,8 +67,13 @@ class StreamState:
             known.names.discard(name)
             known.versions.pop(name, None)
 
-    def delta(self, kind: str, versions: Mapping[str, str]) -> Delta:
-        """Return what to send so that the gateway has these versions."""
+    def delta(
+        self,
+        kind: str,
+        versions: Mapping[str, str],
+        keeps: Callable[[str], bool] = lambda _: False,
+    ) -> Delta:
+        """Return what to send so that the gateway has these versions, and what it `keeps`."""
         known = self._kinds.get(kind)
         if known is None:
             return Delta(changed=(), removed=())
@@ -79,7 +84,9 @@ class StreamState:
                 for name in sorted(wanted)
                 if name in versions and known.versions.get(name) != versions[name]
             ),
-            removed=tuple(sorted(name for name in known.versions if name not in versions)),
+            removed=tuple(
+                sorted(one for one in known.versions if one not in versions and not keeps(one))
+            ),
         )
 
     def mark_sent(self, kind: str, changed: Mapping[str, str], removed: Iterable[str]) -> None:

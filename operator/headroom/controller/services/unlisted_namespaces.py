@@ -1,0 +1,55 @@
+"""Which namespaces cannot be listed, why, and when each is tried again. Pure.
+
+Of several namespaces one may refuse: its RoleBinding is missing, or the namespace is deleted. The
+others go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0
+"""The first is short: after an installation, permissions take a moment to be in force."""
+JITTER = 0.2
+
+
+@dataclass(slots=True)
+class _Refused:
+    why: str
+    pause_s: float
+    due_s: float
+
+
+@dataclass(slots=True)
+class UnlistedNamespaces:
+    """The namespaces whose last LIST failed while that of another one succeeded."""
+
+    chance: random.Random
+    """Spreads the attempts of several operators."""
+    _refused: dict[str, _Refused] = field(default_factory=dict)
+
+    def __contains__(self, namespace: object) -> bool:
+        """Whether the last LIST of a namespace failed."""
+        return namespace in self._refused
+
+    def why(self) -> Mapping[str, str]:
+        """Return the error of each."""
+        return {namespace: one.why for namespace, one in self._refused.items()}
+
+    def due(self, now_s: float) -> list[str]:
+        """Return those that are to be tried again."""
+        return [namespace for namespace, one in self._refused.items() if one.due_s <= now_s]
+
+    def failed(self, namespace: str, why: str, now_s: float) -> bool:
+        """Process a LIST that failed; return whether that is news."""
+        known = self._refused.get(namespace)
+        pause_s = FIRST_PAUSE_S if known is None else min(LONGEST_PAUSE_S, 2.0 * known.pause_s)
+        spread = self.chance.uniform(1.0 - JITTER, 1.0)
+        self._refused[namespace] = _Refused(why, pause_s, now_s + spread * pause_s)
+        return known is None or known.why != why
+
+    def listed(self, namespace: str) -> bool:
+        """Process a LIST that succeeded; return whether that is news."""
+        return self._refused.pop(namespace, None) is not None
