@@ -27,6 +27,8 @@ class RouteTable:
     """Why a service in Gateway mode has no port, by UID."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """Why a service has no configuration, by its key."""
+    waiting: set[str] = field(default_factory=set)
+    """Services whose ports have to be tried first, by UID."""
     reserved: dict[int, str] = field(default_factory=dict)
     """Ports recorded in namespaces whose services are unknown, with the keys of the services."""
 
@@ -71,6 +73,7 @@ class RouteTable:
         taken = {*self.reserved, *(routed.port for routed in self.routed.values())}
         held = Counter(known[uid].namespace for uid in self.routed)
         refused: dict[str, str] = {}
+        self.waiting.clear()
         for uid, service in known.items():
             if service.spec.routing.mode != "Gateway" or uid in self.routed:
                 continue
@@ -85,6 +88,7 @@ class RouteTable:
                 taken.add(port)
                 port = port_numbers.choose(uid, taken)
             if port is not None and is_vacant(port) is None:
+                self.waiting.add(uid)
                 continue
             if port is None:
                 refused[uid] = f"all {port_numbers.PORTS} ports of the gateways are taken"

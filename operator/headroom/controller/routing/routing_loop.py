@@ -113,12 +113,14 @@ class RoutingLoop:
             self._missed.clear()
 
     async def probe(self) -> None:
-        """Notice gateways that accept no more connections, until cancelled."""
+        """Notice gateways that accept no more connections, and vacant ports, until cancelled."""
         while True:
             changed = await self._changes.until_look()
             shut = await self._prober.look({routed.port for routed in self._table.routed.values()})
-            if shut or changed or await self._vacant.look():
+            if shut or changed:
                 self._missed.set()
+            if await self._vacant.look():
+                self._changes.changed()
 
     def _assign(self) -> None:
         """Assign ports, and follow the pods of the targets that have one."""
@@ -145,12 +147,13 @@ class RoutingLoop:
         activators, inputs = self._activators, GatewayInputs()
         known, kept = [], {*self._unread, *self._unlisted()}
         for service, learned in self._services:
-            if service.uid not in self._table.routed or service.namespace in kept:
+            if service.namespace in kept:
                 continue
-            if (pods := self._pods(service)) is None:
-                kept.add(f"{service.namespace}/{service.name}")
-            else:
+            routed, pods = service.uid in self._table.routed, self._pods(service)
+            if routed and pods is not None:
                 known.append((service, learned, pods))
+            elif routed or service.uid in self._table.waiting:
+                kept.add(f"{service.namespace}/{service.name}")
         keys = {f"{service.namespace}/{service.name}" for service, _, _ in known}
         for service, learned, pods in known:
             port = self._table.routed[service.uid].port
