@@ -19,7 +19,7 @@ from support.loopback import on_loopback
 pytestmark = pytest.mark.clock
 
 KIND = ("headroom.dev", "v1alpha1", "inferenceservices")
-COLLECTION = "/apis/headroom.dev/v1alpha1/inferenceservices"
+ROOT = "/apis/headroom.dev/v1alpha1/"
 QUICK = Patience(shortest_pause_s=0.1, longest_pause_s=0.4, back_offs_s=(0.1, 0.2))
 SEEN_WITHIN_S = 20.0
 """Patience after the fault on a busy machine: the longest pause plus kopf's start."""
@@ -61,6 +61,8 @@ class FakeApi:
     def __init__(self) -> None:
         self.services: list[dict[str, Any]] = []
         self.fault: Fault | None = None
+        self.refused: set[str] = set()
+        self.asked: set[str] = set()
         self._streams: set[asyncio.Queue[dict[str, Any] | None]] = set()
         self.url = ""
 
@@ -87,9 +89,12 @@ class FakeApi:
             stream.put_nowait(None)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.asked.add(request.path)
         if self.fault is not None:
             return await self.fault(request)
-        if request.path == COLLECTION:
+        if request.path in self.refused:
+            return web.json_response({"kind": "Status", "message": "forbidden"}, status=403)
+        if request.path.startswith(ROOT) and request.path.endswith("/inferenceservices"):
             if "watch" in request.query:
                 return await self._watch(request)
             metadata = {"resourceVersion": str(100 + len(self.services))}
@@ -201,6 +206,34 @@ async def test_watch_resumes_after_any_failure() -> None:
     """Run in parallel: kopf takes 5 s to end."""
     ended = await asyncio.gather(*map(survive, FAULTS.values()), return_exceptions=True)
     assert {name: end for name, end in zip(FAULTS, ended, strict=True) if end} == {}
+
+
+async def test_namespace_that_cannot_be_read_ends_no_watch_of_another() -> None:
+    async with serving() as api:
+        api.create("there")
+        dark = f"{ROOT}namespaces/dark/inferenceservices"
+        api.refused, unlisted, seen, ended = {dark}, {"dark"}, Seen(), list[None]()
+        watch = InferenceServiceWatch(
+            *KIND,
+            ["default", "dark"],
+            login=lambda **_: kopf.ConnectionInfo(server=api.url),
+            patience=QUICK,
+            unlisted=lambda: unlisted,
+        )
+        task = asyncio.create_task(watch.run(seen.take, at_once, lambda: ended.append(None)))
+        await seen.has("there")
+        await asyncio.sleep(0.8)  # longer than kopf's own back-offs
+        api.create("after")
+        await seen.has("after")
+        assert (ended, dark in api.asked) == ([], False)
+
+        api.refused.clear()
+        unlisted.clear()
+        async with asyncio.timeout(SEEN_WITHIN_S):
+            while dark not in api.asked:  # noqa: ASYNC110  (nobody announces it)
+                await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_watch_waits_until_the_kind_is_served() -> None:

@@ -72,6 +72,7 @@ FINDINGS = {
     "OperatorMissing": "HeadroomOperatorAbsent",
     "OperatorDown": "HeadroomOperatorAbsent",
     "OperatorsOverlap": "HeadroomOperatorsOverlap",
+    "NamespaceUnread": "HeadroomForbidden",
     "PermissionMissing": "HeadroomForbidden",
     "CertificateMissing": "HeadroomCertificateExpires",
     "CertificateExpired": "HeadroomCertificateExpires",

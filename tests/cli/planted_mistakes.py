@@ -56,6 +56,29 @@ MISTAKES = [
         id="missing RBAC",
     ),
     pytest.param(
+        replace(
+            HEALTHY,
+            operators=(started("headroom-system", "--namespace=vision", "--namespace=gone"),),
+            denied=tuple(
+                (
+                    "system:serviceaccount:headroom-system:default",
+                    Permission(
+                        verb=verb,
+                        group="headroom.dev",
+                        resource="inferenceservices",
+                        namespace="gone",
+                    ),
+                )
+                for verb in ("list", "watch")
+            ),
+        ),
+        StatusReason.NAMESPACE_UNREAD,
+        "may not read it",
+        "kubectl create rolebinding headroom-operator-watch --namespace gone "
+        "--role headroom-operator-watch --serviceaccount headroom-system:default",
+        id="a namespace without a RoleBinding",
+    ),
+    pytest.param(
         replace(HEALTHY, operators=(OPERATOR, started("team-a"))),
         StatusReason.OPERATORS_OVERLAP,
         "evaluates the same services, in all namespaces: both decide",

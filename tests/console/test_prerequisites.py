@@ -70,11 +70,11 @@ class FakeReviews:
         return {"status": {"allowed": asked["resource"] not in self.refused}}
 
 
-def watched(story: Callable[[Prerequisites, FakeReviews], Awaitable[None]]) -> None:
+def watched(story: Callable[[Prerequisites, FakeReviews], Awaitable[None]], *unlisted: str) -> None:
     async def run() -> None:
         api = FakeReviews()
         needed = [*on_services(["vision"]), *on_lease("system", "headroom-operator")]
-        prerequisites = Prerequisites(api, needed)
+        prerequisites = Prerequisites(api, needed, lambda: unlisted)
         task = asyncio.create_task(prerequisites.watch())
         try:
             await story(prerequisites, api)
@@ -116,6 +116,18 @@ def test_missing_permissions_are_named_until_granted() -> None:
         assert complaints(prerequisites)["rbac"] == ""
 
     watched(story)
+
+
+def test_namespace_that_cannot_be_read_leaves_the_operator_ready_for_others() -> None:
+    async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
+        api.refused = {"pods"}
+        await asyncio.sleep(1.0)
+        assert complaints(prerequisites)["rbac"] == ""
+        api.refused = {"pods", "leases"}
+        await asyncio.sleep(AGAIN_AFTER_S)
+        assert complaints(prerequisites)["rbac"].endswith("leases.coordination.k8s.io -n system")
+
+    watched(story, "vision", "system")
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,8 @@ class StatusReason(StrEnum):
     """Doctor: the operator has no available pod, or is scaled to 0."""
     OPERATORS_OVERLAP = "OperatorsOverlap"
     """Doctor: two operators with different Leases evaluate the same services."""
+    NAMESPACE_UNREAD = "NamespaceUnread"
+    """Doctor: the operator may not read a namespace that it is to watch; the others go on."""
     PERMISSION_MISSING = "PermissionMissing"
     """Doctor: the operator's ServiceAccount lacks a permission."""
     CERTIFICATE_MISSING = "CertificateMissing"

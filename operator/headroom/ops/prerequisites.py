@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Protocol
 
 from headroom.api.kind import GROUP, KIND, PLURAL, VERSION
@@ -25,6 +25,8 @@ AGAIN_AFTER_S = 300.0
 UNMET_AGAIN_AFTER_S = 5.0
 NAMED = 5
 """Fields to name in a message."""
+_OWN = frozenset({"leases", "secrets"})
+"""What the operator needs for itself, whose namespace may be watched too."""
 APPLY_THE_CRD = "apply the CustomResourceDefinition of this version (`headroom crd`)"
 
 
@@ -57,9 +59,16 @@ class Reviews(Protocol):
 class Prerequisites:
     """Holds the last result of the checks."""
 
-    def __init__(self, api: Reviews, permissions: Iterable[Permission]) -> None:
+    def __init__(
+        self,
+        api: Reviews,
+        permissions: Iterable[Permission],
+        unlisted: Callable[[], Container[str]] = tuple,
+    ) -> None:
+        """`unlisted` has namespaces that cannot be read while others can: these go on."""
         self._api = api
         self._permissions = tuple(permissions)
+        self._unlisted = unlisted
         self._checks = (Check("crd", "not checked yet"), Check("rbac", "not checked yet"))
 
     def checks(self) -> tuple[Check, ...]:
@@ -104,8 +113,15 @@ class Prerequisites:
 
     async def _about_permissions(self) -> str:
         """Return the missing permissions; empty if none is missing."""
-        missing = [str(one) for one in self._permissions if not await self._may(one)]
+        missing = [
+            str(one)
+            for one in self._permissions
+            if not await self._may(one) and not self._others_go_on_without(one)
+        ]
         return f"not permitted: {'; '.join(missing)}" if missing else ""
+
+    def _others_go_on_without(self, permission: Permission) -> bool:
+        return permission.namespace in self._unlisted() and permission.resource not in _OWN
 
     async def _may(self, permission: Permission) -> bool:
         answer = await self._api.create(permission.review(), field_manager="headroom")

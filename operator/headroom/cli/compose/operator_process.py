@@ -57,7 +57,7 @@ async def _run(request: RunRequest, adapters: Adapters, instruments: OperatorMet
     watch = InferenceServiceWatch(
         GROUP, VERSION, PLURAL, namespaces, unlisted=lambda: controller.unlisted
     )
-    prerequisites = Prerequisites(api, request.permissions())
+    prerequisites = Prerequisites(api, request.permissions(), lambda: controller.unlisted)
     health = Health(
         controller,
         prerequisites=lambda: (

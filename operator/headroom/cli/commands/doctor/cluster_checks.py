@@ -11,6 +11,7 @@ from headroom.api.schema.crd import NAME, custom_resource_definition
 from headroom.api.timestamps import epoch_s
 from headroom.cli.commands.doctor.facts import Facts, service_status, subject
 from headroom.cli.commands.doctor.findings import CLUSTER, Diagnosis, note, problem
+from headroom.cli.commands.doctor.operator_checks import unread_namespaces
 
 LEAST_VERSION = (1, 30)
 SKEW_S = 5.0
@@ -84,8 +85,11 @@ def operator_runs(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def operator_has_permissions(facts: Facts) -> Iterator[Diagnosis]:
-    """Find permissions that the operator's ServiceAccount lacks."""
+    """Find permissions that the operator's ServiceAccount lacks, where it may read services."""
+    unread = unread_namespaces(facts)
     for user, permission in facts.denied:
+        if (user, permission.namespace) in unread:
+            continue
         yield problem(
             StatusReason.PERMISSION_MISSING,
             user,

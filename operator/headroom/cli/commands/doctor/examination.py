@@ -26,6 +26,7 @@ CHECKS: tuple[Check, ...] = (
     cluster_checks.crd_is_current,
     cluster_checks.operator_runs,
     operator_checks.operators_share_no_services,
+    operator_checks.namespaces_are_read,
     cluster_checks.operator_has_permissions,
     cluster_checks.clocks_agree,
     certificate_checks.certificates_are_valid,

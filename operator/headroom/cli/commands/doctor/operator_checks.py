@@ -1,13 +1,15 @@
-"""Checks of several operators in one cluster: of each service, one must decide."""
+"""Checks of what operators watch: each service by one of them, each namespace with permissions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
 
+from headroom.api.kind import PLURAL
 from headroom.api.reasons import StatusReason
 from headroom.cli.commands.doctor.facts import Facts, Manifest, option, subject
 from headroom.cli.commands.doctor.findings import Diagnosis, problem
+from headroom.cli.commands.doctor.operator_deployment import user_of
 from headroom.cli.run_options.lease import LEASE_NAME
 
 
@@ -27,6 +29,43 @@ def operators_share_no_services(facts: Facts) -> Iterator[Diagnosis]:
                 "uninstall one release, or give each its own namespaces: watch.namespaces of the "
                 "chart, --namespace of the operator",
             )
+
+
+def namespaces_are_read(facts: Facts) -> Iterator[Diagnosis]:
+    """Find namespaces that an operator is to watch and may not read."""
+    unread = unread_namespaces(facts)
+    for one in facts.operators:
+        for namespace in option(one, "--namespace"):
+            if (user_of(one), namespace) not in unread:
+                continue
+            account = user_of(one).removeprefix("system:serviceaccount:")
+            grant = (
+                f"kubectl create rolebinding headroom-operator-watch --namespace {namespace} "
+                f"--role headroom-operator-watch --serviceaccount {account}"
+            )
+            yield problem(
+                StatusReason.NAMESPACE_UNREAD,
+                f"namespace {namespace}",
+                f"operator {subject(one)} may not read it: its services keep their replicas and "
+                "routes as they are, and nothing is decided for them",
+                f"{grant} (`helm upgrade` of the release restores the Role too); if the namespace "
+                "is deleted, remove it from watch.namespaces of the chart",
+            )
+
+
+def unread_namespaces(facts: Facts) -> frozenset[tuple[str, str]]:
+    """Return (user, namespace) where the user of an operator may not list the services."""
+    watched = {
+        (user_of(one), namespace)
+        for one in facts.operators
+        for namespace in option(one, "--namespace")
+    }
+    return frozenset(
+        (user, permission.namespace)
+        for user, permission in facts.denied
+        if (permission.verb, permission.resource) == ("list", PLURAL)
+        and (user, permission.namespace) in watched
+    )
 
 
 def _shared(one: list[str], other: list[str]) -> str:
