@@ -72,7 +72,7 @@ FINDINGS = {
     "OperatorMissing": "HeadroomOperatorAbsent",
     "OperatorDown": "HeadroomOperatorAbsent",
     "OperatorsOverlap": "HeadroomOperatorsOverlap",
-    "NamespaceUnread": "HeadroomForbidden",
+    "NamespaceUnread": "HeadroomNamespaceUnread",
     "PermissionMissing": "HeadroomForbidden",
     "CertificateMissing": "HeadroomCertificateExpires",
     "CertificateExpired": "HeadroomCertificateExpires",

@@ -190,6 +190,7 @@ def test_unreadable_target_delays_other_routes_no_longer_than_the_patience() -> 
         await asyncio.sleep(PATIENCE_S + 6.0)
         assert world.told.snapshot is not None
         assert world.told.hosts(KEY) is None
+        assert world.told.snapshot.keeps(KEY), "what a gateway has of it is not removed"
 
     play(World, story)
 
