@@ -26,7 +26,7 @@ class Api:
     def __init__(self) -> None:
         self.limits: list[int] = []
 
-    async def fetch(self, path: str) -> Any:
+    async def fetch(self, path: str, most_bytes: int = 0) -> Any:
         query = {name: values[0] for name, values in parse_qs(urlsplit(path).query).items()}
         self.limits.append(int(query["limit"]))
         first = int(query.get("continue", "0"))
@@ -61,7 +61,7 @@ class Refusing:
     def __init__(self) -> None:
         self.attempts = 0
 
-    async def fetch(self, path: str) -> Any:
+    async def fetch(self, path: str, most_bytes: int = 0) -> Any:
         self.attempts += 1
         if self.attempts > 20:
             raise Unavailable(f"GET {path}&attempt={self.attempts}: no response within 6 s")
@@ -94,7 +94,7 @@ class OfNamespaces:
         self.forbidden = forbidden
         self.told = asyncio.Event()
 
-    async def fetch(self, path: str) -> Any:
+    async def fetch(self, path: str, most_bytes: int = 0) -> Any:
         namespace = urlsplit(path).path.split("/")[4]
         if namespace == self.forbidden:
             return Fetched(status=403, body=b"{}", date="", retry_after="")
@@ -147,7 +147,7 @@ class Ending:
         self.lasts_s, self.line, self.error = lasts_s, line, error
         self.lists = 0
 
-    async def fetch(self, path: str) -> Any:
+    async def fetch(self, path: str, most_bytes: int = 0) -> Any:
         self.lists += 1
         body = b'{"metadata": {"resourceVersion": "7"}, "items": []}'
         return Fetched(status=200, body=body, date="", retry_after="")

@@ -51,7 +51,7 @@ class World:
         watch = PodWatch(self, selector="a=b", shares=self.shares)
         self._task = asyncio.create_task(watch.run(lambda _: None, self._on_event))
 
-    async def fetch(self, path: str) -> Any:
+    async def fetch(self, path: str, most_bytes: int = 0) -> Any:
         items = []
         if "fieldSelector=metadata.name" in path:
             assert "labelSelector=a%3Db" in path

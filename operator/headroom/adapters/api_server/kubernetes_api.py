@@ -7,24 +7,27 @@ from types import TracebackType
 from typing import Any, Self
 
 from headroom.adapters.api_server.kept_parts import kept_parts
-from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
+from headroom.adapters.api_server.kubernetes_connection import (
+    MAX_ANSWER_BYTES,
+    KubernetesConnection,
+)
 from headroom.adapters.api_server.kubernetes_discovery import PathFinder
-from headroom.adapters.api_server.kubernetes_lists import ListPages, metadata_of
+from headroom.adapters.api_server.kubernetes_lists import ListPages
 from headroom.adapters.api_server.kubernetes_paths import path_of, path_to
 from headroom.adapters.api_server.kubernetes_responses import (
     Fetched,
-    items_of,
     leave_out_managed_fields,
     object_of,
 )
 from headroom.errors import Rejected
+from headroom.event_loop_shares import EventLoopShares
 
 Manifest = dict[str, Any]
 
 _PAGE = 100
-"""Objects per page of a list: some MB, and five times as much when parsed."""
+"""Objects per page of a list, at most."""
 _LONG_PAGE = 500
-"""Objects per page of a list for one service."""
+"""The same in a list for one service."""
 
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
@@ -37,9 +40,12 @@ _NO_REPLICAS = b"the spec replicas field"
 class KubernetesApi:
     """Client of one API server. Use as an async context manager."""
 
-    def __init__(self, connection: KubernetesConnection) -> None:
+    def __init__(
+        self, connection: KubernetesConnection, shares: EventLoopShares | None = None
+    ) -> None:
+        """`shares` are those of the event loop between namespaces."""
         self._connection = connection
-        self._pages = ListPages(connection)
+        self._pages = ListPages(connection, shares or EventLoopShares())
         self._paths = PathFinder(connection)
 
     @property
@@ -77,9 +83,9 @@ class KubernetesApi:
             raise Rejected(f"{path}: the object must have its replicas field: set it once")
         return object_of(found, f"GET {path}")
 
-    async def fetch(self, path: str) -> Fetched:
+    async def fetch(self, path: str, most_bytes: int = MAX_ANSWER_BYTES) -> Fetched:
         """GET any path of the server; raise Unavailable without a response."""
-        return await self._connection.fetch(path)
+        return await self._connection.fetch(path, most_bytes)
 
     def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
         """GET a stream, as `KubernetesConnection.stream` does."""
@@ -99,10 +105,13 @@ class KubernetesApi:
         """
         query = {"labelSelector": label_selector} if label_selector else {}
         path = path_to(api_version, kind, namespace)
+
+        def parts(one: Manifest) -> Manifest | None:
+            return kept(kept_parts(kind, one))
+
         found: list[Manifest] = []
-        async for answer in self._pages.read(path, query, _LONG_PAGE, namespace):
-            parts = (kept(kept_parts(kind, one)) for one in items_of(answer, path))
-            found += [one for one in parts if one is not None]
+        async for page in self._pages.read(path, query, _LONG_PAGE, namespace, parts):
+            found += page.objects
         return found
 
     async def list_at(
@@ -123,14 +132,16 @@ class KubernetesApi:
         """
         path = path_to(api_version, kind, namespace)
         query = {"labelSelector": label_selector} if label_selector else {}
+
+        def parts(one: Manifest) -> Manifest | None:
+            leave_out_managed_fields(one)
+            return kept(kept_parts(kind, one))
+
         found: list[Manifest] = []
         version = ""
-        async for answer in self._pages.read(path, query, _PAGE, namespace):
-            for one in items_of(answer, path):
-                leave_out_managed_fields(one)
-                if (part := kept(kept_parts(kind, one))) is not None:
-                    found.append(part)
-            version = str(metadata_of(answer).get("resourceVersion") or "")
+        async for page in self._pages.read(path, query, _PAGE, namespace, parts):
+            found += page.objects
+            version = page.version
         return found, version
 
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:

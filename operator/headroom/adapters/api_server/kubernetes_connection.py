@@ -19,6 +19,7 @@ from kubernetes.aio.client.configuration import Configuration
 
 from headroom.adapters.api_server.kubernetes_credentials import load_credentials
 from headroom.adapters.api_server.kubernetes_responses import Fetched, error_of, object_of
+from headroom.adapters.api_server.page_sizes import LARGEST_OBJECT_BYTES
 from headroom.adapters.http_session import BodyTooLargeError, read_start
 from headroom.adapters.redaction import bare, sent_in
 from headroom.errors import AnswerTooLarge, Unavailable
@@ -29,9 +30,8 @@ DEADLINE_S = 6.0
 """Short enough that a hanging request does not delay the next tick for long after a fault."""
 CONNECTIONS = 1100
 """A watch for each of 1000 targets in Gateway mode, and 100 for requests."""
-MAX_ANSWER_BYTES = 4 << 20
-"""Tenants decide how large their objects are, up to 1.5 MB: 100 services of that size are 135 MB. A
-page above this bound is read again with fewer objects. Parsed, it takes 20 MB."""
+MAX_ANSWER_BYTES = LARGEST_OBJECT_BYTES
+"""Parsed, it takes 20 MB."""
 JSON = "application/json"
 
 _HELD = "; an admission webhook may delay it: its timeoutSeconds must be shorter"
@@ -95,9 +95,15 @@ class KubernetesConnection:
         assert self._client is not None
         await self._client.close()  # type: ignore[no-untyped-call]
 
-    async def fetch(self, path: str) -> Fetched:
+    async def fetch(self, path: str, most_bytes: int = MAX_ANSWER_BYTES) -> Fetched:
         """GET any path of the server; raise Unavailable without a response."""
-        return await self.answer("GET", "fetch", path)
+        return await self.answer("GET", "fetch", path, most_bytes=most_bytes)
+
+    async def fetched(self, path: str, query: dict[str, str], most_bytes: int) -> Fetched:
+        """GET a page of a list; raise the error of its status, AnswerTooLarge above the bound."""
+        found = await self.answer("GET", "list", path, query=query, most_bytes=most_bytes)
+        self._check(found, f"GET {path}")
+        return found
 
     async def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
         """GET a stream, and yield its pieces until it ends.
@@ -136,10 +142,13 @@ class KubernetesConnection:
         """Send a request and return the object of its response; raise the error of its status."""
         asked = f"{method} {path}"
         found = await self.answer(method, verb, path, content_type, query=query, body=body)
+        self._check(found, asked, body)
+        return object_of(found, asked)
+
+    def _check(self, found: Fetched, asked: str, body: object = None) -> None:
         if found.status >= 300:
             known = [*sent_in(body), *self._credentials()]
             raise error_of(found.status, found.body, found.retry_after, asked, known)
-        return object_of(found, asked)
 
     def _credentials(self) -> Iterator[str]:
         """Yield our credentials, which a response may repeat."""
@@ -156,13 +165,14 @@ class KubernetesConnection:
         *,
         query: dict[str, str] | None = None,
         body: object = None,
+        most_bytes: int = MAX_ANSWER_BYTES,
     ) -> Fetched:
         """Send a request within the deadline and count it; raise Unavailable without a response."""
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
         code = "cancelled"
         try:
-            found = await self._exchange(method, path, content_type, query or {}, body)
+            found = await self._exchange(method, path, content_type, query or {}, body, most_bytes)
             code = str(found.status)
         except TimeoutError:
             code = "timeout"
@@ -178,7 +188,13 @@ class KubernetesConnection:
         return found
 
     async def _exchange(
-        self, method: str, path: str, content_type: str, query: dict[str, str], body: object
+        self,
+        method: str,
+        path: str,
+        content_type: str,
+        query: dict[str, str],
+        body: object,
+        most_bytes: int,
     ) -> Fetched:
         assert self._client is not None
         headers = _HEADERS | {"Content-Type": content_type}
@@ -196,7 +212,7 @@ class KubernetesConnection:
         try:
             return Fetched(
                 status=answer.status,
-                body=await read_start(answer.response, MAX_ANSWER_BYTES, MAX_ANSWER_BYTES),
+                body=await read_start(answer.response, most_bytes, most_bytes),
                 date=answer.headers.get("Date", ""),
                 retry_after=answer.headers.get("Retry-After", ""),
             )

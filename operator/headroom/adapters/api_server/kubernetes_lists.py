@@ -1,52 +1,92 @@
-"""Reads lists of the Kubernetes API page by page, a bounded number of pages at a time."""
+"""Reads lists of the Kubernetes API page by page, within bounds of memory and of the event loop."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
+from headroom.adapters.api_server.kubernetes_responses import Fetched, items_of, object_of
+from headroom.adapters.api_server.page_sizes import LARGEST_PAGE_BYTES, PageSizes
 from headroom.errors import AnswerTooLarge
+from headroom.event_loop_shares import EventLoopShares
 from headroom.fair_slots import FairSlots
 
 Manifest = dict[str, Any]
+Kept = Callable[[Manifest], Manifest | None]
+"""Returns what is kept of an object; None for nothing."""
 
 LISTS_AT_ONCE = 4
-"""Pages of lists under way, 16 MiB; a namespace has at most half of them."""
+"""Pages of lists under way, 2 MiB, or 16 MiB of single objects; a namespace has at most half."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What is kept of a page."""
+
+    objects: list[Manifest]
+    read: int
+    """Objects that it had."""
+    version: str
+    more: str
+    """What continues the list; empty at its end."""
 
 
 class ListPages:
     """Pages of lists over one connection."""
 
-    def __init__(self, connection: KubernetesConnection) -> None:
+    def __init__(self, connection: KubernetesConnection, shares: EventLoopShares) -> None:
         self._connection = connection
+        self._shares = shares
         self._lists = FairSlots(LISTS_AT_ONCE)
+        self._sizes = PageSizes()
 
     async def read(
-        self, path: str, query: dict[str, str], most: int, namespace: str | None
-    ) -> AsyncIterator[Manifest]:
-        """Yield the pages of a list, of `most` objects, or of fewer where they are large."""
-        limit = most
+        self, path: str, query: dict[str, str], most: int, namespace: str | None, kept: Kept
+    ) -> AsyncIterator[Page]:
+        """Yield the pages of a list, of `most` objects, or of fewer where they are large.
+
+        `kept` is called for each object while a page is parsed; what it raises ends the list.
+        """
+        pages = self._sizes.begin(path, most)
         more: dict[str, str] = {}
         while True:
+            asked = query | {"limit": str(pages.limit)} | more
             try:
                 async with self._lists.slot(namespace or ""):
-                    answer = await self._connection.request(
-                        "GET", "list", path, query=query | {"limit": str(limit)} | more
-                    )
+                    found = await self._connection.fetched(path, asked, pages.most_bytes)
+                    page = await self._parsed(found, path, namespace, kept)
             except AnswerTooLarge:
-                if limit == 1:
-                    raise
-                limit = max(1, limit // 8)
-                continue
-            yield answer
-            limit = min(2 * limit, most)
-            more = {"continue": str(metadata_of(answer).get("continue") or "")}
-            if not more["continue"]:
+                if pages.was_too_large():
+                    continue
+                raise
+            pages.was_read(page.read, len(found.body))
+            yield page
+            more = {"continue": page.more}
+            if not page.more:
+                self._sizes.ended(path, pages)
                 return
 
+    async def _parsed(self, found: Fetched, path: str, namespace: str | None, kept: Kept) -> Page:
+        """Parse a page, within its namespace's share of the event loop.
 
-def metadata_of(answer: Manifest) -> Manifest:
-    """Return the metadata of a list; empty if there is none."""
-    metadata = answer.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
+        Pages of all namespaces are the operator's own; only a large object in them waits.
+        """
+        work, size = partial(_page, found, path, kept), len(found.body)
+        if namespace is None and size <= LARGEST_PAGE_BYTES:
+            return work()
+        return await self._shares.run(namespace or "", size, work)
+
+
+def _page(found: Fetched, path: str, kept: Kept) -> Page:
+    answer = object_of(found, f"GET {path}")
+    items, metadata = items_of(answer, path), answer.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return Page(
+        objects=[part for one in items if (part := kept(one)) is not None],
+        read=len(items),
+        version=str(metadata.get("resourceVersion") or ""),
+        more=str(metadata.get("continue") or ""),
+    )

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
@@ -18,6 +19,7 @@ import orjson
 
 from headroom.adapters.api_server.kept_parts import kept_parts
 from headroom.adapters.api_server.kubernetes_responses import start_of_list
+from headroom.adapters.api_server.page_sizes import PageLimit, PageSizes
 from headroom.adapters.watches.restart_pause import RestartPause
 from headroom.adapters.watches.waiting_events import Object, OnEvent, WaitingEvents, WatchShares
 from headroom.adapters.watches.watch_lines import lines_of
@@ -33,14 +35,14 @@ SILENT_S = 90.0
 SHORTEST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
 MOST_LISTED = 500
-"""Pods per page of the list; fewer where they are large."""
+"""Pods per page of the list, at most."""
 
 
 class Api(Protocol):
     """The part of the API that the watch needs."""
 
-    async def fetch(self, path: str) -> Any:
-        """GET."""
+    async def fetch(self, path: str, most_bytes: int = ...) -> Any:
+        """GET; AnswerTooLarge above so many bytes."""
         ...
 
     def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
@@ -66,6 +68,7 @@ class PodWatch:
         scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
         self._path = f"/api/v1{scope}/pods"
         self._selector = selector
+        self._sizes = PageSizes()
 
     async def run(self, on_list: OnList, on_event: OnEvent) -> None:
         """Watch until cancelled."""
@@ -92,33 +95,40 @@ class PodWatch:
 
     async def _list(self, on_list: OnList) -> str:
         found: list[Object] = []
-        limit, more = MOST_LISTED, ""
+        pages, more = self._sizes.begin(self._path, MOST_LISTED), ""
         while True:
             try:
-                version, pods, more = await self._page(limit, more)
+                version, pods, more = await self._page(pages, more)
             except AnswerTooLarge as error:
-                if limit > 1:
-                    limit = max(1, limit // 8)
+                if pages.was_too_large():
                     continue
                 version, pods, more = _without_items(error)
-            limit = min(2 * limit, MOST_LISTED)
-            found += [kept_parts("Pod", pod) for pod in pods]
+            found += pods
             if not more:
+                self._sizes.ended(self._path, pages)
                 on_list(found)
                 return version
 
-    async def _page(self, limit: int, more: str) -> tuple[str, list[Object], str]:
+    async def _page(self, pages: PageLimit, more: str) -> tuple[str, list[Object], str]:
         """Return version, pods and what continues the list."""
-        query = {"labelSelector": self._selector, "limit": str(limit)}
+        query = {"labelSelector": self._selector, "limit": str(pages.limit)}
         if more:
             query["continue"] = more
-        answer = await self._api.fetch(f"{self._path}?{urlencode(query)}")
+        answer = await self._api.fetch(f"{self._path}?{urlencode(query)}", pages.most_bytes)
         if answer.status != 200:
             raise Unavailable(f"GET {self._path} returned status {answer.status}")
+        size = len(answer.body)
+        work = partial(self._parsed, answer.body)
+        page = await self._shares.loop.run(self.namespace, size, work)
+        pages.was_read(len(page[1]), size)
+        return page
+
+    def _parsed(self, body: bytes) -> tuple[str, list[Object], str]:
         try:
-            listed = orjson.loads(answer.body)
+            listed = orjson.loads(body)
             metadata, pods = listed["metadata"], listed["items"] or []
-            return str(metadata["resourceVersion"]), pods, str(metadata.get("continue") or "")
+            parts = [kept_parts("Pod", pod) for pod in pods]
+            return str(metadata["resourceVersion"]), parts, str(metadata.get("continue") or "")
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise Unavailable(f"GET {self._path}: the response is not a list of objects") from error
 

@@ -48,11 +48,14 @@ async def opened_adapters(request: RunRequest, on_call: OnCall) -> AsyncIterator
         if journal is not None:
             stack.enter_context(journal)
             _log.info("recording to %s, up to %d MiB", request.record, request.record_mib)
+        shares = WatchShares()
         yield Adapters(
             clock=SystemClock(),
-            watch_shares=WatchShares(),
+            watch_shares=shares,
             journal=journal,
-            api=await stack.enter_async_context(KubernetesApi(KubernetesConnection(on_call))),
+            api=await stack.enter_async_context(
+                KubernetesApi(KubernetesConnection(on_call), shares.loop)
+            ),
             scraper=await stack.enter_async_context(PodScraper()),
             gateway_pages=await stack.enter_async_context(GatewayScraper()),
             requester=await stack.enter_async_context(PodRequester()),
