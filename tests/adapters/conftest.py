@@ -28,7 +28,9 @@ def calls() -> Calls:
 
 
 @pytest.fixture
-async def api(server: Answering, calls: Calls, tmp_path: Path) -> AsyncIterator[KubernetesApi]:
+async def connection(
+    server: Answering, calls: Calls, tmp_path: Path
+) -> AsyncIterator[KubernetesConnection]:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -41,7 +43,10 @@ async def api(server: Answering, calls: Calls, tmp_path: Path) -> AsyncIterator[
     path.write_text(json.dumps(config))
     environment = {"KUBECONFIG": str(path), "KUBERNETES_SERVICE_HOST": "10.96.0.1"}
     server.gives(text="{}")
-    async with KubernetesApi(
-        KubernetesConnection(calls, deadline_s=0.5, environment=environment)
-    ) as opened:
+    async with KubernetesConnection(calls, deadline_s=0.5, environment=environment) as opened:
         yield opened
+
+
+@pytest.fixture
+def api(connection: KubernetesConnection) -> KubernetesApi:
+    return KubernetesApi(connection)

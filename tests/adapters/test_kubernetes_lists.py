@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from headroom.adapters.api_server.kubernetes_api import KubernetesApi
-from headroom.adapters.api_server.kubernetes_connection import MAX_ANSWER_BYTES
+from headroom.adapters.api_server.kubernetes_connection import (
+    MAX_ANSWER_BYTES,
+    KubernetesConnection,
+)
+from headroom.adapters.api_server.page_sizes import LARGEST_PAGE_BYTES
 from headroom.errors import (
     AnswerTooLarge,
     Unavailable,
 )
+from headroom.event_loop_shares import EventLoopShares
 from support.answering import Answering
 
 pytestmark = pytest.mark.clock
@@ -29,7 +36,7 @@ async def test_list_uses_the_selector(
     server.gives(text='{"items": [{"metadata": {}}]}')
     assert await api.list_all("v1", "Pod", namespace, "a/b=c") == [{"metadata": {}}]
     asked = (server.asked[0].path, server.asked[0].query)
-    assert asked == (path, {"labelSelector": "a/b=c", "limit": "500"})
+    assert asked == (path, {"labelSelector": "a/b=c", "limit": "32"})
 
 
 async def test_null_items_are_an_empty_list(api: KubernetesApi, server: Answering) -> None:
@@ -61,7 +68,7 @@ async def test_long_list_is_read_in_pages_of_one_version(
     found = await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)
     assert found == ([{"metadata": {}}, {"metadata": {}}], "7")
     assert [one.query.get("continue") for one in server.asked] == [None, "more"]
-    assert {one.query["limit"] for one in server.asked} == {"100"}
+    assert [one.query["limit"] for one in server.asked] == ["32", "100"]
 
 
 async def test_list_of_large_objects_is_read_in_smaller_pages(
@@ -99,6 +106,52 @@ async def test_one_large_object_does_not_leave_the_pages_behind_it_small(
     server.answer = answer
     assert len(await api.list_all("apps/v1", "Deployment", None)) == 1000
     assert len(server.asked) < 20
+
+
+class Parsed(EventLoopShares):
+    """Records what is parsed in whose share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pages: list[tuple[str, int]] = []
+
+    async def run(self, owner: str, size: int, work: Callable[[], Any]) -> Any:
+        self.pages.append((owner, size))
+        return await super().run(owner, size, work)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pages", "largest"),
+    [
+        ([4_000] * 400, 8, LARGEST_PAGE_BYTES),
+        ([4_000] * 200 + [240_000] * 10 + [4_000] * 200, 30, LARGEST_PAGE_BYTES),
+        ([4_000] * 50 + [1_500_000] * 3, 20, 1_600_000),
+    ],
+    ids=["usual ones", "some with large annotations", "some as large as they can be"],
+)
+async def test_page_holds_the_event_loop_for_some_milliseconds_within_its_namespace_s_share(
+    server: Answering, connection: KubernetesConnection, sizes: list[int], pages: int, largest: int
+) -> None:
+    """Each megabyte takes 25 to 40 ms to parse, and nothing else runs meanwhile."""
+
+    async def answer(request: web.Request) -> web.Response:
+        first = int(request.query.get("continue", "0"))
+        found = sizes[first : first + int(request.query["limit"])]
+        more = str(first + len(found)) if first + len(found) < len(sizes) else ""
+        items = [{"x": "y" * size} for size in found]
+        return web.json_response({"metadata": {"continue": more}, "items": items})
+
+    server.answer, shares = answer, Parsed()
+    api = KubernetesApi(connection, shares)
+    assert len(await api.list_all("apps/v1", "Deployment", "vision")) == len(sizes)
+    assert {owner for owner, _ in shares.pages} == {"vision"}
+    assert max(size for _, size in shares.pages) <= largest
+    assert len(server.asked) <= pages
+
+    shares.pages.clear()
+    await api.list_all("apps/v1", "Deployment", None)
+    own = [size for _, size in shares.pages if size <= LARGEST_PAGE_BYTES]
+    assert not own, "usual pages of all namespaces are the operator's own"
 
 
 async def test_answer_above_the_bound_is_not_read(api: KubernetesApi, server: Answering) -> None:

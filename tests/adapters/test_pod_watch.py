@@ -52,7 +52,7 @@ async def test_pods_of_large_size_are_listed_whole_and_kept_small() -> None:
     pods = await asyncio.wait_for(listed.get(), 5)
     running.cancel()
     assert pods == [{"metadata": {"name": str(at), "annotations": {}}} for at in range(PODS)]
-    assert api.limits[:3] == [500, 62, 7]
+    assert api.limits[:3] == [32, 4, 16]
 
 
 class Refusing:
@@ -132,11 +132,12 @@ async def test_pods_of_several_namespaces_are_one_list_and_its_changes() -> None
 async def test_namespace_that_cannot_be_read_does_not_keep_the_pods_of_others() -> None:
     api, listed = OfNamespaces(forbidden="y"), asyncio.Queue[list[dict[str, Any]]]()
     watches = [PodWatch(api, selector="a=b", namespace=one) for one in "xy"]
-    running = asyncio.create_task(
-        PodWatches(watches, first_lists_s=0.1).run(listed.put_nowait, lambda *_: None)
-    )
+    together = PodWatches(watches, first_lists_s=0.1)
+    assert together.unlisted() == {"x", "y"}
+    running = asyncio.create_task(together.run(listed.put_nowait, lambda *_: None))
     pods = await asyncio.wait_for(listed.get(), 5)
     assert {pod["metadata"]["uid"] for pod in pods} == {"x1", "x2"}
+    assert together.unlisted() == {"y"}
     running.cancel()
 
 
