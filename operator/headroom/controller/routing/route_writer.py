@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from headroom.api import InferenceService
 from headroom.controller.act.adoption import NotOurs
 from headroom.controller.act.child_writer import ChildWriter
+from headroom.controller.act.rejected_again import sent_again_after_s
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing.gateway_probe import GatewayProber
 from headroom.controller.routing.handover import ServiceTarget, step
 from headroom.controller.routing.target_pods import TargetPods
+from headroom.errors import ClusterError, Forbidden, Rejected
 from headroom.resources import endpoint_slice
 from headroom.resources import service as services
 from headroom.resources.endpoint_slice import MANAGED_BY_KUBERNETES, SERVICE_NAME_LABEL
@@ -34,6 +36,44 @@ class Routed:
     emptied_s: float | None = None
     """Since when, back in Service mode, its slice has been empty."""
     last_error: str = ""
+    writing: bool = False
+    """Whether a step of it is under way, or waits for its turn."""
+    refused: Refused | None = None
+
+    def may_be_written(self, service: InferenceService, now_s: float) -> bool:
+        """Whether its next step may be taken now, on the event loop's clock."""
+        refused = self.refused
+        if self.writing:
+            return False
+        return refused is None or now_s >= refused.again_s or service != refused.service
+
+    def succeeded(self) -> None:
+        """Note that a step was taken."""
+        self.last_error, self.refused = "", None
+
+    def failed(self, service: InferenceService, error: ClusterError, now_s: float) -> None:
+        """Note that a step failed.
+
+        What the API server refuses is tried again at growing intervals: a tenant whose 300 services
+        have names of other objects caused 300 requests a second. Other failures end soon.
+        """
+        self.last_error, before = str(error), self.refused
+        if not isinstance(error, Rejected | Forbidden):
+            self.refused = None
+            return
+        since_s = before.since_s if before and before.service == service else now_s
+        again_s = now_s + sent_again_after_s(now_s - since_s)
+        self.refused = Refused(service=service, since_s=since_s, again_s=again_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The API server refuses what leads to a service."""
+
+    service: InferenceService
+    """As it was then: another spec is tried at once."""
+    since_s: float
+    again_s: float
 
 
 class RouteWriter:

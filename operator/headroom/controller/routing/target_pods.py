@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headroom.api import InferenceService
-from headroom.controller.gather.pods.pod_ownership import PodOwnership
+from headroom.controller.gather.pods.pods.pod_ownership import PodOwnership
 from headroom.controller.gather.workloads.workload import TargetUnusable, Workload, read_workload
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.routing.ports import WatchPods
@@ -28,6 +28,9 @@ _log = logging.getLogger(__name__)
 AGAIN_S = 5.0
 """A target without a ready pod is read again after this: it may have been created again."""
 FAILED_AGAIN_S = 1.0
+APART_S, MOST_APART_S = 0.05, 1.0
+"""Between two reads of a target, whose pods may change 20 times a second: longer with each change
+that follows within the longest."""
 PATIENCE_S = 15.0
 """Nothing is published before every target's pods are known, or for this time: gateways keep the
 configuration of an earlier operator meanwhile."""
@@ -136,6 +139,7 @@ class TargetPods:
             self._targets[uid] = target, self._group.create_task(self._keep(target))
 
     async def _keep(self, target: Target) -> None:
+        loop, apart_s = asyncio.get_running_loop(), APART_S
         while True:
             wait_s = None if target.ready() else AGAIN_S
             try:
@@ -147,10 +151,14 @@ class TargetPods:
                     target.failure = str(error)
                     name = f"{target.service.namespace}/{target.service.name}"
                     _log.warning("%s: the pods of its target are not known: %s", name, error)
+            read_s = loop.time()
+            await asyncio.sleep(apart_s)
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await target.changed.wait()
             target.changed.clear()
+            is_calm = loop.time() - read_s > MOST_APART_S
+            apart_s = APART_S if is_calm else min(2.0 * apart_s, MOST_APART_S)
 
     async def _resolve(self, target: Target) -> None:
         """Find the target, watch what it selects, and keep what is its own."""
