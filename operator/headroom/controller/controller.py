@@ -11,6 +11,7 @@ import logging
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from headroom.controller.connections import Connections
 from headroom.controller.leadership.guard import Lease, LeasedCluster
@@ -23,6 +24,7 @@ from headroom.controller.services.resync import Resync
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.warmup import PodWatch
 from headroom.errors import ClusterError
+from headroom.event_loop_shares import EventLoopShares
 from headroom.resources.names import WARMED_LABEL
 
 _log = logging.getLogger(__name__)
@@ -58,6 +60,7 @@ class Controller:
             chance=self._chance,
             on_unlisted=self._unlisted,
         )
+        self._loop = EventLoopShares()
         self._reconciler: Reconciler | None = None
         self._lease: Lease | None = None
         self.scheduler: Scheduler | None = None
@@ -132,8 +135,10 @@ class Controller:
         """Process an event of a watch."""
         if event_type == "DELETED":
             self.cache.forget(service["metadata"]["uid"])
-        else:
-            self.cache.saw(service)
+            return
+        namespace = str(service["metadata"].get("namespace", ""))
+        if not self._loop.run_now(namespace, 1, partial(self.cache.saw, service)):
+            self._resync.request()  # a LIST shows its last state; who changes it too often waits
 
     def doubt(self) -> None:
         """Note that a watch has ended: it may have missed something."""

@@ -136,6 +136,26 @@ def test_changes_in_a_row_cause_few_ticks() -> None:
     assert 15 <= len(bench.begun_s["a"]) <= 25
 
 
+def test_changes_of_many_services_of_a_namespace_cause_few_ticks() -> None:
+    bench = Bench(concurrency=48, owner_of=lambda uid: uid.partition("/")[0])
+    bench.does = {"fine/a": quick, **{f"hostile/{number}": quick for number in range(100)}}
+
+    async def story() -> None:
+        for uid in bench.does:
+            bench.scheduler.kick(uid)
+        await asyncio.sleep(10.0)
+        bench.begun_s.clear()
+        for _ in range(1000):
+            for uid in bench.does:
+                bench.scheduler.kick(uid)
+            await asyncio.sleep(0.01)
+
+    play(bench, 0.0, story)
+    usual = 100 * 10 / 2
+    assert sum(map(len, bench.begun_s.values())) <= usual + 20 + 10 / 0.05 + 25
+    assert len(bench.begun_s["fine/a"]) >= 15
+
+
 def test_many_services_are_spread_over_a_longer_period() -> None:
     """Each of 400 services has its turn every 6 s; all were due at once, and that passes."""
     bench = Bench()

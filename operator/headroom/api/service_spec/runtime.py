@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from headroom.api.service_spec.custom_metrics import CustomMetrics
 from headroom.api.service_spec.pod_template import EnvironmentVariable, PodTemplate, Resources
+from headroom.api.template_size import MOST_VALUES, is_small
 from headroom.api.values import MapBy, Rule, Value
 from headroom.profiles import CUSTOM, PROFILES, Profile
 
@@ -33,6 +34,9 @@ MOST_LEVELS = 64
 
 def _written_plainly(value: object) -> object:
     """Refuse what no manifest can contain, although the schema preserves unknown fields."""
+    if not is_small(value):
+        words, most = "must have at most {most} values", {"most": MOST_VALUES}
+        raise PydanticCustomError("values", words, most)
     level: list[object] = [value]
     for _ in range(MOST_LEVELS):
         inner: list[object] = []

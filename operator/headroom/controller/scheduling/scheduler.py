@@ -18,14 +18,12 @@ from functools import partial
 from typing import Protocol
 
 from headroom.controller.scheduling import tick_period
+from headroom.controller.scheduling.kick_turns import KickTurns
 from headroom.controller.scheduling.retry_pause import AT_ONCE_S, FailureStreak
 from headroom.controller.scheduling.tick_failures import TickFailures
 from headroom.controller.scheduling.tick_places import TickPlaces
 
 HEARTBEAT_S = 1.0
-KICKS_APART_S = 0.5
-"""Time between two ticks of a service for changes: a hundred changes of a spec in a second do not
-cause a hundred ticks."""
 
 
 class Ticked(Protocol):
@@ -52,10 +50,6 @@ class _Entry:
     """Whether it has been evaluated. Its first tick counts from its beginning: all are due at once
     then, and a service that waited for long would have another one at once."""
 
-    def may_be_kicked_s(self, now_s: float) -> float:
-        """Return when a tick for a change may be due."""
-        return max(now_s, self.kicked_s + KICKS_APART_S)
-
 
 @dataclass(slots=True)
 class Scheduler:
@@ -79,6 +73,7 @@ class Scheduler:
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _turns: KickTurns = field(default_factory=KickTurns)
     _places: TickPlaces = field(init=False)
     _failures: TickFailures = field(init=False)
     last_round_s: float | None = None
@@ -103,9 +98,10 @@ class Scheduler:
             entry.kicked = True
             return
         else:
-            at_s = entry.may_be_kicked_s(now_s)
+            at_s = self._turns.next_s(self.owner_of(uid), entry.kicked_s, now_s)
             if entry.due_s <= at_s:
                 return  # it keeps its place among those that wait
+            self._turns.take(self.owner_of(uid), now_s)
             now_s = entry.kicked_s = at_s
         self._push(uid, now_s)
 
@@ -205,8 +201,10 @@ class Scheduler:
         if self._entries.get(uid) is not entry:
             return
         if entry.kicked:
-            entry.kicked, entry.kicked_s = False, entry.may_be_kicked_s(now_s)
-            pause_s = entry.kicked_s - now_s
+            owner = self.owner_of(uid)
+            entry.kicked_s = self._turns.next_s(owner, entry.kicked_s, now_s)
+            entry.kicked, pause_s = False, entry.kicked_s - now_s
+            self._turns.take(owner, now_s)
         if not entry.begun:
             entry.begun, entry.due_s = True, begun_s
         self._push(uid, self._next_s(entry, now_s, pause_s))

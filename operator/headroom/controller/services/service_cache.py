@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable
 
+from headroom.api.template_size import without_large_template
 from headroom.controller.ports import Manifest
 from headroom.controller.services.interning import Interner
 from headroom.controller.services.target_owners import TargetOwners
@@ -86,7 +87,7 @@ class ServiceCache:
         if known is not None and generation and known["metadata"].get("generation") == generation:
             parts |= {"spec": known["spec"]} if "spec" in known else {}
         elif "spec" in service:
-            parts |= {"spec": self.same.json(service["spec"])}
+            parts |= {"spec": self.same.json(without_large_template(service["spec"]))}
         status = service.get("status")
         if isinstance(status, dict) and "conditions" in status:
             parts |= {"status": status | {"conditions": self.same.json(status["conditions"])}}
