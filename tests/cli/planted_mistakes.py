@@ -151,10 +151,10 @@ MISTAKES = [
     ),
     pytest.param(
         answering(how=How.SILENT, detail="no answer in time", declared=(8000,)),
-        StatusReason.WRONG_PORT,
+        StatusReason.METRICS_MISSING,
         "no answer in time",
-        "spec.runtime.port",
-        id="wrong port, packets dropped",
+        "else a NetworkPolicy or a firewall drops packets to this port, or spec.runtime.port is",
+        id="a busy pod, or packets dropped",
     ),
     pytest.param(
         answering(names=frozenset({"vllm:num_requests_waiting", "python_info"})),

@@ -126,13 +126,20 @@ def test_two_services_of_one_target_are_found() -> None:
 
 def test_unread_kinds_are_noted_without_further_findings() -> None:
     unread = tuple(
-        Unread(what=what, why="forbidden")
+        Unread(what=what, why="forbidden", denied=True)
         for what in ("Node", "CustomResourceDefinition", "Deployment")
     )
     blind = replace(HEALTHY, crd=None, nodes=(), operators=(), unread=unread)
     found = examined(blind)
     assert {one.finding for one in found} == {StatusReason.NOT_CHECKED}
+    assert all("as a user with the permission" in one.remedy for one in found)
     assert is_well(found)
+
+
+def test_read_that_failed_does_not_ask_for_a_permission() -> None:
+    slow = Unread(what="Lease", why="GET /x: no response within 10 s")
+    (found,) = examined(replace(HEALTHY, unread=(slow,)))
+    assert found.remedy.startswith("run the doctor again")
 
 
 @pytest.mark.parametrize("devices", ["1k", "2e3", "1Ki"])

@@ -41,6 +41,49 @@ def test_what_is_not_evaluated_yet_follows_from_the_reason_of_ready() -> None:
     assert [one.why for one in alone] == ["SLOMet is Unknown: not evaluated yet"]
 
 
+def test_unknown_cost_follows_from_replicas_that_are_not_ready() -> None:
+    """Requests cannot be sent before one is."""
+    unknown = saying(ConditionType.SLO_FEASIBLE, "Unknown", StatusReason.COST_UNKNOWN)
+    for reason in (StatusReason.WARMING_UP, StatusReason.NO_READY_REPLICAS):
+        down = saying(ConditionType.READY, "False", reason)
+        found = conditions_need_attention(conditioned(down, unknown), ())
+        assert [one.finding for one in found] == [reason]
+    alone = conditions_need_attention(conditioned(unknown), ())
+    assert [one.finding for one in alone] == [StatusReason.COST_UNKNOWN]
+
+
+@pytest.mark.parametrize(("said", "found"), [("too much", 1), ("the policy forbids it", 2)])
+def test_rejected_spec_is_no_failed_write_of_replicas_too(said: str, found: int) -> None:
+    ready = saying("Ready", "False", "InvalidSpec", "too much; correct the spec")
+    scaled = saying("AbleToScale", "False", "ScaleFailed", f"{said}; fix what is rejected")
+    assert len(list(conditions_need_attention(conditioned(ready, scaled), ()))) == found
+
+
+@pytest.mark.parametrize(
+    ("message", "remedy"),
+    [
+        ("exceeded quota: q, requested: pods=1", "raise the quota"),
+        ("failed quota: q: must specify limits.cpu for: server", "set what it names in the resour"),
+        ("maximum memory usage per Container is 64Mi, but limit is 256Mi", "LimitRange"),
+        ('violates PodSecurity "restricted:latest": unrestricted capabilities', "pod template"),
+        ('admission webhook "x" denied the request', "what the admission policy rejects"),
+    ],
+)
+def test_pods_that_may_not_be_created_get_the_remedy_of_what_forbids_them(
+    message: str, remedy: str
+) -> None:
+    said = f'0 of 1 replicas are ready; pods "a" is forbidden: {message}'
+    (found,) = examined(conditioned(saying("Ready", "False", "PodCreationForbidden", said)))
+    assert remedy in found.remedy
+
+
+def test_service_at_zero_that_others_scale_says_that_nobody_starts_a_replica() -> None:
+    down = saying("Ready", "False", "NoReadyReplicas")
+    facts = conditioned(down, spec__scaling={"mode": "Recommend"}, status__replicas=0)
+    (found,) = conditions_need_attention(facts, ())
+    assert found.remedy.startswith("raise the replicas")
+
+
 def test_every_reason_that_needs_attention_has_a_remedy() -> None:
     assert OF_CONDITIONS - NO_FINDING - set(REMEDIES) == HEALTHY_REASONS
 

@@ -10,11 +10,21 @@ from typing import Any
 
 import pytest
 
+from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.facts import Answered
+from headroom.cli.commands.doctor.findings import Severity
 from headroom.cli.commands.doctor.pod_probe import ask_pod, judged, metric_names, scraped
 from headroom.cli.commands.doctor.telemetry_checks import pods_expose_metrics, profile_of
-from headroom.errors import Forbidden
-from support.fakes_doctor import HEALTHY, SERVICE, UID, How, answering
+from headroom.errors import Forbidden, Unavailable
+from support.fakes_doctor import (
+    HEALTHY,
+    SERVICE,
+    UID,
+    How,
+    answering,
+    conditioned,
+    saying,
+)
 
 
 def refused(message: str, reason: str = "ServiceUnavailable") -> bytes:
@@ -68,16 +78,42 @@ def test_doctor_scrapes_where_the_operator_does(
 
 
 class Api:
-    """Answers of a pod by port; the others refuse connections."""
+    """Answers of a pod by port; the others refuse connections, or are silent."""
 
-    def __init__(self, pages: dict[int, bytes]) -> None:
+    def __init__(self, pages: dict[int, bytes], *, silent: bool = False) -> None:
         self._pages = pages
+        self._silent = silent
 
     async def fetch(self, path: str) -> Any:
         port = int(path.partition(":")[2].partition("/")[0])
         if (page := self._pages.get(port)) is not None:
             return SimpleNamespace(status=200, body=page)
+        if self._silent:
+            raise Unavailable(f"GET {path}: no response within 10 s")
         return SimpleNamespace(status=503, body=refused("connection refused"))
+
+
+STARTING = {
+    "metadata": {"name": "p", "namespace": "vision"},
+    "spec": {"containers": [{}]},
+    "status": {"phase": "Running"},
+}
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_pod_that_still_loads_its_model_has_no_wrong_port(*, silent: bool) -> None:
+    """Many servers listen only when their model is loaded, minutes after the pod runs."""
+    api: Any = Api({}, silent=silent)
+    answer = asyncio.run(ask_pod(api, SERVICE, [STARTING]))
+    assert answer is not None
+    warming = conditioned(saying("Ready", "False", "WarmingUp"))
+    (found,) = examined(replace(warming, answers={UID: answer}))
+    assert (found.finding, found.severity) == ("WarmingUp", Severity.NOTE)
+    assert found.why.startswith("nothing answers yet at pod p, port 8000, /metrics")
+    assert "kubectl logs p --namespace vision" in found.remedy
+    broken = conditioned(saying("Ready", "False", "ReplicasBroken"))
+    found, *_ = examined(replace(broken, answers={UID: answer}))
+    assert found.finding == ("MetricsMissing" if silent else "WrongPort")
 
 
 @pytest.mark.parametrize(
@@ -93,11 +129,7 @@ def test_refused_port_names_the_declared_one_that_has_metrics(
 ) -> None:
     service = SERVICE | {"spec": SERVICE["spec"] | {"runtime": {"image": "x", **runtime}}}
     container = {"ports": [{"containerPort": 8000}]}
-    pod = {
-        "metadata": {"name": "p", "namespace": "vision"},
-        "spec": {"containers": [container]},
-        "status": {"phase": "Running"},
-    }
+    pod = {**STARTING, "spec": {"containers": [container]}}
     api: Any = Api({8000: b"headroom_requests_waiting 0\n"})
     answer = asyncio.run(ask_pod(api, service, [pod]))
     assert answer is not None

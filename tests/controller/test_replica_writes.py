@@ -84,6 +84,21 @@ def test_status_is_written_before_the_scale_that_it_explains() -> None:
     play(story)
 
 
+def test_recommend_mode_is_ready_with_what_others_requested() -> None:
+    """It cannot add what minReplicas lacks: one replica that serves is not down."""
+
+    async def story(world: World) -> None:
+        world.create(scaling={"mode": "Recommend", "minReplicas": 1})
+        await world.run_for(20.0)
+        world.edit(scaling={"mode": "Recommend", "minReplicas": 3})
+        await world.run_for(20.0)
+        assert world.replicas() == 1
+        assert world.status()["decision"]["replicas"] == 3
+        assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+
+
 def test_recommend_mode_writes_children_and_no_replicas() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"mode": "Recommend"})

@@ -1,6 +1,6 @@
 """Next steps by what Kubernetes says of pods that do not start. Pure.
 
-The words are those of kube-scheduler and kubelet, Kubernetes 1.30 to 1.36.
+The words are those of kube-scheduler, kubelet and kube-apiserver, Kubernetes 1.30 to 1.36.
 """
 
 from __future__ import annotations
@@ -29,6 +29,15 @@ _KUBELET = (
     (r"CrashLoopBackOff|restarted \d+ times", "see kubectl logs POD --previous"),
     (r"NodeLost|NodeStatusUnknown", "repair its node: kubectl describe pod names it"),
 )
+_ADMISSION = (
+    (r"must specify ", "set what it names in the resources of the pods"),
+    (r"exceeded quota", "raise the quota that it names"),
+    (
+        r"(?:maximum|minimum) \S+ usage per|max limit to request ratio",
+        "fit the resources of the pods to the namespace's LimitRange",
+    ),
+    (r"violates PodSecurity", "correct what it names in the pod template"),
+)
 
 
 def step_to_schedule(message: str) -> str:
@@ -39,6 +48,11 @@ def step_to_schedule(message: str) -> str:
 def step_to_start(message: str) -> str:
     """Return what lets the containers of a message start; empty if that is not known."""
     return _first(_KUBELET, message)
+
+
+def step_to_admit(message: str) -> str:
+    """Return what lets the pods of a message be created; empty if that is not known."""
+    return _first(_ADMISSION, message)
 
 
 def without_doctor(message: str) -> str:

@@ -119,7 +119,9 @@ def unread_parts(facts: Facts) -> Iterator[Diagnosis]:
             StatusReason.NOT_CHECKED,
             one.what,
             f"it could not be read: {one.why}",
-            "run the doctor as a user with the permission, such as a cluster administrator",
+            "run the doctor as a user with the permission, such as a cluster administrator"
+            if one.denied
+            else "run the doctor again; what was not read is not checked",
         )
 
 

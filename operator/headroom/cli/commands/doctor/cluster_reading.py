@@ -19,7 +19,7 @@ from headroom.cli.commands.doctor.operator_deployment import (
 )
 from headroom.cli.commands.doctor.pod_probe import Reader, ask_pod
 from headroom.controller.permissions import Permission
-from headroom.errors import ClusterError, NotFound
+from headroom.errors import ClusterError, Forbidden, NotFound
 
 AT_ONCE = 16
 """Concurrent requests to the API server."""
@@ -50,7 +50,8 @@ class ClusterReading:
             except NotFound:
                 return failed if missing is None else missing
             except ClusterError as error:
-                self.unread.setdefault(what, Unread(what=what, why=str(error)))
+                denied = isinstance(error, Forbidden)
+                self.unread.setdefault(what, Unread(what=what, why=str(error), denied=denied))
                 return failed
 
     async def listed(
@@ -74,7 +75,9 @@ class ClusterReading:
         if found is not None and found.status == 404:
             return None
         if found is not None:
-            self.unread.setdefault(kind, Unread(what=kind, why=f"{path} gave {found.status}"))
+            denied = found.status in (401, 403)
+            why = f"{path} gave {found.status}"
+            self.unread.setdefault(kind, Unread(what=kind, why=why, denied=denied))
         return {"kind": kind, "metadata": {"name": named.get("name", metadata["name"])}}
 
     async def certificates(self, operators: Sequence[Manifest]) -> dict[str, float | None]:

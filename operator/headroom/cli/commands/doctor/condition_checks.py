@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from headroom.api.reasons import StatusReason, reason_of
 from headroom.api.service_status.conditions import Condition, ConditionStatus, ConditionType
-from headroom.api.start_steps import step_to_schedule, step_to_start, without_doctor
+from headroom.api.start_steps import (
+    step_to_admit,
+    step_to_schedule,
+    step_to_start,
+    without_doctor,
+)
 from headroom.cli.commands.doctor.condition_remedies import remedy_of
 from headroom.cli.commands.doctor.facts import Facts, service_status, subject
 from headroom.cli.commands.doctor.findings import Diagnosis, Severity
@@ -47,7 +52,7 @@ _CAUSES: dict[StatusReason, frozenset[StatusReason]] = {
     _R.REPLICAS_UNSCHEDULABLE: frozenset({_R.NODES_UNAVAILABLE}),
 }
 """Findings of other checks that explain a reason."""
-_FOLLOWS_FROM_READY = frozenset({_R.NO_READY_REPLICAS, _R.PENDING})
+_FOLLOWS_FROM_READY = frozenset({_R.NO_READY_REPLICAS, _R.PENDING, _R.COST_UNKNOWN})
 """What stays undecided while Ready says what is wrong."""
 
 
@@ -61,14 +66,16 @@ def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Itera
             each.type == ConditionType.SLO_MET and each.status is ConditionStatus.FALSE
             for each in status.conditions
         )
-        for condition in needing_attention(status.conditions):
+        bad = needing_attention(status.conditions)
+        ready = next((each for each in bad if each.type == ConditionType.READY), None)
+        for condition in bad:
             by_reason.setdefault(condition.reason, []).append(condition)
         for text, conditions in by_reason.items():
             reason = reason_of(text)
             causes = frozenset() if reason is None else _CAUSES.get(reason, frozenset())
             if reason in NO_FINDING or explained & {text, *causes}:
                 continue
-            if reason in _FOLLOWS_FROM_READY and _ready_says_why(by_reason):
+            if ready is not None and _follows(ready, reason, conditions[0].message):
                 continue
             yield Diagnosis(
                 finding=text,
@@ -82,14 +89,17 @@ def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Itera
             )
 
 
-def _ready_says_why(by_reason: Mapping[str, Sequence[Condition]]) -> bool:
-    """Return whether Ready has a reason of its own, of which the others are the consequence."""
-    return any(
-        each.type == ConditionType.READY
-        for text, conditions in by_reason.items()
-        for each in conditions
-        if text not in _FOLLOWS_FROM_READY
-    )
+def _follows(ready: Condition, reason: StatusReason | None, message: str) -> bool:
+    """Return whether this reason is a consequence of what Ready says, or repeats it."""
+    if reason == ready.reason:
+        return False
+    if reason is _R.SCALE_FAILED:
+        return _without_step(message) == _without_step(ready.message)
+    return reason in _FOLLOWS_FROM_READY
+
+
+def _without_step(message: str) -> str:
+    return message.rpartition("; ")[0] or message
 
 
 def severity_of(
@@ -108,8 +118,13 @@ def _why(conditions: Sequence[Condition]) -> str:
     return f"{named}: {without_doctor(conditions[0].message)}"
 
 
+_IN_MESSAGE = {
+    _R.REPLICAS_BROKEN: step_to_start,
+    _R.REPLICAS_UNSCHEDULABLE: step_to_schedule,
+    _R.POD_CREATION_FORBIDDEN: step_to_admit,
+}
+
+
 def _step_in_message(reason: StatusReason | None, message: str) -> str:
     """Return the step that Kubernetes' own message implies; empty if it implies none."""
-    if reason is _R.REPLICAS_BROKEN:
-        return step_to_start(message)
-    return step_to_schedule(message) if reason is _R.REPLICAS_UNSCHEDULABLE else ""
+    return _IN_MESSAGE[reason](message) if reason in _IN_MESSAGE else ""

@@ -97,6 +97,10 @@ AS_ADVICE: dict[StatusReason, str] = {
     _R.HIDDEN_DEMAND: "raise the replicas: the decision is only advice in this scaling.mode",
 }
 """Remedies that differ where another client scales."""
+AS_ADVICE_AT_ZERO: dict[StatusReason, str] = {
+    _R.NO_READY_REPLICAS: "raise the replicas to start one: in this scaling.mode nobody else does",
+}
+"""Remedies that differ where another client scales and has requested no replica."""
 _UNKNOWN_REASON = "follow the message, and read the operator's log"
 
 
@@ -108,7 +112,7 @@ def remedy_of(one: Manifest, status: Status, reason: StatusReason | None) -> str
     routed = (one["spec"].get("routing") or {}).get("mode") == "Gateway"
     remedies = REMEDIES | BEHIND_GATEWAY if routed else REMEDIES
     if (one["spec"].get("scaling") or {}).get("mode", "Auto") != "Auto":
-        remedies = remedies | AS_ADVICE
+        remedies = remedies | AS_ADVICE | ({} if status.replicas else AS_ADVICE_AT_ZERO)
     return remedies.get(reason, _UNKNOWN_REASON).format(
         name=resource(one),
         service=one["metadata"]["name"],

@@ -38,6 +38,8 @@ class Answered:
     pod: str
     port: int
     path: str
+    ready: bool = True
+    """Whether the pod is ready; none of the service is, if it is not."""
     detail: str = ""
     names: frozenset[str] = frozenset()
     """Names of the metrics on the page."""
@@ -57,6 +59,8 @@ class Unread:
 
     what: str
     why: str
+    denied: bool = False
+    """Whether the user lacks the permission; else the read failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from headroom.api.service_spec.runtime import DEFAULT_PORT, Runtime
 from headroom.cli.commands.doctor.facts import Answered, Manifest
-from headroom.errors import Forbidden
+from headroom.errors import AnswerTooLarge, Forbidden, Unavailable
 from headroom.profiles import PROFILES
 from headroom.resources.object_conditions import is_true
 
@@ -78,27 +78,39 @@ async def ask_pod(
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     port, path, own_port = scraped(service)
     at = f"/api/v1/namespaces/{namespace}/pods/{name}:"
-    found = await api.fetch(f"{at}{port}/proxy{path}")
-    how, detail = judged(found.status, found.body)
+    status, body = await _through(api, f"{at}{port}/proxy{path}")
+    how, detail = judged(status, body)
     answered = Answered(
         how=how,
         pod=name,
         port=port,
         path=path,
+        ready=is_true(pod, "Ready"),
         detail=detail,
-        names=metric_names(found.body) if how is How.PAGE else frozenset(),
+        names=metric_names(body) if how is How.PAGE else frozenset(),
         declared=_declared(pod),
         own_port=own_port,
     )
     return await _with_elsewhere(api, at, answered) if how is How.REFUSED else answered
 
 
+async def _through(api: Reader, path: str) -> tuple[int, bytes]:
+    """Return status and body; 504 where the API server waits longer for the pod than we for it."""
+    try:
+        found = await api.fetch(path)
+    except AnswerTooLarge:
+        raise
+    except Unavailable:
+        return 504, b""
+    return found.status, found.body
+
+
 async def _with_elsewhere(api: Reader, at: str, answered: Answered) -> Answered:
     """Ask the ports that the pod declares, and add the first that has metrics."""
     others = [port for port in answered.declared if port != answered.port]
     for port in others[:MOST_PORTS]:
-        found = await api.fetch(f"{at}{port}/proxy/metrics")
-        if found.status == 200 and (names := metric_names(found.body)):
+        status, body = await _through(api, f"{at}{port}/proxy/metrics")
+        if status == 200 and (names := metric_names(body)):
             return replace(answered, elsewhere=port, elsewhere_names=names)
     return answered
 

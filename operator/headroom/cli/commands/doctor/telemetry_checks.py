@@ -1,4 +1,4 @@
-"""Checks of metrics: a pod's port, path, profile and names, and the Prometheus source."""
+"""Checks of the metrics that a pod answers: port, path, profile and names."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
-from headroom.api.reasons import StatusReason, reason_of
+from headroom.api.reasons import StatusReason
 from headroom.api.service_spec.custom_metrics import (
     CustomMetrics,
     HistogramReference,
     MetricReference,
 )
-from headroom.api.start_steps import without_doctor
+from headroom.api.service_status.conditions import ConditionType
 from headroom.cli.commands.doctor.facts import (
     Answered,
     Facts,
@@ -21,8 +21,9 @@ from headroom.cli.commands.doctor.facts import (
     subject,
     uid,
 )
-from headroom.cli.commands.doctor.findings import Diagnosis, problem
+from headroom.cli.commands.doctor.findings import Diagnosis, note, problem
 from headroom.cli.commands.doctor.profile_remedy import profile_remedy
+from headroom.cli.commands.doctor.prometheus_checks import reads_prometheus
 
 PREFIXES = {
     "headroom": "headroom_",
@@ -40,25 +41,15 @@ PREFIXES = {
 }
 """Prefix of the metric names of each runtime profile, in every version."""
 
-_PASSING = frozenset(
-    {StatusReason.NO_READY_REPLICAS, StatusReason.COLLECTING_METRICS, StatusReason.PENDING}
-)
 _ENABLE = "enable the server's metrics, or set spec.runtime.profile to the server that runs"
-_ANSWERS = {
-    "has no recent sample": "in Prometheus, see Status > Target health for these pods: each must "
-    "be up, with the labels namespace and pod; or set spec.telemetry.staleAfter above the scrape "
-    "interval",
-    "latest sample that Prometheus answers": "restart or bypass the cache or proxy that answers "
-    "for Prometheus, or synchronize the clock of its node",
-    "settings name no Prometheus": "correct spec.telemetry.prometheus, or add the source to the "
-    "chart's prometheus.sources (headroom run --prometheus NAME=URL)",
-}
-"""Remedy by words of the condition, where the address and the network are not the cause."""
-_UNREACHABLE = (
-    "check that Prometheus runs, its address in the chart's prometheus.sources, and that a "
-    "NetworkPolicy lets the operator reach it"
+_WHILE_STARTING = (
+    "wait while the server starts; if its log says that it serves ({log}), set {field} to the port "
+    "on which it exposes its metrics"
 )
-_PODS = "until then spec.telemetry.source: Pods reads the pods themselves"
+_SILENT = (
+    "if the pod is busy, give it more CPU ({log}); else a NetworkPolicy or a firewall drops "
+    "packets to this port, or {field} is wrong"
+)
 How = Answered.How
 
 
@@ -66,41 +57,32 @@ def pods_expose_metrics(facts: Facts) -> Iterator[Diagnosis]:
     """Find wrong ports, wrong profiles and missing metrics on the page of one pod."""
     for one in facts.services:
         answer = facts.answers.get(uid(one))
-        if answer is not None and _source(one) != "Prometheus":
+        if answer is not None and not reads_prometheus(one):
             yield from _of_answer(one, answer)
-
-
-def prometheus_answers(facts: Facts) -> Iterator[Diagnosis]:
-    """Find services whose Prometheus gives the operator no samples."""
-    for one in facts.services:
-        if _source(one) != "Prometheus":
-            continue
-        for found in service_status(one).conditions:
-            if found.type != "MetricsAvailable" or found.status == "True":
-                continue
-            if found.reason not in _PASSING:
-                message = without_doctor(found.message)
-                reason, remedy = _of_prometheus(message, reason_of(found.reason))
-                why = f"metrics from its Prometheus are missing: {message}"
-                yield problem(reason, subject(one), why, remedy)
-
-
-def _of_prometheus(message: str, reason: StatusReason | None) -> tuple[StatusReason, str]:
-    """Return the finding and the remedy for what the operator says of a Prometheus.
-
-    One that answers is not unreachable: then the finding is the condition's own reason.
-    """
-    for words, remedy in _ANSWERS.items():
-        if words in message:
-            return reason or StatusReason.METRICS_MISSING, f"{remedy}; {_PODS}"
-    return StatusReason.PROMETHEUS_UNREACHABLE, f"{_UNREACHABLE}; {_PODS}"
 
 
 def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
     where = f"pod {answer.pod}, port {answer.port}, {answer.path}"
     others = [port for port in answer.declared if port != answer.port]
+    within = f"--namespace {one['metadata']['namespace']}"
     match answer.how:
-        case How.REFUSED | How.SILENT:
+        case How.REFUSED | How.SILENT if _starts(one, answer):
+            why = f"nothing answers yet at {where}: {answer.detail}"
+            yield note(
+                StatusReason.WARMING_UP,
+                subject(one),
+                why,
+                _WHILE_STARTING.format(
+                    field=_port_field(answer), log=f"kubectl logs {answer.pod} {within}"
+                ),
+            )
+        case How.SILENT:
+            why = f"nothing answers at {where}: {answer.detail}"
+            remedy = _SILENT.format(
+                field=_port_field(answer), log=f"kubectl logs {answer.pod} {within}"
+            )
+            yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
+        case How.REFUSED:
             hint = f"; its containers declare {', '.join(map(str, others))}" if others else ""
             why = f"nothing answers at {where}: {answer.detail}{hint}"
             yield _of_port(one, answer, why)
@@ -111,7 +93,6 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
             yield from _of_page(one, answer, where)
         case How.OTHER:
             why = f"{where} returns no metrics: {answer.detail}"
-            within = f"--namespace {one['metadata']['namespace']}"
             remedy = f"read the pod's log: kubectl logs {answer.pod} {within}"
             yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
 
@@ -119,7 +100,7 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
 def _of_port(one: Manifest, answer: Answered, why: str) -> Diagnosis:
     """Return which field is wrong where nothing answers; another port may have answered."""
     runtime = one["spec"].get("runtime") or {}
-    field = "spec.runtime.metricsPort" if answer.own_port else "spec.runtime.port"
+    field = _port_field(answer)
     actual = profile_of(answer.elsewhere_names)
     if actual is None:
         remedy = f"set {field} to the port on which the server exposes its metrics"
@@ -130,6 +111,19 @@ def _of_port(one: Manifest, answer: Answered, why: str) -> Diagnosis:
         return problem(StatusReason.WRONG_PORT, subject(one), why, f"set {field} to {port}")
     remedy = profile_remedy(runtime, actual, port)
     return problem(StatusReason.WRONG_PROFILE, subject(one), why, remedy)
+
+
+def _port_field(answer: Answered) -> str:
+    return "spec.runtime.metricsPort" if answer.own_port else "spec.runtime.port"
+
+
+def _starts(one: Manifest, answer: Answered) -> bool:
+    """Return whether the server may still load: no pod is ready, and no port has metrics."""
+    waits = any(
+        each.type == ConditionType.READY and each.reason == StatusReason.WARMING_UP
+        for each in service_status(one).conditions
+    )
+    return waits and not answer.ready and answer.elsewhere is None
 
 
 def _of_page(one: Manifest, answer: Answered, where: str) -> Iterator[Diagnosis]:
@@ -186,7 +180,3 @@ def profile_of(names: frozenset[str]) -> str | None:
     }
     best = max(counts, key=lambda profile: counts[profile])
     return best if counts[best] else None
-
-
-def _source(one: Manifest) -> str:
-    return str((one["spec"].get("telemetry") or {}).get("source", "Pods"))

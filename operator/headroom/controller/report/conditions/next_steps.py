@@ -13,7 +13,7 @@ from headroom.api.service_status.conditions import (
     is_good,
     shortened,
 )
-from headroom.api.start_steps import DIAGNOSE, step_to_schedule, step_to_start
+from headroom.api.start_steps import DIAGNOSE, step_to_admit, step_to_schedule, step_to_start
 
 _STEPS: Mapping[StatusReason, str] = {
     StatusReason.EVALUATION_FAILED: "if it persists, see the operator's log",
@@ -59,6 +59,7 @@ _STEPS: Mapping[StatusReason, str] = {
 _BY_MESSAGE: Mapping[StatusReason, Callable[[str], str]] = {
     StatusReason.REPLICAS_BROKEN: step_to_start,
     StatusReason.REPLICAS_UNSCHEDULABLE: step_to_schedule,
+    StatusReason.POD_CREATION_FORBIDDEN: step_to_admit,
 }
 """The next step that Kubernetes' own message implies; empty if it implies none."""
 _RAISE = {"External": "raise spec.replicas", "Recommend": "scale the workload up"}

@@ -21,8 +21,13 @@ from headroom.scaling.values.signals import Freshness
 
 
 def ready(tick: TickResult) -> Judgement:
-    """Say whether enough replicas serve, as the spec says."""
+    """Say whether enough replicas serve, as the spec says.
+
+    In mode Recommend others set the number: minReplicas cannot ask for more than they requested.
+    """
     counts, least = tick.decision.counts, tick.service.spec.scaling.min_replicas
+    if tick.service.spec.scaling.mode == "Recommend":
+        least = min(least, max(1, tick.written.replicas))
     if tick.written.refused is Step.VALIDATE:
         return FALSE, StatusReason.INVALID_SPEC, tick.written.message
     if tick.written.namespace_ends:
