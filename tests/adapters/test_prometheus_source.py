@@ -60,6 +60,18 @@ async def test_no_prometheus_replica_is_an_error(server: Answering) -> None:
     assert len(server.asked) == 1  # no retry that nobody sees
 
 
+@pytest.mark.parametrize(
+    ("url", "cause"),
+    [
+        ("http://127.0.0.1:1", "Failed to establish a new connection: "),
+        ("http://no.such.invalid:9090", "Failed to resolve 'no.such.invalid' "),
+    ],
+)
+async def test_unreachable_prometheus_names_the_cause_and_no_pool(url: str, cause: str) -> None:
+    with pytest.raises(ScrapeFailed, match=rf"main \([\w.:]+\): ConnectionError: {cause}"):
+        await ask(url, deadline_s=5.0)
+
+
 async def test_partial_response_is_an_error(server: Answering) -> None:
     server.gives(text=answered(("m", "p", 5.0, "1"), warnings=["store gone"]))
     with pytest.raises(ScrapeFailed, match=r"the response is partial.*store gone"):

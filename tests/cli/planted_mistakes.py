@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.api.reasons import StatusReason
+from headroom.api.start_steps import GATEWAYS_SILENT
 from headroom.controller.gather.metrics.scrape_failure import NOT_SCRAPED, OLD
 from headroom.controller.permissions import Permission
 from support.fakes_doctor import (
@@ -267,6 +268,41 @@ MISTAKES = [
         "prometheus: no route",
         "its address in the chart's prometheus.sources",
         id="unreachable Prometheus",
+    ),
+    pytest.param(
+        conditioned(
+            saying(
+                "MetricsAvailable",
+                "False",
+                "MetricsMissing",
+                "HTTP Status Code 401",
+            ),
+            spec__telemetry={"source": "Prometheus"},
+        ),
+        StatusReason.METRICS_MISSING,
+        "HTTP Status Code 401",
+        "name a proxy that adds them",
+        id="a Prometheus that requires credentials",
+    ),
+    pytest.param(
+        replace(
+            serving(spec__runtime=CUSTOM),
+            answers={UID: replace(PAGE, how=How.NOT_THERE, detail="it answers 404")},
+        ),
+        StatusReason.METRICS_MISSING,
+        "it answers 404",
+        "set spec.runtime.metrics.path",
+        id="wrong path of custom metrics",
+    ),
+    pytest.param(
+        conditioned(
+            saying("MetricsAvailable", "False", "MetricsStale", GATEWAYS_SILENT),
+            saying("SLOMet", "Unknown", "MetricsMissing", "see MetricsAvailable"),
+        ),
+        StatusReason.METRICS_STALE,
+        GATEWAYS_SILENT,
+        "app.kubernetes.io/name=headroom-gateway",
+        id="silent gateways",
     ),
     pytest.param(
         conditioned(

@@ -9,6 +9,12 @@ import re
 
 DIAGNOSE = "run kubectl headroom doctor"
 """Where a message cannot tell the step. Without a namespace, that of the context is examined."""
+GATEWAYS_SILENT = "no recent metrics from the gateways"
+"""What a message says where the pods of a service are not to blame."""
+READ_GATEWAYS = (
+    "check that the gateways run and that the operator reaches their port 8081: "
+    "kubectl get pods --all-namespaces --selector app.kubernetes.io/name=headroom-gateway"
+)
 _NODES = "uncordon the nodes (kubectl uncordon), or add some"
 _SCHEDULER = (
     (r"persistentvolumeclaim|PersistentVolumeClaim", "create or repair the PersistentVolumeClaim"),
@@ -53,6 +59,11 @@ def step_to_start(message: str) -> str:
 def step_to_admit(message: str) -> str:
     """Return what lets the pods of a message be created; empty if that is not known."""
     return _first(_ADMISSION, message)
+
+
+def step_to_read(message: str) -> str:
+    """Return what makes metrics readable; empty if it is not said whose are missing."""
+    return READ_GATEWAYS if GATEWAYS_SILENT in message else ""
 
 
 def without_doctor(message: str) -> str:

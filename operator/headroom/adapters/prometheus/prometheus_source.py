@@ -11,6 +11,7 @@ The library takes 20 MB and is imported only if a source is configured.
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import Self
 import requests
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
+from urllib3.exceptions import MaxRetryError
 
 from headroom.adapters.prometheus.prometheus_session import DEADLINE_S, OneAtATime, bounded_client
 from headroom.adapters.redaction import redacted
@@ -38,6 +40,8 @@ _Answer = tuple[Mapping[str, ScrapedPage], float]
 """With the CPU time of the thread, in seconds."""
 _OF_NO_ANSWER = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Exceptions of the library for a body that is not JSON or has another shape."""
+_CONNECTION = re.compile(r"^\w+\(host=[^)]*\): ")
+"""How urllib3 begins what it says of a connection."""
 
 
 class PrometheusSource:
@@ -142,7 +146,7 @@ class PrometheusSource:
             ) from error
         except (requests.RequestException, TelemetryError, *_OF_NO_ANSWER) as error:
             raise ScrapeFailed(
-                f"{where}: {type(error).__name__}: {redacted(str(error))[:200]}"
+                f"{where}: {type(error).__name__}: {redacted(_cause_of(error))[:200]}"
             ) from error
 
     def _ask(self, client: PrometheusConnect, query: str) -> _Answer:
@@ -154,3 +158,11 @@ class PrometheusSource:
         finally:
             self._large.end()
         return pages, time.thread_time() - begun_s
+
+
+def _cause_of(error: Exception) -> str:
+    """Return what failed, without the names of the library's pools and connections around it."""
+    inner = error.args[0] if error.args else None
+    if isinstance(inner, MaxRetryError) and inner.reason is not None:
+        return _CONNECTION.sub("", str(inner.reason))
+    return str(error)

@@ -8,6 +8,7 @@ from headroom.api.reasons import StatusReason, reason_of
 from headroom.api.service_status.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.start_steps import (
     step_to_admit,
+    step_to_read,
     step_to_schedule,
     step_to_start,
     without_doctor,
@@ -77,6 +78,8 @@ def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Itera
                 continue
             if ready is not None and _follows(ready, reason, conditions[0].message):
                 continue
+            if reason in _METRICS and _metrics_available_says_why(bad, conditions):
+                continue
             yield Diagnosis(
                 finding=text,
                 severity=severity_of(
@@ -96,6 +99,14 @@ def _follows(ready: Condition, reason: StatusReason | None, message: str) -> boo
     if reason is _R.SCALE_FAILED:
         return _without_step(message) == _without_step(ready.message)
     return reason in _FOLLOWS_FROM_READY
+
+
+def _metrics_available_says_why(bad: Sequence[Condition], these: Sequence[Condition]) -> bool:
+    """Return whether missing metrics are a finding of MetricsAvailable, with another reason."""
+    kind = ConditionType.METRICS_AVAILABLE
+    return any(one.type == kind and one.reason in _METRICS for one in bad) and all(
+        one.type != kind for one in these
+    )
 
 
 def _without_step(message: str) -> str:
@@ -122,6 +133,7 @@ _IN_MESSAGE = {
     _R.REPLICAS_BROKEN: step_to_start,
     _R.REPLICAS_UNSCHEDULABLE: step_to_schedule,
     _R.POD_CREATION_FORBIDDEN: step_to_admit,
+    _R.METRICS_STALE: step_to_read,
 }
 
 

@@ -13,7 +13,15 @@ from headroom.cli.commands.doctor.findings import Diagnosis, problem
 _PASSING = frozenset(
     {StatusReason.NO_READY_REPLICAS, StatusReason.COLLECTING_METRICS, StatusReason.PENDING}
 )
+_REFUSES = (
+    "Headroom sends no credentials to a Prometheus: name a proxy that adds them in the chart's "
+    "prometheus.sources"
+)
 _ANSWERS = {
+    "HTTP Status Code 401": _REFUSES,
+    "HTTP Status Code 403": _REFUSES,
+    "CERTIFICATE_VERIFY_FAILED": "Headroom trusts public certificate authorities only: name the "
+    "address inside the cluster, or a proxy, in the chart's prometheus.sources",
     "has no recent sample": "in Prometheus, see Status > Target health for these pods: each must "
     "be up, with the labels namespace and pod; or set spec.telemetry.staleAfter above the scrape "
     "interval",

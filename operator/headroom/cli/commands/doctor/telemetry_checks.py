@@ -42,6 +42,7 @@ PREFIXES = {
 """Prefix of the metric names of each runtime profile, in every version."""
 
 _ENABLE = "enable the server's metrics, or set spec.runtime.profile to the server that runs"
+_CUSTOM_PATH = "set spec.runtime.metrics.path to the path at which the server exposes its metrics"
 _WHILE_STARTING = (
     "wait while the server starts; if its log says that it serves ({log}), set {field} to the port "
     "on which it exposes its metrics"
@@ -88,7 +89,9 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
             yield _of_port(one, answer, why)
         case How.NOT_THERE:
             why = f"the server has no metrics at {where}: {answer.detail}"
-            yield problem(StatusReason.METRICS_MISSING, subject(one), why, _ENABLE)
+            custom = _profile(one) == "custom"
+            remedy = _CUSTOM_PATH if custom else _ENABLE
+            yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
         case How.PAGE:
             yield from _of_page(one, answer, where)
         case How.OTHER:
@@ -105,7 +108,7 @@ def _of_port(one: Manifest, answer: Answered, why: str) -> Diagnosis:
     if actual is None:
         remedy = f"set {field} to the port on which the server exposes its metrics"
         return problem(StatusReason.WRONG_PORT, subject(one), why, remedy)
-    profile, port = str(runtime.get("profile", "headroom")), answer.elsewhere
+    profile, port = _profile(one), answer.elsewhere
     why = f"{why}; port {port} has the metrics of {actual}"
     if actual == profile:
         return problem(StatusReason.WRONG_PORT, subject(one), why, f"set {field} to {port}")
@@ -128,7 +131,7 @@ def _starts(one: Manifest, answer: Answered) -> bool:
 
 def _of_page(one: Manifest, answer: Answered, where: str) -> Iterator[Diagnosis]:
     runtime = one["spec"].get("runtime") or {}
-    profile = str(runtime.get("profile", "headroom"))
+    profile = _profile(one)
     if profile == "custom":
         missing = sorted(required_names(runtime.get("metrics")) - answer.names)
         if missing:
@@ -180,3 +183,7 @@ def profile_of(names: frozenset[str]) -> str | None:
     }
     best = max(counts, key=lambda profile: counts[profile])
     return best if counts[best] else None
+
+
+def _profile(one: Manifest) -> str:
+    return str((one["spec"].get("runtime") or {}).get("profile", "headroom"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headroom.api.reasons import StatusReason
+from headroom.api.start_steps import GATEWAYS_SILENT
 from headroom.controller.report.conditions import zero_replicas
 from headroom.controller.report.conditions.condition_result import (
     COLLECTING,
@@ -66,5 +67,5 @@ def no_histogram(tick: TickResult) -> str:
 
 def _no_gateway_metrics(tick: TickResult) -> str:
     """Say that the gateways' counts are missing, so that nothing is removed."""
-    words = "client-side latency is unknown: no recent metrics from the gateways"
+    words = f"client-side latency is unknown: {GATEWAYS_SILENT}"
     return join(words, *tick.gateway.silent[:2])
