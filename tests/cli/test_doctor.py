@@ -207,6 +207,24 @@ def test_findings_as_text_have_cause_and_remedy() -> None:
     assert as_text([], 2, "all namespaces").endswith("in all namespaces, nothing to do")
 
 
+def test_causes_fit_a_terminal_and_remedies_stay_in_one_line() -> None:
+    """The commands of a remedy are copied."""
+    long = saying("Ready", "False", "WarmingUp", " ".join(["pod-with-a-name"] * 20))
+    found = examined(conditioned(long))
+    text = as_text(found, 1, "namespace vision", columns=80).splitlines()
+    causes = [line for line in text if line.startswith(("    why:", 12 * " "))]
+    assert len(causes) > 3
+    assert max(map(len, causes)) <= 80
+    assert len([line for line in text if line.startswith("    remedy: ")]) == 1
+    assert as_text(found, 1, "namespace vision").count("\n") == 3
+
+
+def test_finding_of_many_conditions_names_the_first_and_their_number() -> None:
+    kinds = ("ScalingActive", "MetricsAvailable", "SLOMet")
+    (found,) = examined(conditioned(*(saying(kind, "Unknown", "Pending") for kind in kinds)))
+    assert found.why == "ScalingActive is Unknown, and 2 more conditions with it: as it said"
+
+
 def test_findings_as_json_have_all_fields() -> None:
     said = json.loads(as_json(examined(replace(HEALTHY, nodes=())), 1))
     assert (said["well"], said["servicesExamined"]) == (False, 1)

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sys
 from typing import TYPE_CHECKING
 
 import typer
@@ -49,6 +51,8 @@ def doctor(
     except ClusterError as error:
         fail_for(error)
     json_wanted = output is Output.JSON
-    typer.echo(as_json(found, services) if json_wanted else as_text(found, services, where))
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    as_shown = as_text(found, services, where, columns=columns)
+    typer.echo(as_json(found, services) if json_wanted else as_shown)
     if not is_well(found):
         raise typer.Exit(FAILURE)

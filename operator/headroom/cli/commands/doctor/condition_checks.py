@@ -19,6 +19,8 @@ from headroom.cli.commands.doctor.findings import Diagnosis, Severity
 from headroom.console.service_state import needing_attention
 
 _R = StatusReason
+MOST_NAMED = 2
+"""Conditions of one reason that a finding lists; of more it names the first."""
 
 NO_FINDING = frozenset({_R.SCALED_TO_ZERO})
 """Intended: scaleToZero removed the last replica."""
@@ -125,7 +127,10 @@ def severity_of(
 
 
 def _why(conditions: Sequence[Condition]) -> str:
-    named = " and ".join(f"{one.type} is {one.status}" for one in conditions)
+    shown = conditions if len(conditions) <= MOST_NAMED else conditions[:1]
+    named = " and ".join(f"{one.type} is {one.status}" for one in shown)
+    if rest := len(conditions) - len(shown):
+        named += f", and {rest} more conditions with it"
     return f"{named}: {without_doctor(conditions[0].message)}"
 
 

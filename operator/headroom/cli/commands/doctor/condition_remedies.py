@@ -80,7 +80,8 @@ REMEDIES: dict[StatusReason, str] = {
     _R.COST_UNKNOWN: "send requests; the cost is learned from them",
     _R.BATCH_SIZE_EXCEEDED: "set spec.runtime.maxBatchSize to the largest batch that the server is "
     "configured for; until then more replicas are kept than are needed",
-    _R.NO_GATEWAY: "install deploy/components/gateway, or set spec.routing.mode to Service",
+    _R.NO_GATEWAY: "install the gateways (gateway.enabled of the chart, or deploy/components/"
+    "gateway of the plain manifests), or set spec.routing.mode to Service",
     _R.NO_PORT_LEFT: "set spec.routing.mode of services that need no gateway to Service; the "
     "operator's administrator can raise --gateway-ports-per-namespace",
     _R.GATEWAY_BYPASSED: "point clients to the Service that the message names; requests to other "

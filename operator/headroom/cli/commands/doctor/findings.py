@@ -7,11 +7,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from textwrap import wrap
 
 from headroom.api.reasons import StatusReason
 from headroom.printable import printable
 
 CLUSTER = "cluster"
+LEAST_ROOM = 40
+"""Columns that a cause gets on any terminal."""
+_INDENT = 12 * " "
 
 
 class Severity(StrEnum):
@@ -69,8 +73,13 @@ def is_well(found: Sequence[Diagnosis]) -> bool:
 _MARKS = {Severity.PROBLEM: "✕", Severity.WARNING: "!", Severity.NOTE: "·"}
 
 
-def as_text(found: Sequence[Diagnosis], services: int, where: str) -> str:
-    """Format each finding with its cause and remedy, then the counts."""
+def as_text(
+    found: Sequence[Diagnosis], services: int, where: str, *, columns: int | None = None
+) -> str:
+    """Format each finding with its cause and remedy, then the counts.
+
+    Causes are wrapped to `columns`; remedies are not, so that their commands can be copied.
+    """
     counted = Counter(one.severity for one in found)
     looked = f"{services} {'service' if services == 1 else 'services'} examined in {where}"
     numbers = [
@@ -81,11 +90,20 @@ def as_text(found: Sequence[Diagnosis], services: int, where: str) -> str:
     last = ", ".join([looked, *(numbers or ["nothing to do"])])
     blocks = [
         f"{_MARKS[one.severity]} {printable(one.finding)} {printable(one.subject)}\n"
-        f"    why:    {printable(one.why)}\n"
+        f"    why:    {_wrapped(printable(one.why), columns)}\n"
         f"    remedy: {printable(one.remedy)}"
         for one in found
     ]
     return "\n".join([*blocks, last])
+
+
+def _wrapped(text: str, columns: int | None) -> str:
+    """Return the text within the columns that the label leaves."""
+    if columns is None:
+        return text
+    room = max(columns - len(_INDENT), LEAST_ROOM)
+    lines = wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return f"\n{_INDENT}".join(lines)
 
 
 def as_json(found: Sequence[Diagnosis], services: int) -> str:

@@ -44,7 +44,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.REPLICA_SLOW: "see its node: kubectl describe pod",
     StatusReason.REPLICA_IMPLAUSIBLE: "compare its metrics with those of another replica",
     StatusReason.REPLICA_FAILING: "see kubectl logs of the pod",
-    StatusReason.NO_GATEWAY: "install deploy/components/gateway, or set routing.mode to Service",
+    StatusReason.NO_GATEWAY: "set gateway.enabled of the chart, or routing.mode to Service",
     StatusReason.NO_PORT_LEFT: "delete services, or set routing.mode of some to Service",
     StatusReason.NO_ACTIVATOR: "see the pods of headroom-activator, or set minReplicas to 1",
     StatusReason.ROUTING_UPDATE_FAILED: "fix what is rejected; it is retried at once",
