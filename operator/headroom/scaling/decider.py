@@ -11,7 +11,7 @@
     explain     reason, message, counterfactuals
 
 Same inputs, same outputs; the only time is `observation.now_s`. If it goes backwards, no time has
-passed.
+passed, and nothing has been counted.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ def _begun(state: State, observation: Observation) -> tuple[State, Observation]:
     """Return what the tick starts from: time does not go backwards."""
     if state.last_s is None:
         return state.begun(observation.now_s), observation
-    if observation.now_s < state.last_s:
+    if observation.now_s <= state.last_s:
+        state = replace(state, windows=state.windows.repeating(observation.samples))
         observation = replace(observation, now_s=state.last_s)
     if observation.now_s - state.last_s > LONGEST_GAP_S:
         # the process or the clock paused or jumped: counters say nothing about the time between

@@ -216,3 +216,33 @@ def test_gauges_that_are_read_seldom_are_not_level() -> None:
         decision, state = decide(prometheus, state, seen)
         known.add(decision.demand.known)
     assert known == {DemandKnown.EXACT}
+
+
+def test_new_replica_is_not_idle_before_its_scrape_tells() -> None:
+    """Clients that wait fill a replica that became ready at 205 s from 213 s on.
+
+    It is scraped at 214 s and then at 244 s: what it took since then is not known at 243 s.
+    """
+    prometheus, state = policy(stale_after_s=45.0), State.initial()
+    phases = {"a": 20.0, "b": 0.0, "c": 4.0}
+    found = set()
+    for tick in range(150):
+        now_s, samples = TICK_S * tick, []
+        pods = [ready_pod(uid, created_s=-100.0) for uid in "ab"]
+        if now_s >= 205.0:
+            pods.append(ready_pod("c", created_s=100.0, ready_s=205.0))
+        for pod in pods:
+            at_s = (now_s - phases[pod.uid]) // 30.0 * 30.0 + phases[pod.uid]
+            begun_s = 205.0 if pod.uid == "c" else 0.0
+            if at_s < begun_s:
+                continue
+            ended = 8.0 * max(0.0, at_s - 213.0)
+            if pod.uid != "c":
+                ended += 10.0 * min(at_s, 213.0)
+            waiting = 0 if at_s < begun_s + 10.0 else 20
+            counts = (0.0, 0.0, 0.0, 0.0, 0.0, ended, ended)
+            samples.append(sample(pod.uid, at_s, ended + waiting, waiting=waiting, counts=counts))
+        seen = Observation(now_s=now_s, current=3, pods=tuple(pods), samples=tuple(samples))
+        decision, state = decide(prometheus, state, seen)
+        found.add(decision.obstacle)
+    assert found == {None}

@@ -66,8 +66,12 @@ def is_hidden(
     if not load.saturated or load.in_flight <= load.ready or load.answered <= 0.0:
         return False
     kept_up = load.arrived - load.missed <= _ALIKE * load.answered + load.noise
-    waited_for = load.answered <= _ALIKE * load.arrived + load.noise
-    return kept_up and waited_for and history.level(now_s, load.arrival_rps, level_s)
+    return kept_up and not works_off(load) and history.level(now_s, load.arrival_rps, level_s)
+
+
+def works_off(load: Throughput) -> bool:
+    """Whether more requests are answered than arrive: clients do not send for each answer."""
+    return load.answered > _ALIKE * load.arrived + load.noise
 
 
 def concurrency_within(cost: CostModel, target_s: float) -> float:

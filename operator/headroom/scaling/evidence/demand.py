@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from headroom.scaling.demand.away import away_for
 from headroom.scaling.demand.hidden_demand import (
     LEVEL_S,
     concurrency_within,
     is_hidden,
     replicas_for_in_flight,
+    works_off,
 )
 from headroom.scaling.demand.old_queues import without_old_queues
 from headroom.scaling.demand.throughput import FULL, Throughput, measure_throughput, works_near_full
@@ -67,6 +69,7 @@ def estimate_demand(
     if exact.at_most_rps is not None or not policy.tuning.has(Component.HIDDEN_DEMAND):
         return state, exact
     stream, generates = state.open_stream, isinstance(cost, GeneratingCost)
+    whole = load
     if not generates:
         in_time = _concurrency(policy, cost) * load.ready
         stream = stream.observe(now_s, load, policy.tick_s, in_time)
@@ -76,14 +79,27 @@ def estimate_demand(
     if policy.stale_after_s > USUALLY_STALE_S:
         level_s += 2.0 * (policy.stale_after_s - USUALLY_STALE_S)
     history = state.in_flight.add(now_s, load.in_flight, policy.tick_s, level_s)
-    state = replace(state, in_flight=history, open_stream=stream)
-    if stream.explains(load) or not is_hidden(load, history, now_s, level_s):
+    settled_s = now_s - state.ready_since_s
+    away = away_for(state.changes, whole.ready, now_s, state.cold_starts.late_s)
+    carried = state.carried.observe(whole, rate_rps, settled_s / policy.pace, away)
+    state = replace(state, in_flight=history, open_stream=stream, carried=carried)
+    if stream.explains(load) or works_off(whole) or not is_hidden(load, history, now_s, level_s):
         return state, exact
     concurrency = _concurrency(policy, cost)
     may_stand = works_near_full(policy) or not generates
     if may_stand and not load.busy and load.in_flight <= concurrency * load.ready:
         return state, exact  # a queue stands as it may, and is answered in time
+    enough = None if generates else carried.enough(whole, away)
+    if enough is not None:
+        return state, _while_away(exact, whole, enough, away)
     return state, _hidden(policy, exact, load, concurrency, rate_rps)
+
+
+def _while_away(exact: DemandEstimate, load: Throughput, enough: int, away: int) -> DemandEstimate:
+    """Return the estimate where replicas are saturated because others are away."""
+    detail = f"{load.in_flight} requests in flight at {load.ready} ready, {away} away"
+    recommendation = Recommendation(rule=Reason.QUEUE_DEPTH, replicas=enough, detail=detail)
+    return replace(exact, recommendation=recommendation)
 
 
 def _judged_by_sequences(load: Throughput, cost: GeneratingCost) -> Throughput:

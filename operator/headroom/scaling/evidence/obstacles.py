@@ -18,6 +18,7 @@ from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.windows.by_replica import arrivals_of, executed_s_of
 from headroom.scaling.windows.counter_series import Vector
+from headroom.scaling.windows.together import APART_S
 
 
 def with_obstacles(
@@ -33,7 +34,9 @@ def with_obstacles(
     over = signals.latency_s.value is not None and (
         signals.latency_s.value > policy.latency_target_s
     )
-    settled_s = (now_s - state.ready_since_s) / policy.pace
+    age_s = signals.in_flight.age_s or 0.0
+    seen_s = now_s - age_s if age_s > APART_S else now_s  # of a replica the last scrapes tell
+    settled_s = (seen_s - state.ready_since_s) / policy.pace
     shared = state.shared_limit
     if signals.latency_s.value is not None and not isinstance(cost, GeneratingCost):
         shared = shared.observe(now_s, load, now_s - state.ready_since_s, over_target=over)

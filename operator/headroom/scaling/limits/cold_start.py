@@ -78,6 +78,11 @@ class ColdStarts:
         """The measured p90; else the longest of a minute, the bound and the unfinished starts."""
         return self.p90_s or max(UNMEASURED_S, self.at_most_s or 0.0, self.at_least_s)
 
+    @property
+    def late_s(self) -> float:
+        """After so long a start is late."""
+        return LATE_FACTOR * self.assumed_s + LATE_SLACK_S
+
     @cached_property
     def p90_s(self) -> float | None:
         """The 90th percentile of the measured starts (nearest rank); None before the first."""

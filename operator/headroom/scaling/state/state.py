@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from headroom.scaling.cost import learner_checkpoint
 from headroom.scaling.cost.cost_learning import CostLearner
+from headroom.scaling.demand.away import Carried
 from headroom.scaling.demand.connections import Connections
 from headroom.scaling.demand.hidden_demand import InFlightHistory
 from headroom.scaling.demand.obstacles import Obstacles
@@ -75,6 +76,7 @@ class State:
     sufficient_since_s: float | None = None
     """Since when the ready replicas suffice according to the model; None while they do not."""
     in_flight: InFlightHistory = field(default_factory=InFlightHistory)
+    carried: Carried = field(default_factory=Carried)
     open_stream: OpenStream = field(default_factory=OpenStream)
     connections: Connections = field(default_factory=Connections)
     obstacles: Obstacles = field(default_factory=Obstacles)

@@ -63,6 +63,9 @@ class Windows:
     ends_s: Vector = field(default_factory=lambda: np.empty(0))
     """Where the present window of each pod ends, [pods]: now, or at the last scrape of a ready pod;
     never before the end of its series."""
+    served_since_s: float | None = None
+    """Since when some replica has been ready; None while none is, -infinity: since before the first
+    tick."""
     seen_s: float | None = None
     """The last tick with a new sample of any pod; None before it."""
     gap_s: tuple[float, float] = (-math.inf, -math.inf)
@@ -108,9 +111,24 @@ class Windows:
             series=series,
             last=last,
             ends_s=ends_s,
+            served_since_s=self._served_since_s(observation),
             seen_s=now_s if newer else self.seen_s,
             gap_s=gap_s,
         )
+
+    def _served_since_s(self, observation: Observation) -> float | None:
+        if not observation.ready and not observation.unlisted_ready:
+            return None
+        if self.served_since_s is not None:
+            return self.served_since_s
+        return -math.inf if self.since_s is None else observation.now_s
+
+    def served_s(self, now_s: float) -> float:
+        """Seconds in which some replica has been ready, without a break.
+
+        Before, requests were held or refused, and no counter tells how many came.
+        """
+        return 0.0 if self.served_since_s is None else now_s - self.served_since_s
 
     def rebased(self, samples: Sequence[PodSample]) -> Windows:
         """Return the windows as if these samples were the last of their pods; nothing is added."""
@@ -119,6 +137,20 @@ class Windows:
             return self
         series = self.series.rebased([one.pod for one in samples], counters_of(samples))
         return replace(self, series=series, last={**self.last, **{one.pod: one for one in samples}})
+
+    def repeating(self, samples: Iterable[PodSample]) -> Windows:
+        """Return the windows where the clock shows a time for the second time: its samples are new.
+
+        What they count came in no time of the windows, and later would look like a burst.
+        """
+        known = [(one, self.last[one.pod]) for one in samples if one.pod in self.last]
+        return self.rebased(
+            [
+                replace(one, time_s=last.time_s)
+                for one, last in known
+                if one.time_s <= last.time_s and one.arrivals >= last.arrivals
+            ]
+        )
 
     def watched_s(self, now_s: float, window_s: float) -> float:
         """Seconds of the window since the first tick that are kept; 0 at the first tick."""
