@@ -76,6 +76,8 @@ class Request:
     computed: int = 0
     first_s: float = 0.0
     scheduled_s: float = 0.0
+    began: float = 0.0
+    """Tokens that each sequence of the engine had been given when this one began to decode."""
 
 
 @dataclass(slots=True)
@@ -88,17 +90,22 @@ class Engine:
     limits: EngineLimits
     noise: random.Random
     sums: bool = False
+    per_step: Callable[[float], float] = lambda _: 1.0
+    """Tokens of a sequence and step at a time: 1, and the drafted ones that are accepted."""
     clock_s: float = 0.0
+    grown: float = 0.0
+    drafted: float = 0.0
+    accepted: float = 0.0
     waiting: deque[Request] = field(default_factory=deque)
     computing: deque[Request] = field(default_factory=deque)
-    ends: list[tuple[int, int, Request]] = field(default_factory=list)
-    context: int = 0
+    ends: list[tuple[float, int, Request]] = field(default_factory=list)
+    context: float = 0.0
     reserved: int = 0
     arrivals: int = 0
     iterations: int = 0
     engine_s: float = 0.0
     computed: int = 0
-    generated: int = 0
+    generated: float = 0.0
     steps: int = 0
     sequence_s: float = 0.0
     prompt_s: float = 0.0
@@ -150,7 +157,7 @@ class Engine:
         seconds *= self.noise.lognormvariate(-0.005, 0.1)
         self._count(seconds, prompt_tokens, running, products)
         self.clock_s += seconds
-        self._decoded(running, seconds)
+        self._decoded(running)
         for request in finished:
             self._first(request)
 
@@ -180,32 +187,32 @@ class Engine:
                 self.xx[place] += row[left] * row[right]
                 place += 1
 
-    def _decoded(self, running: int, seconds: float) -> None:
-        self.generated += running
-        self.context += running
-        while self.ends and self.ends[0][0] <= self.steps_done():
+    def _decoded(self, running: int) -> None:
+        given = self.per_step(self.clock_s)
+        self.grown += given
+        self.context += given * running
+        self.generated += given * running
+        self.drafted += running if given > 1.0 else 0.0
+        self.accepted += (given - 1.0) * running
+        while self.ends and self.ends[0][0] <= self.grown:
             _, _, request = heapq.heappop(self.ends)
             self._end(request)
-
-    def steps_done(self) -> int:
-        """Return the iterations so far: a sequence ends so many after it began."""
-        return self.iterations
 
     def _first(self, request: Request) -> None:
         self.generated += 1
         request.first_s = self.clock_s
         self.first.add(self.clock_s - request.arrived_s)
         self.context += request.prompt + 1
+        request.began = self.grown
         if request.output <= 1:
             self._end(request)
             return
         self.number += 1
-        heapq.heappush(self.ends, (self.iterations + request.output - 1, self.number, request))
+        heapq.heappush(self.ends, (self.grown + request.output - 1, self.number, request))
 
     def _end(self, request: Request) -> None:
-        size = request.prompt + request.output
-        self.context -= size
-        self.reserved -= size
+        self.context -= request.prompt + 1 + self.grown - request.began
+        self.reserved -= request.prompt + request.output
         self.prompts.add(request.prompt)
         self.outputs.add(request.output)
         self.prompt_s += request.first_s - request.scheduled_s
@@ -232,6 +239,8 @@ class Engine:
                 generated_tokens=float(self.generated),
                 sequence_steps=float(self.steps),
                 sequence_seconds=self.sequence_s,
+                drafts=self.drafted or None,
+                accepted_tokens=self.accepted if self.drafted else None,
                 prompt_seconds=self.prompt_s,
                 timed_prompts=float(sum(self.outputs.counts)),
                 cost_sums=CostSums(xx=tuple(self.xx), xy=tuple(self.xy)) if self.sums else None,
@@ -256,6 +265,7 @@ class GeneratingPlant:
     seed: int = 1
     start_s: float = 60.0
     sums: bool = False
+    per_step: Callable[[float], float] = lambda _: 1.0
     now_s: float = 0.0
     engines: list[Engine] = field(default_factory=list)
     draining: list[Engine] = field(default_factory=list)
@@ -281,6 +291,7 @@ class GeneratingPlant:
                     limits=self.limits,
                     noise=random.Random(self.seed + self.made),
                     sums=self.sums,
+                    per_step=self.per_step,
                     clock_s=ready_s,
                 )
             )

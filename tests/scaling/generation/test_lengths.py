@@ -140,6 +140,32 @@ def test_steps_without_drafts_end_the_effect_of_speculation(steps: float, drafts
     assert after.shape.accepted_per_step < 1.02
 
 
+def speculating(requests: float, per_step: float) -> Increase:
+    """Answers of 100 tokens, of which a step gives so many."""
+    one, steps = counted(requests, 1000 * requests), 100 * requests / per_step
+    one.added[0, [Count.GENERATED, Count.STEPS]] = 101 * requests, steps
+    one.added[0, [Count.DRAFTS, Count.ACCEPTED]] = steps, steps * (per_step - 1)
+    return one
+
+
+@pytest.mark.parametrize(("before", "after"), [(2.4, 1.2), (1.2, 2.4)])
+def test_accepted_drafts_of_other_texts_count_within_two_minutes(
+    before: float, after: float
+) -> None:
+    lengths = observed(Lengths(), speculating(30, before), 600)
+    shape = observed(lengths, speculating(30, after), 60).shape
+    assert shape is not None
+    assert shape.accepted_per_step == pytest.approx(after, abs=0.25 * abs(before - after))
+
+
+def test_accepted_drafts_of_a_few_requests_move_little() -> None:
+    lengths = observed(Lengths(), speculating(30, 2.0), 600)
+    quiet = observed(lengths, counted(0, 0.0), 120)
+    shape = observed(quiet, speculating(1, 1.6), 10).shape
+    assert shape is not None
+    assert shape.accepted_per_step > 1.9
+
+
 def test_lengths_of_prompts_that_only_wait_count_at_once() -> None:
     usual = observed(Lengths(), counted(10, 10_000), 60)
     queued = observed(usual, counted(10, 0.0, waiting=50_000), 30)

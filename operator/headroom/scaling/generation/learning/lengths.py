@@ -25,6 +25,7 @@ from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.generation.counters.length_moments import moments
 from headroom.scaling.generation.counters.token_counters import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_SUM, Count, Grid
+from headroom.scaling.generation.learning.accepted_drafts import accepted
 from headroom.scaling.generation.learning.length_increase import (
     arrivals,
     counts_once,
@@ -120,7 +121,6 @@ class Lengths:
         if outputs is None or whole is None:
             return None
         output_cv = self._cv(OUTPUT, OUTPUT2, OUTPUTS)
-        drafts = self.slow[DRAFTS]
         return RequestShape(
             prompt_tokens=whole,
             computed_tokens=whole if computed is None else min(whole, computed),
@@ -128,7 +128,8 @@ class Lengths:
             prompt_tokens_squared=whole**2 * (1.0 + prompt_cv**2),
             output_tokens_squared=outputs**2 * (1.0 + output_cv**2),
             prompt_output_product=whole * outputs,
-            accepted_per_step=1.0 + self.slow[ACCEPTED] / drafts if drafts > 0.0 else 1.0,
+            accepted_per_step=1.0
+            + accepted(self.slow[DRAFTS:WIDTH], self.fast[DRAFTS:WIDTH], self.fast[OUTPUTS]),
         )
 
     def _mean(self, tokens: int, requests: int, cv: float) -> float | None:
