@@ -19,7 +19,7 @@ GUARDS = (
         "gather/pods/pods",
     ),
     *("gather/pods/pod_state", "gather/pods/container_faults"),
-    *("gather/workloads/workload", "decide/external_scaling", "decide/obstacles"),
+    *("gather/workloads/workload", "decide/external_scaling", "decide/scaling_conflicts"),
     *("sharing/competition", "sharing/pool", "sharing/pool_member"),
     *("act/act_tick", "act/child_writer", "act/deployment_writer", "act/drift"),
     *("act/field_ownership", "act/other_children", "act/scale_writer"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.controller.decide.obstacles import overridden, remedy
+from headroom.controller.decide.scaling_conflicts import overridden, remedy
 from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 
 Step = tuple[float, str, int]

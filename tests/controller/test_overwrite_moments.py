@@ -8,7 +8,7 @@ import pytest
 
 from headroom.api.reasons import StatusReason
 from headroom.controller.decide.external_scaling import next_replicas
-from headroom.controller.decide.obstacles import obstacle, overridden
+from headroom.controller.decide.scaling_conflicts import conflict, overridden
 from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 from headroom.controller.services.target_owners import TargetOwners
 from support.service_world import service
@@ -74,7 +74,7 @@ def _obstacle(mode: str = "Auto", least: int = 1, **changes: Any) -> tuple[str, 
         "backoff": OverwriteBackoff(),
         "now_s": NOW_S,
     }
-    found = obstacle(service(spec__scaling=scaling, **wish), **(asked | changes))
+    found = conflict(service(spec__scaling=scaling, **wish), **(asked | changes))
     return ("", "") if found is None else (str(found.reason), found.message)
 
 

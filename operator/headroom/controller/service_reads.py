@@ -7,8 +7,8 @@ from functools import partial
 
 from headroom.api import InferenceService
 from headroom.api.timestamps import epoch_s
-from headroom.controller.decide import obstacles
-from headroom.controller.decide.obstacles import ConflictStatus
+from headroom.controller.decide import scaling_conflicts
+from headroom.controller.decide.scaling_conflicts import ConflictStatus
 from headroom.controller.gather.gather_tick import Gathered, gather
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader, samples_of
 from headroom.controller.gather.other_writers.other_scalers import OtherScalersReader
@@ -95,4 +95,4 @@ class ServiceReads:
             context.decide.overwrites = context.decide.overwrites.observe(
                 current, scalers.writer, by_us=scalers.ours, now_s=now_s
             )
-        return obstacles.check(service, scalers, context.decide.overwrites, current, now_s)
+        return scaling_conflicts.check(service, scalers, context.decide.overwrites, current, now_s)

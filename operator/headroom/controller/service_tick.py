@@ -8,9 +8,9 @@ from headroom.api import InferenceService, InvalidSpec
 from headroom.controller.act.scale_writer import replicas_to_write
 from headroom.controller.act.write_result import WriteResult
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult
-from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.decide.recovery import decide_or_keep
 from headroom.controller.decide.requested_replicas import would_scale
+from headroom.controller.decide.scaling_conflicts import ConflictStatus
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.workloads.workload import TargetUnusable
 from headroom.controller.report.conditions import held_conditions
@@ -80,7 +80,7 @@ class ServiceTick:
         ceiling: Ceiling,
     ) -> None:
         """Decide on what was gathered, then act and report. Raises ClusterError."""
-        blocked = conflicts.obstacle is not None
+        blocked = conflicts.conflict is not None
         inputs = self.decision.inputs(
             context, service, gathered, ceiling, tick_s=self.reads.period_s, blocked=blocked
         )

@@ -8,7 +8,7 @@ import pytest
 
 from headroom.api import InferenceService
 from headroom.api.reasons import StatusReason
-from headroom.controller.decide.obstacles import overridden
+from headroom.controller.decide.scaling_conflicts import overridden
 from headroom.controller.gather.gateways.route_status import RouteStatus
 from headroom.controller.report.conditions.next_steps import steps_of
 from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff

@@ -23,7 +23,7 @@ from headroom.scaling.values.signals import Signals
 from headroom.telemetry.samples.pod_samples import PodSamples
 
 MISSED_TICKS = 3.0
-"""A longer gap between two ticks is a gap in what is known."""
+"""Longer gaps between two ticks interrupt what is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class ServiceState:
     rates: TokenRates = NO_TOKENS
     """Tokens per second, where the servers generate."""
     failed_ticks: int = 0
-    """Ticks in a row in which the decision ended with an exception, up to now."""
+    """Ticks in a row in which the decision raised an exception, up to now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

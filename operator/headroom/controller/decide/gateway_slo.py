@@ -30,7 +30,7 @@ from headroom.scaling.windows.signals import read_signals
 from headroom.scaling.windows.sliding_windows import Windows
 
 GATEWAYS = "gateways"
-"""Stands for all of them where windows want a pod."""
+"""UID that represents all gateways in windows, which count per pod."""
 FINE, COARSE = 1.12, 1.5
 """Ratios of neighbouring bounds: within a factor of 5 of the target, and beyond."""
 BYPASSED, ROUTED = 0.6, 0.4
@@ -105,11 +105,11 @@ class GatewaySLI:
 
     @property
     def fresh(self) -> bool:
-        """Whether it is known what clients see now, or nothing is to be known."""
+        """Whether the clients' view is recent, or no gateway has to report one."""
         return not self.watched or self.signals.in_flight.fresh
 
     def freshness(self, replicas: Freshness) -> Freshness:
-        """Return how fresh that is which minutes are judged by."""
+        """Return the freshness of the signals that SLO windows are judged by."""
         return self.signals.freshness if self.watched else replicas
 
 

@@ -45,7 +45,7 @@ class DecisionFailure:
 
     @property
     def text(self) -> str:
-        """The exception's class and words."""
+        """The exception's class and message."""
         return f"{type(self.error).__name__}: {self.error}"[:200]
 
 
@@ -147,7 +147,7 @@ def _safe(
             replacer=known.state.replacer,
         )
         after = replace(after, state=state)
-    why = f"its sample ends the decision with {failure.text}"
+    why = f"its sample makes the decision raise {failure.text}"
     left_out = tuple(LeftOut(pod=one.pod, why=why) for one in culprits)
     return replace(
         result,
@@ -181,4 +181,4 @@ def _nothing_decided(inputs: DecisionInputs, known: ServiceState) -> DecisionRes
 
 
 def _message(replicas: int) -> str:
-    return f"{replicas} replicas; the decision ended with an exception, so none is removed"
+    return f"{replicas} replicas; the decision raised an exception, so none is removed"

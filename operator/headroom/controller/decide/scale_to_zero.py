@@ -27,7 +27,7 @@ class IdleTracker:
     seen_s: float = 0.0
     no_activator_since_s: float | None = None
     arrivals_rps: float | None = None
-    """The last rate that was more than nothing."""
+    """The last arrival rate above 0."""
     arrived: tuple[tuple[float, int], ...] = ()
     """(time, requests that came to activators), of the last seconds, oldest first."""
 
@@ -120,7 +120,7 @@ def _arrived(state: State) -> float:
 
 
 def _at_activator(idle: IdleTracker, route: RouteStatus) -> Signals:
-    """Return what activators see where no replica sees anything; absent where there is none."""
+    """Return the arrivals at activators while no replica counts any; absent without activators."""
     rate_rps = idle.activator_rps
     if not route.can_activate or rate_rps is None:
         return Signals()

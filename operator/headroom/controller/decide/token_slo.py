@@ -32,13 +32,14 @@ IDLE = 0.1
 """Utilization at which replicas are idle: more of them would not be faster."""
 LARGEST_FACTOR = 0.95 / IDLE
 EASY = 0.8
-"""Below this share of the target room is given back."""
+"""The capacity factor falls while the measured value is below this share of the target."""
 FULL_WEIGHT_REQUESTS = 100.0
 """A window of fewer requests counts for less."""
 LONGEST_STEP_S = 30.0
-"""A gap between ticks teaches no more than this."""
+"""Longest time that one tick counts for, however long the gap before it."""
 LEAST_MISS = 1.5
-"""A smaller miss is answered like this one: replicas are whole, and half an hour is too long."""
+"""Smallest miss that the factor's growth is computed from, because smaller ones would take half an
+hour to add a replica."""
 _SHARPEST = 4.0
 FIELDS = {
     Binding.TIME_TO_FIRST_TOKEN: "timeToFirstToken",
@@ -57,7 +58,7 @@ class Measured:
     """One promise and its measurement."""
 
     name: str
-    """As its field."""
+    """Name of its field in `slo`."""
     percentile: int
     target_s: float
     value_s: float | None

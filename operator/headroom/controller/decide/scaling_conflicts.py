@@ -20,8 +20,8 @@ from headroom.controller.scheduling.overwrite_backoff import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
-    """What keeps the decision from being written."""
+class ScalingConflict:
+    """Why the decision is not written: another writer scales the workload."""
 
     reason: StatusReason
     message: str
@@ -31,7 +31,7 @@ class Obstacle:
 class ConflictStatus:
     """What other writers do to the replicas."""
 
-    obstacle: Obstacle | None = None
+    conflict: ScalingConflict | None = None
     """Why no replicas are written."""
     overridden: str = ""
     """That another writer's number is in force; empty if the operator's is."""
@@ -46,7 +46,7 @@ def check(
 ) -> ConflictStatus:
     """Return what other writers do to a workload that has so many replicas requested."""
     return ConflictStatus(
-        obstacle=obstacle(
+        conflict=conflict(
             service,
             owner=scalers.owner,
             autoscaler=scalers.autoscaler,
@@ -58,7 +58,7 @@ def check(
     )
 
 
-def obstacle(
+def conflict(
     service: InferenceService,
     *,
     owner: str,
@@ -66,14 +66,14 @@ def obstacle(
     replicas: int,
     backoff: OverwriteBackoff[int],
     now_s: float,
-) -> Obstacle | None:
-    """Return why nothing is written; None if nothing prevents it.
+) -> ScalingConflict | None:
+    """Return why nothing is written; None without a conflict.
 
     `owner` and `autoscaler` are names, empty if there is none; `replicas` are the requested ones.
     """
     scaling = service.spec.scaling
     if owner:
-        return Obstacle(
+        return ScalingConflict(
             reason=StatusReason.TARGET_ALREADY_MANAGED,
             message=f"InferenceService {owner} scales the same workload and has precedence: delete "
             "one of the two",
@@ -81,20 +81,20 @@ def obstacle(
     if scaling.mode == "Recommend":
         return None
     if autoscaler:
-        return Obstacle(
+        return ScalingConflict(
             reason=StatusReason.AUTOSCALER_CONFLICT,
             message=f"{autoscaler} scales the same workload: delete it, or set scaling.mode to "
             "Recommend to compare the two; with scaling.mode External it may scale the "
             "InferenceService instead",
         )
     if replicas == 0 and backoff.ours is None and scaling.min_replicas > 0:
-        return Obstacle(
+        return ScalingConflict(
             reason=StatusReason.SCALING_DISABLED,
             message="another client scaled the workload to zero, which disables scaling: scale it "
             "to 1 or more to enable scaling",
         )
     if backoff.is_paused(now_s):
-        return Obstacle(
+        return ScalingConflict(
             reason=StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN,
             message=f"{backoff.by or UNKNOWN_WRITER} keeps overwriting the replicas "
             f"({UNDONE} times within {WITHIN_S / 60:g} min, or again after a pause); none are "
