@@ -1,4 +1,4 @@
-"""Runs the server that its settings ask for: of models that batch, or of generated text."""
+"""Runs the server that the settings select: for models that batch, or for generated text."""
 
 from __future__ import annotations
 

@@ -145,4 +145,4 @@ class DisconnectedError(RequestError):
     status = 499
 
     def __init__(self) -> None:
-        super().__init__("the client left")
+        super().__init__("the client disconnected")

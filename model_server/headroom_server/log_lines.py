@@ -1,4 +1,4 @@
-"""The log's form: what clients and models write begins no line of it and steers no terminal.
+"""The log's format: text of clients and models cannot begin a line or control a terminal.
 
 A model's error may quote its input, such as a text with line feeds or escape sequences.
 """

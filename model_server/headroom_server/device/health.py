@@ -1,4 +1,4 @@
-"""How an engine does: its recent failures, whether it is suspected, and its memory budget."""
+"""Health of an engine: its recent failures, whether it is suspected, and its memory budget."""
 
 from __future__ import annotations
 

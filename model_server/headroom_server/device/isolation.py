@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 PROBE_AFTER = 3
-"""Failures in a row. A batch with one bad request never has that many: one of every two halves
-succeeds."""
+"""Failures in a row that raise suspicion. A batch with one bad request never has that many: one of
+every two halves succeeds."""
 RECOVERY_BATCHES = 100
 """Successful batches after which the budget grows a little."""
 RECOVERY_SHARE = 0.125

@@ -1,4 +1,4 @@
-"""Hands what was generated to those who asked for it; used on the server's event loop."""
+"""Passes generated tokens to the receivers of their requests; used on the server's event loop."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Status = pb.HealthCheckResponse
 
 
 class Probed(Protocol):
-    """What has a health."""
+    """Anything with a health status."""
 
     @property
     def live(self) -> bool:

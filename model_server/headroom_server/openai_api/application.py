@@ -24,7 +24,7 @@ UNREAD_BYTES = 64 << 20
 
 
 class GenerationApplication(FastAPI):
-    """FastAPI with one middleware, which serves what is hot."""
+    """FastAPI with one middleware, which serves the frequent routes."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ class ErrorFields(NamedTuple):
 
 
 def refusal(status: int, message: str) -> bytes:
-    """Return the body of an answer to what never became a request."""
+    """Return the body of the response to a message that is no valid request."""
     error: RequestError = InvalidRequestError(message)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         error = QueueFullError(message, retry_after_s=1)

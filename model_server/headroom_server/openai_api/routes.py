@@ -1,4 +1,4 @@
-"""The routes of a generating model that are not hot: health, models, tokens.
+"""The routes of a generating model that FastAPI serves: health, models, tokens.
 
 FastAPI documents those that are.
 """

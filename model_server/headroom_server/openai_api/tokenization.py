@@ -105,7 +105,7 @@ def tokenized(
     special: bool | None,
     names: bool,
 ) -> bytes:
-    """Return the body of an answer: tokens, their count, and their names if they are wanted.
+    """Return the body of a response: tokens, their count, and their names if requested.
 
     Raises:
         InvalidRequestError: the messages do not fit the model's chat template.

@@ -23,6 +23,10 @@ NUMBERS = frozenset(
     for name, field in CompletionFields.model_fields.items()
     if not {int, float, bool}.isdisjoint(get_args(field.annotation))
 )
+_STREAM_RULE = {
+    True: "stream must be true with generate_stream; use generate for whole answers",
+    False: "stream must be false with generate; use generate_stream for streams",
+}
 
 
 def completion_fields(given: Mapping[str, Any], *, stream: bool) -> dict[str, Any]:
@@ -38,9 +42,7 @@ def completion_fields(given: Mapping[str, Any], *, stream: bool) -> dict[str, An
             f"parameters.{name}", f"unknown parameter: {name}", "unknown_parameter"
         )
     if _flag(fields, STREAM, default=stream) != stream:
-        raise InvalidFieldError(
-            STREAM, f"stream must be {str(stream).lower()} here: another method does the opposite"
-        )
+        raise InvalidFieldError(STREAM, _STREAM_RULE[stream])
     if not _flag(fields, EXCLUDE, default=True):
         if stream:
             raise InvalidFieldError(EXCLUDE, f"{EXCLUDE} must be true with stream; got false")

@@ -54,8 +54,8 @@ class GenerationSettings(Group):
     max_iteration_tokens: int = Field(512, ge=16, le=1 << 20)
     """Maximum tokens computed per iteration; longer prompts are computed in chunks."""
     max_waiting_requests: int = Field(1024, ge=1, le=1_000_000)
-    """Maximum requests that wait for their prompt to be computed; a tenant may wait with as many as
-    are free, and requests of the class `batch` fill half."""
+    """Maximum requests that wait for their prompt to be computed; one tenant may have at most as
+    many as places are free, and requests of the class `batch` may fill half."""
     max_waiting_tokens: int = Field(1 << 20, ge=1, le=1 << 40)
     """Maximum tokens of prompts that wait, shared in the same way."""
     time_per_token_s: Seconds | None = None

@@ -19,10 +19,10 @@ class ListenerSettings(Group):
     max_body_bytes: int = Field(8 * 1024 * 1024, ge=1024, le=1024**3)
     """Maximum size of one request's body, in bytes."""
     max_receiving_bytes: int | None = Field(None, ge=1024, le=1 << 40)
-    """Maximum bytes of all requests that are arriving; a client may hold as many as are free.
-    Default: four of the largest bodies, at least 32 MiB."""
+    """Maximum bytes of all requests that are arriving; one client may have at most as many as are
+    free. Default: four of the largest bodies, at least 32 MiB."""
     max_connections: int = Field(2048, ge=2, le=1_000_000)
-    """Maximum open HTTP connections; a client may hold as many as are free."""
+    """Maximum open HTTP connections; one client may have at most as many as are free."""
     receive_timeout_s: Seconds = 30.0
     """Maximum time from the first to the last byte of a request; slower ones get 408."""
     connection_max_age_s: Seconds = 15.0

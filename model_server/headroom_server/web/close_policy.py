@@ -19,7 +19,7 @@ after every response would add the most work to the replica that has the least c
 
 
 class LoadStatus(Protocol):
-    """Conditions under which clients do better with another replica."""
+    """Conditions under which clients should use another replica."""
 
     @property
     def draining(self) -> bool:

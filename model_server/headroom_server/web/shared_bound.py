@@ -77,7 +77,7 @@ class Reservation:
         if not self._receiving.fits(self._client, size):
             raise QueueFullError(
                 f"requests that are arriving must have at most {self._receiving.most} bytes "
-                "together, and those of one client as many as are left; retry later",
+                "together, and those of one client at most as many as are free; retry later",
                 retry_after_s=1,
             )
 

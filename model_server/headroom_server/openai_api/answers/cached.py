@@ -50,7 +50,7 @@ def question_of(
 
 
 def _last_text(call: Call) -> str | None:
-    """Return the text in whose place a similar one may stand; None: there is none."""
+    """Return the text that a similar one may replace; None if there is none."""
     if isinstance(call, CompletionCall):
         (prompt, *others) = call.prompts
         return prompt if isinstance(prompt, str) and not others else None

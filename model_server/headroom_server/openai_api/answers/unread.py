@@ -12,7 +12,7 @@ TOKEN_BYTES, ALTERNATIVE_BYTES = 320, 128
 """Memory of a token with its probability that waits to be sent, and of each alternative to it."""
 MOST_PARTS = 64
 FEW_PROBABILITIES = 4096
-"""So many take about 10 ms as JSON: more at once would hold up other requests."""
+"""Number that is encoded at once, in about 10 ms; more would delay other requests."""
 COUNTED_BYTES = 16 * 1024
 """What is collected is counted in steps of this size: counting every token would take 0.5 us."""
 

@@ -109,7 +109,7 @@ class GenerationRun:
 
     @property
     def over(self) -> bool:
-        """Whether it has its outcome."""
+        """Whether its outcome is recorded."""
         return self._over
 
     def runs(self, key: int) -> bool:

@@ -34,12 +34,12 @@ MAX_BODY_BYTES = 64 * 1024
 M = TypeVar("M", bound=BaseModel)
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorBody, "description": "Bad input, or a model that cannot be loaded."},
-    403: {"model": ErrorBody, "description": "Not with HEADROOM_MODEL_CONTROL=none."},
+    400: {"model": ErrorBody, "description": "Invalid input, or a model that cannot be loaded."},
+    403: {"model": ErrorBody, "description": "HEADROOM_MODEL_CONTROL is none."},
     404: {"model": ErrorBody, "description": "No such model is loaded."},
-    408: {"model": ErrorBody, "description": "Not complete in time."},
-    413: {"model": ErrorBody, "description": "Too many bytes."},
-    431: {"model": ErrorBody, "description": "Too long a head."},
+    408: {"model": ErrorBody, "description": "The request was not complete in time."},
+    413: {"model": ErrorBody, "description": "The body is too large."},
+    431: {"model": ErrorBody, "description": "The headers are too long."},
 }
 
 
@@ -50,7 +50,7 @@ class _Closed(BaseModel):
 class IndexRequest(_Closed):
     """Which models to list."""
 
-    ready: bool = Field(False, description="Only those that take requests.")
+    ready: bool = Field(False, description="List only models that take requests.")
 
 
 class NoParameters(_Closed):

@@ -1,4 +1,4 @@
-"""The routes for FastAPI: it documents all of them at /docs and serves those that are not hot."""
+"""The routes for FastAPI: it documents all at /docs and serves the infrequent ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "Invalid input."},
     404: {"model": ErrorBody, "description": "Unknown model or version."},
     408: {"model": ErrorBody, "description": "The request was not complete in time."},
-    413: {"model": ErrorBody, "description": "Too many bytes or items."},
+    413: {"model": ErrorBody, "description": "The body is too large, or has too many items."},
     415: {"model": ErrorBody, "description": "The body is compressed."},
     429: {
         "model": ErrorBody,

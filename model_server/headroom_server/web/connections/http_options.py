@@ -14,7 +14,7 @@ from headroom_server.web.shared_bound import SharedBound, receiving_bytes
 
 
 def plain_refusal(status: int, message: str) -> bytes:
-    """Return the body of an answer to what never became a request."""
+    """Return the body of the response to a message that is no valid request."""
     return orjson.dumps({"error": message})
 
 

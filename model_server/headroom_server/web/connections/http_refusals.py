@@ -91,7 +91,7 @@ class RefusingProtocol(AnsweringProtocol):
         if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
             self._reject(
                 431,
-                f"headers must have at most {MAX_HEAD_BYTES} bytes, and be at most {MAX_HEADERS}",
+                f"there must be at most {MAX_HEADERS} headers, of {MAX_HEAD_BYTES} bytes in total",
             )
             self.headers = []  # megabytes, which the next garbage collection would find
             return False

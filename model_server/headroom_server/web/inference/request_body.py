@@ -1,4 +1,4 @@
-"""The body of a request over ASGI: read within its bounds; why it is no JSON."""
+"""The body of a request over ASGI: read within its bounds, and why it is not JSON."""
 
 from __future__ import annotations
 

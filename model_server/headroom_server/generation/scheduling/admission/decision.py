@@ -113,7 +113,7 @@ class Admission:
         own = sum(line.requests_of(tenant) for line in lines) + count - 1
         if own > most - before:
             self._refuse(
-                "a tenant may wait with at most as many requests as are free",
+                "one tenant's waiting requests must be at most the free places",
                 batch_class=batch_class,
             )
 
@@ -169,7 +169,7 @@ class Admission:
         if own + tokens <= free_tokens:
             return  # of all tenants together
         if own + sum(line.tokens_of(tenant) for line in lines) > free_tokens:
-            refuse("a tenant may wait with at most as many tokens as are free")
+            refuse("one tenant's waiting tokens must be at most the free tokens")
 
     def _refuse(self, why: str, *, batch_class: bool) -> None:
         state = self._state
