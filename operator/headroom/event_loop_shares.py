@@ -45,7 +45,7 @@ class EventLoopShares:
     """Runs work at once while its owner has CPU time left, else in turns."""
 
     def __init__(self, seconds: Callable[[], float] = time.thread_time) -> None:
-        """`seconds` reads CPU time: by the wall, usual work would wait on a crowded machine."""
+        """`seconds` reads CPU time: by wall-clock time, work would wait on a busy machine."""
         self._seconds = seconds
         self._buckets: dict[str, _Bucket] = {}
         """By owner, the one that ran last at the end."""

@@ -1,4 +1,4 @@
-"""A bound that several owners share: each may hold as much as is free. Pure.
+"""A bound that several owners share: each may hold at most as much as is still free. Pure.
 
 Dynamic thresholds (Choudhury and Hahne, 1998): one owner takes at most half of the bound, two a
 third each, n take 1/(n+1) each. What is left free lets another owner begin at once.

@@ -1,4 +1,4 @@
-"""Text of others for a terminal or a log: what would steer it, or begin a line, is spelled. Pure.
+"""Makes foreign text safe for a terminal or a log: control characters are escaped. Pure.
 
 A pod's last words, an owner's name and a status are what a tenant writes. Escape sequences in them
 would rename the window, hide lines or make up others, such as a service that is healthy.

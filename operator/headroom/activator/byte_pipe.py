@@ -41,7 +41,7 @@ async def read_start(reader: asyncio.StreamReader) -> bytes:
 async def copy_answer(
     data: bytes, reader: asyncio.StreamReader, client: asyncio.StreamWriter
 ) -> None:
-    """Copy an answer that begins with `data`; one that breaks off does not end as a whole one."""
+    """Copy an answer that begins with `data`; reset the client where the answer breaks off."""
     while data:
         client.write(data)
         await client.drain()
@@ -53,7 +53,7 @@ async def copy_answer(
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Close a connection with an error: an end would be that of the answer."""
+    """Close a connection with an error, because a plain close would look like the answer's end."""
     sent = writer.get_extra_info("socket")
     sent.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()

@@ -38,7 +38,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Upper bounds on held requests; of those in all a namespace may hold as much as is free."""
+    """Upper bounds on held requests; one namespace may use as much of a bound as is still free."""
 
     requests: int = 4096
     requests_per_service: int = 2048

@@ -191,6 +191,6 @@ class HttpHandler:
 _TOO_MANY_HEADS = Refusal(
     status=429,
     why=RefusalReason.TOO_MANY,
-    message=f"too many requests with heads of up to {HEAD_BYTES} bytes are arriving",
+    message=f"too many requests whose headers take up to {HEAD_BYTES} bytes are arriving",
     retry_after_s=1,
 )

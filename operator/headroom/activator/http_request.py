@@ -54,7 +54,9 @@ class Incoming:
                 self.head, self._raw = head + end, bytearray()
                 self.add(body)
             elif len(self._raw) > HEAD_BYTES:
-                raise MalformedError(f"the request's head must be at most {HEAD_BYTES} bytes")
+                raise MalformedError(
+                    f"request line and headers must have at most {HEAD_BYTES} bytes"
+                )
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:

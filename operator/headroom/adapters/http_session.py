@@ -9,7 +9,7 @@ from typing import Any, Self
 import aiohttp
 
 LOOKED_AT_BYTES = 4096
-"""Kept of a body that is too large."""
+"""Bytes kept of a body that is too large."""
 
 
 class HttpSession:

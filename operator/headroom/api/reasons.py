@@ -169,7 +169,7 @@ class StatusReason(StrEnum):
     are an upper bound."""
 
     NO_OBSTACLE = "NoObstacle"
-    """ScalingEffective: nothing that more replicas cannot change was found."""
+    """ScalingEffective: nothing was found that would make more replicas useless."""
     CONNECTIONS_PINNED = "ConnectionsPinned"
     """ScalingEffective: connections stay with saturated replicas, and other ready replicas get
     hardly any request. The same shows where a router chooses replicas by cached prefixes."""
@@ -265,7 +265,7 @@ class StatusReason(StrEnum):
     CREATED = "Created"
     """Event: the Deployment was created."""
     ADOPTED = "Adopted"
-    """Event: an orphaned Deployment of an earlier InferenceService of the name was taken back."""
+    """Event: an orphaned Deployment of an earlier InferenceService with this name was adopted."""
     SCALED_UP = "ScaledUp"
     """Event: replicas were added."""
     SCALED_DOWN = "ScaledDown"

@@ -74,8 +74,8 @@ class Authorities:
     """The content of `headroom-ca`."""
 
     current: Certificate | None = None
-    """Signs."""
+    """The CA that signs."""
     staged: Certificate | None = None
-    """Is trusted, and signs from its turn on."""
+    """The CA that is trusted already and signs next."""
     previous: Certificate | None = None
-    """Signed before, and is trusted as long as it is valid. Its key is deleted."""
+    """The CA that signed before; it is trusted as long as it is valid. Its key is deleted."""

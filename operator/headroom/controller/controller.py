@@ -162,7 +162,7 @@ class Controller:
             async with asyncio.timeout(LOOK_WITHIN_S):
                 await self._resync.list_once()
         except (ClusterError, TimeoutError) as error:
-            _log.warning("deciding from what the watch has said: %s", error)
+            _log.warning("the first LIST failed; deciding from the watch cache: %s", error)
 
     def _upcoming(self, seconds: float) -> Iterable[tuple[float, str]]:
         return () if self.scheduler is None else self.scheduler.due_within(seconds)
@@ -192,7 +192,7 @@ class Controller:
             try:
                 await watch.run(lambda _: None, self._pod_changed)
             except Exception:  # noqa: BLE001  (whatever it is, scaling goes on)
-                _log.exception("the watch of pods that are warmed begins again")
+                _log.exception("the watch of pods in warm-up failed and restarts")
             await asyncio.sleep(WATCHED_AGAIN_S)
 
     def _pod_changed(self, _: str, pod: Manifest) -> None:

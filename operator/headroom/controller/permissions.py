@@ -83,7 +83,7 @@ def on_services(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
 
 
 def best_effort(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
-    """Return what the operator makes use of and can do without."""
+    """Return the permissions that the operator uses and can do without."""
     return _in_each(namespaces, _BEST_EFFORT)
 
 

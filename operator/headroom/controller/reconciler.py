@@ -34,7 +34,8 @@ from headroom.telemetry.errors import TelemetryError
 _log = logging.getLogger(__name__)
 
 CLOCK_BACK_S = 10.0
-"""By less, and by up to two ticks, the decision waits until the time is there again."""
+"""If the clock goes back by less than this, or by up to two ticks, the decision waits until it has
+caught up."""
 
 
 class Reconciler:
@@ -131,7 +132,7 @@ class Reconciler:
                 raise
 
     async def _hold_deleted(self, context: ServiceContext, metadata: Manifest) -> None:
-        """Say that nothing is scaled or repaired any more, and what the deletion waits for."""
+        """Report that nothing is scaled or repaired any more, and what the deletion waits for."""
         found = held_conditions.of_deletion(metadata.get("finalizers") or ())
         with suppress(NotFound, Conflict):  # it is gone, or will be read again
             await self._tick.hold(context, found, metadata.get("generation", 0))

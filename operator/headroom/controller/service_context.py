@@ -109,7 +109,7 @@ class ServiceContext:
 
 
 def restore(raw: Manifest, now_s: float) -> ServiceContext:
-    """Return the context that the object's status kept, so that a restart forgets nothing."""
+    """Return the context from the object's status, so that what was learned survives a restart."""
     metadata = raw["metadata"]
     status = dict(raw.get("status") or {})
     state, budget, tokens = _restored(metadata, status)

@@ -30,7 +30,7 @@ class ServiceWrites:
     settings: Settings
 
     async def run(self, context: ServiceContext, tick: TickResult, replicas: int) -> WriteResult:
-        """Write what has to be written, and remember that it was us. Raises ClusterError."""
+        """Write evictions, children and replicas, and remember them. Raises ClusterError."""
         now_s = self.clock.now_s()
         evicted, unevicted = await evict(
             self.cluster, tick.service, tick.gathered, tick.decision, context.act, now_s

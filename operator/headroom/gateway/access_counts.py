@@ -134,7 +134,7 @@ _INSIDE = re.compile(r"cluster\.(?P<to>[^./]+/[^./]+(?:/grpc|/upgrades)?)\.upstr
 _GRPC_ANSWERED = ("", "-", "0")
 _GRPC_MISSED = ("1", "2", "4", "8", "13", "14", "15")
 """Cancelled, Unknown, DeadlineExceeded, ResourceExhausted, Internal, Unavailable, DataLoss; other
-codes are the caller's fault."""
+codes are errors of the client."""
 _LIMITED = "RL"
 _NEVER_SEEN = frozenset({"UO", "UH", "UF", "LH", "NC", "NR"})
 """Envoy's response flags of requests that reached no replica."""

@@ -80,8 +80,8 @@ VLLM = Profile(
     missing=(
         (
             "Arrivals are ended + waiting + running requests: it counts requests when they end. "
-            "Answers that clients give up it does not count; those that had a first token are its "
-            "first tokens less the others."
+            "It does not count requests that clients give up; those that had a first token are its "
+            "first tokens minus those of all other requests."
         ),
         "The batch size is derived from the execution time (Little's law).",
         "The latency histogram starts at 300 ms: lower targets need other bounds, set in vLLM.",

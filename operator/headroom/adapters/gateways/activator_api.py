@@ -205,6 +205,6 @@ def _not_its_address(address: str, peer: str) -> web.Response:
 
 
 def _not_leader() -> web.Response:
-    refusal = web.json_response({"error": "this operator does not lead"}, status=503)
+    refusal = web.json_response({"error": "this operator is not the leader"}, status=503)
     refusal.force_close()
     return refusal

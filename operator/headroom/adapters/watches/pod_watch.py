@@ -176,7 +176,7 @@ def _without_items(error: AnswerTooLarge) -> tuple[str, list[Object], str]:
     metadata = start_of_list(error.start)
     if metadata is None:
         raise error
-    _log.warning("a pod of more bytes than are read is left out: %s", error)
+    _log.warning("a pod is left out, because its object is larger than the limit: %s", error)
     return str(metadata.get("resourceVersion")), [], str(metadata.get("continue") or "")
 
 

@@ -1,4 +1,4 @@
-"""Reads the lines of a watch, and of each event whose it is, without parsing the rest. Pure."""
+"""Reads the lines of a watch, and which object each event is about, without a full parse. Pure."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _COLUMNS = (
     ("Demand", "string", ".status.demand.rate", 0, "Rate that clients want to send."),
     ("Latency", "string", ".status.signals.latency", 0, "Measured latency at the SLO percentile."),
     ("Target", "string", ".spec.slo.latency.target", 0, "Latency target."),
-    ("Utilization", "number", ".status.signals.utilization", 0, "Of full-batch throughput."),
+    ("Utilization", "number", ".status.signals.utilization", 0, "Share of throughput."),
     ("SLO", "string", '.status.conditions[?(@.type=="SLOMet")].status', 0, "Latency target met."),
     ("Reason", "string", ".status.decision.reason", 0, "Rule or limit that decided."),
     ("Age", "date", ".metadata.creationTimestamp", 0, ""),

@@ -49,7 +49,7 @@ def read_cron(text: str) -> str:
         rule = f"{A_CRON} ({error})"
         raise PydanticCustomError("cron", "{rule}", {"rule": rule}) from None
     if not fires:
-        rule = "must fire at some time; no day of these months is such a day of the week"
+        rule = "must fire at some time; no day of these months is on such a day of the week"
         raise PydanticCustomError("cron", "{rule}", {"rule": rule})
     return text
 

@@ -46,7 +46,9 @@ def _written_plainly(value: object) -> object:
             elif isinstance(one, list | tuple):
                 inner += one
             elif not _is_plain(one):
-                raise PydanticCustomError("plain", "must contain only texts, numbers and booleans")
+                raise PydanticCustomError(
+                    "plain", "must contain only strings, numbers and booleans"
+                )
         if not inner:
             return value
         level = inner

@@ -51,7 +51,8 @@ class Writes:
     replicas: int
     now_s: float
     services: int
-    """How many there are: the more, the less often children other than the Deployment are read."""
+    """Number of services: the more there are, the less often other children than the Deployment are
+    read."""
     marks_pods: bool
     """Whether pods are marked that a scale-down is to remove first."""
     was_ready: Callable[[], bool]
@@ -185,5 +186,5 @@ class Writes:
 
 
 def _generation(deployment: Manifest | None) -> int | None:
-    """It changes with replicas, which a person may have written, and with the template."""
+    """Return the Deployment's generation, which changes with replicas and with the template."""
     return deployment["metadata"].get("generation") if deployment else None

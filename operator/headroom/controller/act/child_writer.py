@@ -91,7 +91,7 @@ class ChildWriter:
     ) -> Manifest:
         """Apply if it drifted, to the object as it was read: an earlier leader's write is refused.
 
-        An orphan is taken back, and what was created is handed over: only now, since controllers
+        An orphan is adopted, and what was created is handed over: only now, since controllers
         write at once to what is new, and many creations at a time wait for each request. Return the
         object as it is then.
         """

@@ -16,7 +16,7 @@ from headroom.scaling.values.decision import Decision
 FORBIDDEN_AGAIN_AFTER_S = 600.0
 """An eviction that RBAC forbids is tried again after this; capacity is added meanwhile."""
 KINDS = frozenset({"Deployment", "StatefulSet"})
-"""Their controllers create another pod. Of other kinds a pod may be part of a group."""
+"""Kinds whose controllers create another pod; a pod of another kind may be part of a group."""
 
 
 def objection(

@@ -1,4 +1,4 @@
-"""When a manifest or a number of replicas that the API server rejects is sent again."""
+"""When a manifest or replica count that the API server rejected is sent again."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from headroom.controller.scheduling.overwrite_backoff import OverwriteBackoff
 from headroom.errors import ClusterError
 
 SCALED_AGAIN_AFTER_S = 300.0
-"""For so long after a write of replicas failed, the service is not counted on to yield any."""
+"""Time after a failed write of replicas during which the service is not asked to yield any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +60,10 @@ class ChildrenCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What an apply made of the Deployment."""
+    """What an apply changed in the Deployment."""
 
     adopted: bool = False
-    """It was an orphan of an earlier service of the name."""
+    """Whether it was an orphan of an earlier service with this name."""
     changed: str = ""
     """Where its pod template changed, which is a rollout; empty if it did not."""
 
@@ -71,7 +71,7 @@ class News:
     """Who had changed it since the apply before, which this one undid; empty if no client had."""
 
     def and_also(self, *, adopted: bool, changed: str, undone_of: str) -> News:
-        """Add those of a later apply."""
+        """Return these changes together with those of a later apply."""
         return News(
             adopted=self.adopted or adopted,
             changed=changed or self.changed,
@@ -91,9 +91,10 @@ class ActState:
     """The Deployment of a new spec that was not accepted yet: status says so only until a tick is
     reported, also one in which the dry run was not answered."""
     news: News = field(default_factory=News)
-    """What no result says yet: a tick that changes the spec of the Deployment has none."""
+    """Changes that no result has reported yet: a tick that changes the Deployment's spec returns
+    none."""
     overwrites: OverwriteBackoff[bool] = field(default_factory=OverwriteBackoff)
-    """Other writers of the Deployment: whether it stands as it was applied."""
+    """Other writers of the Deployment: whether what was applied is still in force."""
     checked: ChildrenCheck | None = None
     children_due_s: float | None = None
     """Until when a new process may leave children that an earlier one found in order."""
@@ -101,11 +102,11 @@ class ActState:
     """When the last write of replicas failed; None if it was accepted."""
     scale_refused: ScaleRefusal | None = None
     evicts_again_s: float = 0.0
-    """Before, no pod is evicted: it was forbidden."""
+    """No pod is evicted before this time, because it was forbidden."""
     eviction_refused: str = ""
-    """Why, as the API server says."""
+    """Why it was forbidden, as the API server says."""
     marks_again_s: float = 0.0
-    """Before, no pod is marked: it was forbidden."""
+    """No pod is marked before this time, because it was forbidden."""
 
     def can_scale(self, now_s: float) -> bool:
         """Whether replicas are expected to be accepted; after a while it is tried again."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from headroom.api import InferenceService
 from headroom.controller.act.state import ActState
 from headroom.controller.gather.gather_tick import Gathered
-from headroom.controller.gather.pods.pods import MarkedBy, ObservedPod
+from headroom.controller.gather.pods.pods.pods import MarkedBy, ObservedPod
 from headroom.controller.ports import Cluster, Manifest
 from headroom.errors import ClusterError, Forbidden
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
@@ -23,9 +23,9 @@ from headroom.scaling.values.observation import PodSample, PodState
 
 COST_OF_A_VICTIM = "-1000"
 MOST_MARKED = 20
-"""Each mark is a write; of a larger removal the first are marked."""
+"""Maximum number of marks per scale-down, because each is a write."""
 MARKED_WITHIN_S = 2.0
-"""A scale-down waits no longer for its marks."""
+"""Longest time that a scale-down waits for its marks."""
 FORBIDDEN_AGAIN_AFTER_S = 600.0
 
 
@@ -40,7 +40,7 @@ class Victim:
 def victims(
     pods: Sequence[ObservedPod], samples: Sequence[PodSample], removed: int
 ) -> tuple[Victim, ...]:
-    """Choose whom a removal of so many pods should take, where a mark changes what it takes. Pure.
+    """Choose the pods that a scale-down by so many should remove, if marks change the choice. Pure.
 
     None if another client has set costs, or if all ready pods have the same load.
     """

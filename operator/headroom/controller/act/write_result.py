@@ -23,19 +23,19 @@ class WriteResult:
     replicas: int
     """What the workload requests now."""
     created: bool = False
-    """The Deployment did not exist before."""
+    """Whether the Deployment did not exist before."""
     news: News = field(default_factory=News)
-    """What became of the Deployment since the last result."""
+    """Changes of the Deployment since the last result."""
     scaled: bool = False
     refused: Step | None = None
     message: str = ""
     """Why it was rejected, as the API server says."""
     unapplied: str = ""
-    """Why a child that exists, or is no Deployment, is not as desired: this stops no scaling."""
+    """Why a child that exists, or is no Deployment, differs from its manifest; scaling goes on."""
     overwritten: bool = False
-    """It is because another client keeps overwriting the Deployment."""
+    """Whether that is because another client keeps overwriting the Deployment."""
     invalid: bool = False
-    """It is because of the spec: its Deployment was never valid."""
+    """Whether that is because of the spec: its Deployment was never valid."""
     unmarked: str = ""
     """Why pods that a scale-down should take first could not be marked."""
     evicted: str = ""
@@ -43,4 +43,4 @@ class WriteResult:
     unevicted: str = ""
     """Why such a pod was not evicted."""
     namespace_ends: bool = False
-    """It was rejected because the namespace is being deleted."""
+    """Whether the write was rejected because the namespace is being deleted."""

@@ -9,8 +9,8 @@ from typing import Any
 from headroom.api import InferenceService
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.gather.metrics.scrape_failure import ScrapeFailure
-from headroom.controller.gather.pods.pods.pod_ownership import MOST_READS, Owned
-from headroom.controller.gather.pods.pods.pods import ObservedPod, observe
+from headroom.controller.gather.pods.pods.pods.pod_ownership import MOST_READS, Owned
+from headroom.controller.gather.pods.pods.pods.pods import ObservedPod, observe
 from headroom.controller.gather.revisions import Revisions
 from headroom.controller.gather.state import GatherState
 from headroom.controller.gather.workloads.shared_reads import SharedReads, Sharing
@@ -36,12 +36,13 @@ class Gathered:
     """Selects its pods."""
     pods: tuple[ObservedPod, ...] = ()
     raw_pods: tuple[Mapping[str, Any], ...] = ()
-    """The same as the API server gave them, also those that are over."""
+    """The same pods as raw objects, including those that have ended."""
     unread: tuple[ScrapeFailure, ...] = ()
     revisions: Revisions | None = None
     """Which pods have the latest template; read only where a rollout finds no room."""
     own: bool = True
-    """All of it was read for this tick; else it is a moment old, and no reason to scale."""
+    """Whether all of it was read for this tick; if not, it is a moment old and no reason to
+    scale."""
 
 
 async def gather(
@@ -103,7 +104,7 @@ async def gather(
 
 
 def _unlisted(workload: Manifest, pods: Iterable[Mapping[str, Any]], owned: Owned) -> int:
-    """Return how many ready replicas the workload knows of that the list of pods does not have.
+    """Return the number of ready replicas that the workload reports and the pod list lacks.
 
     An API server that lags behind leaves them out, and the load that they carry with them. A pod
     whose owner has not been read yet may be one, whatever the workload says that it counts.

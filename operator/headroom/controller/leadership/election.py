@@ -174,7 +174,7 @@ class Election:
         if not work.done():
             raise RuntimeError(f"the work of the leader did not end within {END_WITHIN_S:g} s")
         if not work.cancelled() and work.exception() is not None:
-            _log.warning("the work of the leader ended badly: %r", work.exception())
+            _log.warning("the work of the leader failed: %r", work.exception())
 
     async def _release(self) -> None:
         """Release the lease, so that another process need not wait for its expiry. Best effort."""
@@ -189,9 +189,9 @@ class Election:
                 released = self._candidate.release_record(micro_time(self._clocks.now_s()))
                 if released is not None:
                     await self._lease.write(released)
-                    _log.info("gave up the lease %s", self._lease)
+                    _log.info("released the lease %s", self._lease)
         except (ClusterError, TimeoutError) as error:
-            _log.warning("the lease could not be given up: %s", str(error) or "no answer in time")
+            _log.warning("the lease could not be released: %s", str(error) or "no answer in time")
 
     def _tell(self) -> None:
         """Log what changed, and show it."""
@@ -200,9 +200,9 @@ class Election:
         if self.leading:
             said = "leading"
         elif self._candidate.holds:
-            said = "the lease was not renewed in time: deciding nothing"
+            said = "the lease was not renewed in time: decisions stop"
         else:
-            said = f"following {self.holder or 'nobody'}"
+            said = f"following {self.holder}" if self.holder else "waiting: there is no leader"
         if said != self._said:
             self._said = said
             _log.info("%s (lease %s)", said, self._lease)

@@ -1,4 +1,4 @@
-"""Reads and writes the Lease; an answer that is no Lease is no answer."""
+"""Reads and writes the Lease; a response that is not a Lease counts as Unavailable."""
 
 from __future__ import annotations
 

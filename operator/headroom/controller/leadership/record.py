@@ -1,4 +1,4 @@
-"""What a Lease says: coordination.k8s.io/v1 → frozen value → coordination.k8s.io/v1. Pure."""
+"""The content of a Lease (coordination.k8s.io/v1) as a frozen value. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LeaseRecord:
     """
 
     holder: str
-    """Empty: it was given up."""
+    """Identity of the leader; empty where the lease was released."""
     duration_s: float
     transitions: int
     """How often the holder changed."""
@@ -35,7 +35,7 @@ class LeaseRecord:
         """Read a Lease; any field of its spec may be absent. Raise ValueError otherwise."""
         spec, metadata = lease.get("spec") or {}, lease.get("metadata")
         if not isinstance(spec, Mapping) or not isinstance(metadata, Mapping):
-            raise ValueError("a Lease has metadata and a spec")
+            raise ValueError("a Lease must have metadata and a spec")
         return cls(
             holder=str(spec.get("holderIdentity") or ""),
             duration_s=float(spec.get("leaseDurationSeconds") or 0),

@@ -1,4 +1,4 @@
-"""What a tick shows: metrics, the error budget and the console, on which nothing depends."""
+"""Shows the result of a tick in metrics, error budget and console; no decision depends on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from headroom.api import InferenceService
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult
 from headroom.controller.decide.recovery import DecisionFailure
-from headroom.controller.gather.pods.pods import ObservedPod
+from headroom.controller.gather.pods.pods.pods import ObservedPod
 from headroom.controller.ports import Recorder
 from headroom.controller.report.error_budget import judged
 from headroom.controller.report.evaluation import DecisionListener, Evaluation
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class Display:
-    """Passes on what was decided."""
+    """Passes the results of ticks on."""
 
     def __init__(self, recorder: Recorder, listener: DecisionListener | None) -> None:
         self._recorder = recorder
@@ -85,7 +85,7 @@ class Display:
             _log.warning(words, name, failure.text)
 
     def hold(self, state: ReportState) -> None:
-        """Remove the figures of earlier decisions: none is made, and they would look present."""
+        """Remove the figures of earlier decisions, which would look current."""
         self._recorder.held(state.namespace, state.name)
 
     def withdraw(self, state: ReportState) -> None:

@@ -50,7 +50,7 @@ class EventPoster:
 def of_tick(
     state: ReportState, tick: TickResult, before: Conditions, after: Conditions
 ) -> list[Event]:
-    """Return the events of a tick whose status is written, and note them."""
+    """Return the events of a tick whose status was written, and remember them."""
     written, found = tick.written, list[Event]()
     if written.created:
         found.append(events.of_creation(written.replicas))

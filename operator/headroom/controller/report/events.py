@@ -18,12 +18,12 @@ from headroom.api.service_status.conditions import (
     ConditionStatus,
     ConditionType,
 )
-from headroom.scaling.explanation.decision_message import counted
+from headroom.scaling.explanation.explanation.decision_message import counted
 from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.replica_defect import Defect
 
 REPEATED_AFTER_S = 60.0
-"""A condition that flaps gives one event of a kind a minute."""
+"""Shortest time between two events of a kind, for conditions that flap."""
 MAX_NOTE_BYTES = 1024
 """The API server refuses an event with more, in UTF-8."""
 
@@ -111,8 +111,8 @@ def of_creation(replicas: int) -> Event:
 
 
 def of_adoption(replicas: int) -> Event:
-    """Return the event of taking back an orphaned Deployment."""
-    note = f"took back the orphaned Deployment with its {counted(replicas)}"
+    """Return the event of adopting an orphaned Deployment."""
+    note = f"adopted the orphaned Deployment with its {counted(replicas)}"
     return Event(reason=StatusReason.ADOPTED, note=note, action="Adopt", always=True)
 
 
@@ -120,8 +120,8 @@ def of_rollout(changed: str, undone_of: str = "") -> Event:
     """Return the event of a change of the pod template, or of one that undoes another client's."""
     if undone_of:
         note = (
-            f"{undone_of} changed {changed} of the pod template, which is set back to what the "
-            "InferenceService says, and its replicas are replaced; change it there"
+            f"{undone_of} changed {changed} of the pod template, which is reset to what the "
+            "InferenceService says, so its replicas are replaced; change the InferenceService"
         )
         return Event(
             reason=StatusReason.ROLLING_OUT, note=note, action="Apply", warning=True, always=True

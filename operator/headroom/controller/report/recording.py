@@ -31,7 +31,7 @@ class _Described:
     cold_start_s: float | None
 
     def differs(self, before: _Described) -> bool:
-        """Whether a simulation would differ."""
+        """Return whether a simulation would differ."""
         return (
             self.policy != before.policy
             or _costs_differ(self.cost, before.cost)

@@ -61,7 +61,12 @@ class Reporter:
         except (Conflict, NotFound, NotLeading):
             raise
         except Exception as error:  # noqa: BLE001  (the report that follows raises it again)
-            _log.debug("%s/%s: scaled before it is said: %s", state.namespace, state.name, error)
+            _log.debug(
+                "%s/%s: replicas are written before the status, which failed: %s",
+                state.namespace,
+                state.name,
+                error,
+            )
 
     async def report(
         self,

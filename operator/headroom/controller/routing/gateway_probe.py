@@ -1,4 +1,4 @@
-"""Find the gateways that accept connections, by connecting: a pod's readiness is a second late.
+"""Finds the gateways that accept connections by connecting, because readiness lags by a second.
 
 It probes a port of Envoy itself: at a service's port a standby listener may accept while Envoy is
 down.
@@ -45,7 +45,7 @@ class GatewayProber:
         return await is_open(pod.address, OPS_PORT) and await is_open(pod.address, port)
 
     async def look(self, ports: Set[int]) -> bool:
-        """Try each gateway with open ports again, and forget those that are shut; return if any is.
+        """Probe gateways with open ports, and forget closed ones; return if any was closed.
 
         `ports` are those that services have now: the others are shut because they are not needed.
         """

@@ -1,4 +1,4 @@
-"""Where a service's connections go now, and what has to be written next. Pure.
+"""Where a service's connections go now, and what must be written next. Pure.
 
 In Gateway mode the slice points to the gateway before the Service releases the replicas; back in
 Service mode the Service has its replicas before the slice releases the gateway, which listens for a

@@ -24,7 +24,7 @@ class ReadyPod:
     restarts: int
     """Restarts of its containers: after a restart nothing listens for a moment."""
     port: int | None = None
-    """That its model server declares."""
+    """Port that its model server declares."""
 
 
 @dataclass(slots=True)

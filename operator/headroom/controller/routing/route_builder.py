@@ -20,7 +20,7 @@ from headroom.scaling.values.observation import CostModel
 
 
 def route(service: InferenceService, port: int, others: Container[str] = ()) -> Route:
-    """Return the route of a service; `others` are the keys of the routes that there are."""
+    """Return the route of a service; `others` are the keys of all routes."""
     routing = service.spec.routing
     tenants, hedging = routing.tenants, routing.hedging
     split = [(f"{service.namespace}/{one.service}", one.percent) for one in routing.traffic]

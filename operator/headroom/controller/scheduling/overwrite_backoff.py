@@ -22,7 +22,7 @@ Written = TypeVar("Written")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteBackoff(Generic[Written]):
-    """What is known about other writers; a value, replaced as ticks see more."""
+    """What is known about other writers; an immutable value, replaced at each tick."""
 
     ours: Written | None = None
     """What we wrote and no other client has changed since."""

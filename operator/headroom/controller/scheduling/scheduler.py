@@ -220,7 +220,7 @@ class Scheduler:
         return streak.pause_s(error, self._period_s(), passed_s, self.chance.random())
 
     def _next_s(self, entry: _Entry, now_s: float, pause_s: float | None) -> float:
-        """The cadence holds however long a tick takes, but what was missed is not made up for."""
+        """Return when a service is due next: its phase is kept, and missed ticks are skipped."""
         if pause_s is not None:
             return now_s + pause_s
         return max(now_s, tick_period.next_slot_s(entry.due_s, self._period_s(), entry.phase))

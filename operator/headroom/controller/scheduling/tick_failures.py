@@ -21,7 +21,7 @@ class TickFailures:
     on_failure: Callable[[str, Exception], Awaitable[None]]
     name_of: Callable[[str], str]
     deadline_s: float
-    """A tick may take this long, and reporting its failure as long again."""
+    """Deadline of a tick, and again of the report of its failure."""
     log: FailureLog = field(default_factory=FailureLog)
 
     async def report(self, uid: str, streak: FailureStreak, error: Exception) -> None:

@@ -14,10 +14,11 @@ import zlib
 TICKS_PER_S = 1000 / 15.0
 """Ticks of all services together."""
 STEP_S = 0.5
-"""Periods change in steps: a service more is no other policy for all."""
+"""Periods change in steps, so that one more service does not change the period of all."""
 SHORTEST_CHILDREN_S, CHILDREN_LOOKS_PER_S = 30.0, 10.0 / 3.0
 SHARED_FROM, SHARED_PART = 20, 0.25
-"""From so many services on, and for that part of a period, ticks read for those that follow."""
+"""Number of services from which ticks share LISTs, and the part of a period that they read
+ahead."""
 
 
 def period_s(tick_s: float, services: int) -> float:

@@ -20,7 +20,7 @@ class ListHistory:
     _behind_since_s: float | None = None
 
     def is_restored(self, version: str, now_s: float) -> bool:
-        """Process a LIST; return whether it is the truth although it is older than others were.
+        """Process a LIST; return whether it counts although it is older than others were.
 
         All LISTs of the last minute, two or more, were older than one before them. Worked: a server
         that lags by 10 s is behind at one or two LISTs in a row, 5 s apart.

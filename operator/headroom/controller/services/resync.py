@@ -148,7 +148,7 @@ class Resync:
         self._on_unlisted(unlisted)
 
     async def _pause(self) -> None:
-        """Wait for as long as the services are many, or until there is doubt, but a while."""
+        """Wait for the period, or until a LIST is requested, but at least for a moment."""
         await asyncio.sleep(SHORTEST_S)
         longer_s = min(LONGEST_S, PER_SERVICE_S * len(self._cache)) - SHORTEST_S
         if longer_s > 0.0:
@@ -159,7 +159,7 @@ class Resync:
                 return
 
     def _after_failure(self, error: ClusterError) -> float:
-        """Say it once, and give the pause until the next attempt."""
+        """Log a new failure once, and return the pause until the next attempt."""
         if isinstance(error, NotFound):  # the kind itself is not served
             self._cache.synced.clear()
         if str(error) != self._complaint:

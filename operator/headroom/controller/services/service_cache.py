@@ -44,7 +44,7 @@ class ServiceCache:
         return len(self._services)
 
     def uids(self) -> tuple[str, ...]:
-        """Name the services."""
+        """Return the UIDs of all services."""
         return tuple(self._services)
 
     def get(self, uid: str) -> Manifest | None:
@@ -161,7 +161,7 @@ class ServiceCache:
 
 
 def _is_of_another_history(listed: Manifest, known: Manifest, restored: bool) -> bool:
-    """Whether a LIST that is not older than `known` contradicts it.
+    """Whether a LIST contradicts `known` although it is not older: etcd was restored.
 
     Its generations are others as well: an equal one does not mean an equal spec.
     """
@@ -180,14 +180,14 @@ def _intent(service: Manifest) -> tuple[object, object]:
 
 
 def _may_be_news(service: Manifest, known: Manifest) -> bool:
-    """Whether it is not older, and not the same again, as most of a LIST is."""
+    """Whether the object is not older than the known one and differs from it."""
     version = service["metadata"].get("resourceVersion", "")
     same = version and version == known["metadata"].get("resourceVersion")
     return not same and _version(service) >= _version(known)
 
 
 def _version(service: Manifest) -> int:
-    """Resource versions of one kind grow.
+    """Return the resourceVersion as a number; those of one kind grow.
 
     Where a server's are no numbers, every state counts as new.
     """

@@ -19,7 +19,7 @@ class _Claim:
 
     recommends: bool
     names_it: bool
-    """It does not make the workload itself."""
+    """Whether it is not the creator of the workload."""
     created: str
     """RFC 3339 in UTC, which sorts as time does."""
     uid: str

@@ -52,7 +52,7 @@ class Ceiling:
     why: str = ""
     """Which setting it comes from; empty where it is maxReplicas alone."""
     exceeded: bool = False
-    """The service has more than the settings allow."""
+    """Whether the service has more than the settings allow."""
 
     def applied(self, policy: Policy) -> Policy:
         """Return the policy within the ceiling; a decision has room for one replica at least."""

@@ -24,7 +24,8 @@ SETTLED_S = 6.0
 """Services are seen one after the other, so that for a tick an accelerator that changes hands may
 count twice; for three ticks it does not."""
 FORGET_AFTER_S = 600.0
-"""When no replica was rejected for this long, nodes may have come: who yielded asks again."""
+"""When no replica was rejected for this long, nodes may have been added: services that yielded ask
+again."""
 IN_VAIN_AFTER_S = 120.0
 RETRIED_AFTER_S = 1800.0
 """Accelerators that were yielded and lie free for two minutes do not fit (they lie on several
@@ -161,7 +162,7 @@ class Pool:
         return shortage
 
     def _withhold(self, shortage: _Shortage, shares: Mapping[str, int], now_s: float) -> None:
-        """Grant the services below the winner their shares; what they get back, they wait for."""
+        """Grant shares to services below the winner; they get freed ones back after a delay."""
         winner = shortage.winner
         self._allocations = {}
         for uid, member in self._members.items():
@@ -191,7 +192,7 @@ class Pool:
         return demand.allocated if grant is None else max(grant.replicas, demand.floor)
 
     def _is_in_vain(self, shortage: _Shortage, overdue: Mapping[str, int], now_s: float) -> bool:
-        """Whether what was yielded lies free, and does not help the one that it is free for."""
+        """Whether yielded accelerators stay free, because the short service cannot use them."""
         in_vain = False
         for uid in overdue:
             member = self._members[uid]

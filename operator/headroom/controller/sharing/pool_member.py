@@ -61,7 +61,7 @@ class Member:
         return self.seen.demand.priority
 
     def look(self, seen: Seen, now_s: float, *, withheld: bool) -> None:
-        """Process a tick. A service that gets less than it needs is short without pending pods."""
+        """Process a tick; a service with less than it needs is short, also without pending pods."""
         self.seen, self.seen_s, short = seen, now_s, seen.refused
         if withheld:
             short = max(short, seen.demand.desired - seen.demand.allocated)

@@ -13,7 +13,7 @@ WARM, NOT_NEEDED = "Warm", "WarmedByServer"
 TOO_SLOW, TIMED_OUT = "TooSlow", "TimedOut"
 RESTARTED, HOST_NETWORK = "ContainerRestarted", "HostNetwork"
 QUIET_S = 2.0
-"""A pod that is warm sooner gets no warming condition first."""
+"""Time before the first warming condition is written; a pod that is warm sooner gets none."""
 SAID_AGAIN_S = 10.0
 """Between two messages of one reason."""
 

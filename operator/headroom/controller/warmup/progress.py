@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 10.0
-"""After the first failure in a row, and after many."""
+"""Pause after the first failure in a row, and after many."""
 ROUND_PAUSE_S = 1.0
 """After as many slow answers as would have made it warm: a pod that stays slow is not flooded."""
 LATE_PAUSE_S = 30.0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from headroom.planner.generation.generating_service import GeneratingService
 from headroom.planner.generation.iteration_time import iteration_times
 from headroom.planner.generation.setting_effects import (
+    SAME,
     Setting,
     breaks,
     effect_of,
@@ -63,7 +64,7 @@ def for_cache(service: GeneratingService, plan: GenerationPlan, arrival_rps: flo
     """Return whether a quantized cache pays."""
     name = "quantized cache (fp8)"
     if service.limits.kv_tokens is None:
-        reason, effect = "the KV tokens are not known", "none on the replicas"
+        reason, effect = "the KV tokens are not known", SAME
         return service, Setting(name=name, value="off", reason=reason, effect=effect)
     limits = replace(service.limits, kv_tokens=2.0 * service.limits.kv_tokens)
     changed = replace(service, limits=limits)
@@ -115,10 +116,9 @@ def for_chunk(service: GeneratingService, plan: GenerationPlan, arrival_rps: flo
             effect=effect,
         )
 
-    none = "none on the replicas"
     if token is None or Binding.TIME_PER_OUTPUT_TOKEN in dict(plan.infeasible):
         reason = "no promise on the time per token binds it: large chunks compute prompts soonest"
-        return service, setting(usual, reason, none)
+        return service, setting(usual, reason, SAME)
     decode_s, token_s = iteration_times(service, plan, arrival_rps)
     promised_s = token.seconds * max(1.0, service.shape.accepted_per_step)
     room_s = promised_s - decode_s
@@ -131,5 +131,5 @@ def for_chunk(service: GeneratingService, plan: GenerationPlan, arrival_rps: flo
         f"the promise is {1000 * promised_s:.0f} ms per iteration"
     )
     if within.replicas > plan.replicas or breaks(plan, within):
-        return service, setting(usual, f"{took}; but: {effect_of(plan, within)}", none)
+        return service, setting(usual, f"{took}; but: {effect_of(plan, within)}", SAME)
     return changed, setting(chunk, took, effect_of(plan, within))

@@ -9,6 +9,7 @@ from headroom.planner.generation.engine_settings import TAIL
 from headroom.planner.generation.generating_service import GeneratingService
 from headroom.planner.generation.iteration_time import iteration_times
 from headroom.planner.generation.setting_effects import (
+    SAME,
     Setting,
     broken_promises,
     effect_of,
@@ -31,7 +32,7 @@ def for_memory(plan: GenerationPlan) -> Setting:
         reason=f"of the KV tokens that fit into it, in use at the {TAIL}th percentile: {share}"
         + (", which binds" if plan.binding is Binding.MEMORY else "")
         + "; above 95 % sequences are preempted and computed again",
-        effect="none on the replicas",
+        effect=SAME,
     )
 
 
@@ -41,10 +42,13 @@ def for_routing(service: GeneratingService, plan: GenerationPlan, arrival_rps: f
     Simulated, requests to a random replica keep 3 s to the first token for 93 % of them, requests
     to the one with the fewest in flight for 99.6 %.
     """
-    name, reason = "routing", "replicas with as many requests in flight each share their variation"
+    name, reason = (
+        "routing",
+        "replicas with equally many requests in flight share their variation",
+    )
     if service.routing.sees_load:
         value = "to the fewest requests in flight (routing.mode: Gateway)"
-        return Setting(name=name, value=value, reason=reason, effect="none on the replicas")
+        return Setting(name=name, value=value, reason=reason, effect=SAME)
     level = plan_generation(replace(service, routing=Routing.LEAST_IN_FLIGHT), arrival_rps)
     effect = effect_of(plan, level)
     if is_better(plan, level):
@@ -57,7 +61,7 @@ def for_pools(service: GeneratingService, plan: GenerationPlan, arrival_rps: flo
     """Return whether separate replicas for prompts and for tokens pay."""
     name, split = "prefill and decode pools", plan_split(service, arrival_rps)
     if split is None:
-        reason, effect = "split pools do not keep the promises either", "none on the replicas"
+        reason, effect = "split pools do not keep the promises either", SAME
         return Setting(name=name, value="one pool", reason=reason, effect=effect)
     pays = split.replicas < plan.replicas or (
         bool(broken_promises(plan)) and split.replicas <= 2 * plan.replicas
@@ -67,7 +71,7 @@ def for_pools(service: GeneratingService, plan: GenerationPlan, arrival_rps: flo
         value=f"{split.prefill} prefill, {split.decode} decode" if pays else "one pool",
         reason=f"split: {split.prefill} prefill and {split.decode} decode replicas, "
         f"together {split.replicas}; one pool: {plan.replicas}",
-        effect=f"{plan.replicas} -> {split.replicas} replicas" if pays else "none on the replicas",
+        effect=f"{plan.replicas} -> {split.replicas} replicas" if pays else SAME,
     )
 
 
@@ -100,5 +104,5 @@ def for_limits(service: GeneratingService, plan: GenerationPlan, arrival_rps: fl
             "clients by "
         )
         + ("requests, all alike" if alike else "tokens: one request may cost what ten others do"),
-        effect="none on the replicas",
+        effect=SAME,
     )

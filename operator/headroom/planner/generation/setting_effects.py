@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from headroom.planner.generation.token_plan import GenerationPlan
 from headroom.scaling.values.tokens import Binding
 
+SAME = "same number of replicas"
+"""The effect of a setting that changes no promise and no replica."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -16,11 +19,11 @@ class Setting:
     value: str
     reason: str
     effect: str
-    """On the replicas that the settings before it need."""
+    """What it changes in the number of replicas that the settings before it need."""
 
 
 def next_bound(plan: GenerationPlan) -> str:
-    """Return what binds next after the memory."""
+    """Return the bound that binds next after the memory."""
     return next(name.value for name, _ in plan.bounds_rps if name is not Binding.MEMORY)
 
 
@@ -55,4 +58,4 @@ def effect_of(before: GenerationPlan, after: GenerationPlan, *, on: bool = True)
         f"{one.value} can no longer be kept"
         for one in sorted(broken_promises(after) - broken_promises(before))
     ]
-    return ("" if on or not parts else "on: ") + (", ".join(parts) or "none on the replicas")
+    return ("" if on or not parts else "on: ") + (", ".join(parts) or SAME)

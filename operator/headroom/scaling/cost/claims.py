@@ -1,4 +1,4 @@
-"""What the servers claim of their batches: the largest one, and the cost."""
+"""What the servers report about their batches: the largest size, and the cost."""
 
 from __future__ import annotations
 

@@ -34,14 +34,14 @@ HALF_LIFE_S = 900.0
 _PRIOR_WEIGHT = 2.0
 MOST = 1000
 _SUSPECTED = 30.0
-"""Connections that are assumed first where a replica would be accused of having too few."""
+"""Connections assumed first where a replica would be suspected of counting too few requests."""
 FEW = 100
 """Fewer equally busy connections than this make the load of the replicas visibly uneven."""
 _FOLLOWED, _KEPT = 0.5, 0.25
 """Shares of the requests that new replicas lack if all connections are kept: above the first the
 load has followed them, below the second it has not."""
 _LACKING = 0.1
-"""Part of an even share: a replica that is expected to have less is new."""
+"""Share of an even load: a replica that is expected to have less is new."""
 _FEWEST_LACKING = 20.0
 """Least requests that new replicas lack if all connections are kept: fewer are chance."""
 _STEP = math.log(1.1)

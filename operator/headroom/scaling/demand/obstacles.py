@@ -3,7 +3,7 @@
 Both are judged by what happened after replicas were added, while latency was over its target.
 
 Pinned connections: some ready replicas have nothing to do for long while others are saturated. One
-that works off a queue of before gets no requests where routing sees its load; that is no sign.
+that works off an older queue gets no requests where routing sees its load; that is no sign.
 
 A limit downstream: half as many replicas again are not busy, and answer hardly more than before,
 also if what a request costs is taken into account. Worked: two replicas answered 160/s, 80/s each;

@@ -7,14 +7,14 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.promise.error_budget import Outcomes, one_alone_is_late
 from headroom.scaling.promise.failures import Failures
 from headroom.scaling.rules.rule_results import RuleResults
-from headroom.scaling.state.state import State
+from headroom.scaling.state.state.state import State
 from headroom.scaling.values.decision import DemandKnown, ReplicaCounts
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.values.tuning import Component
 
 STEADY_S = 60.0
-"""After replicas have sufficed for so long, a surge's backlog has been worked off."""
+"""Time with enough replicas after which a surge's backlog counts as processed."""
 
 
 def with_risk(policy: Policy, state: State) -> Policy:

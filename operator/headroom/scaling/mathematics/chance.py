@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 Counts = NDArray[np.float64]
 CERTAIN = 14.0
-"""Chance explains a count once in so many e-folds: e^14 are a million."""
+"""Threshold of certainty, in e-folds: chance explains a count once in e^14, about a million."""
 DOUBTED = 4.0
-"""Chance explains a count once in 200 windows: enough for a doubt, not for an accusation."""
+"""Threshold of a suspicion: chance explains a count once in 200 windows, too often for a proof."""
 IDLE_SHARE = 0.2
-"""Part of an even share: a replica with fewer requests is idle."""
+"""Share of an even load below which a replica counts as idle."""
 
 
 def e_folds(counts: Counts, expected: float) -> Counts:

@@ -77,6 +77,6 @@ _MOST_VAIN = 3
 
 
 _ROUNDING = 0.05
-"""A twentieth of a replica is no replica: the margin fades before it costs one less."""
+"""Rounding tolerance in replicas, so that a fading margin saves a whole replica in time."""
 
 NO_MARGIN = Margin()

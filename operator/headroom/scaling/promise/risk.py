@@ -1,4 +1,4 @@
-"""The learned risk level: how far ahead of proof a service must keep and add replicas.
+"""The learned risk level: how cautiously a service must keep and add replicas.
 
 0 is the compromise for a service that keeps its promise; 1 plans for nearly everything that the
 last hour has shown. Each late request raises the level and each timely one lowers it, so that the

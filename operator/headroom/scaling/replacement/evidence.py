@@ -22,7 +22,7 @@ from headroom.scaling.values.replica_defect import Defect
 from headroom.scaling.windows.sliding_windows import Windows
 
 FEWEST_ROUNDS = 3
-"""Rounds in a row: what passes within a minute is no reason to replace a replica."""
+"""Bad rounds in a row before a replacement, so that what passes within a minute causes none."""
 DEVIATIONS, LEAST_FACTOR = 5.0, 1.6
 """Deviations of the logarithm of a mean; its lower bound must exceed what mixed hardware explains
 (1.5)."""

@@ -132,7 +132,7 @@ def for_queue(
     target_s: float,
     parallel_requests: int | None = None,
 ) -> Recommendation | None:
-    """N_queue: what also works off a queue above its bound in time; None while unknown.
+    """N_queue: replicas that also process a queue above its bound in time; None while unknown.
 
     Only the standing queue counts, the minimum over a short window (as in CoDel, Nichols and
     Jacobson 2012): some requests always wait between two batches, and that is no lack of replicas.
@@ -244,7 +244,7 @@ def for_reserve(
 def for_backlog(
     policy: Policy, tail: ServingModel, arrival_rps: float, queues: Sequence[int], target_s: float
 ) -> Recommendation | None:
-    """N_backlog: what lets backlogged replicas work off their queues in time.
+    """N_backlog: replicas with which backlogged ones process their queues in time.
 
     `queues` are the queues of replicas that hold more requests than they serve within the target.
     Such a replica answers everything late, and routing that does not see load still sends it its
@@ -280,7 +280,7 @@ def _added_to(carrying: int, queues: Sequence[int]) -> Recommendation:
     return Recommendation(
         rule=Reason.QUEUE_DEPTH,
         replicas=carrying + len(queues),
-        detail=f"{carrying} for the arrivals, which routing sends past {len(queues)} with "
+        detail=f"{carrying} for the arrivals, because routing avoids {len(queues)} replicas with "
         f"{sum(queues)} waiting",
     )
 

@@ -10,7 +10,7 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet import surge
 from headroom.scaling.promise.reserve import USUAL_S, Usual
 from headroom.scaling.rules.rule_results import RuleResults
-from headroom.scaling.state.state import State
+from headroom.scaling.state.state.state import State
 from headroom.scaling.steps.generating import Generating
 from headroom.scaling.values.decision import Reason, Recommendation, ReplicaCounts
 from headroom.scaling.values.observation import Observation, PodState
@@ -57,7 +57,7 @@ def for_surge(
     ready: Collection[str],
     hidden: Recommendation | None,
 ) -> Recommendation | None:
-    """N_surge: what carries the arrivals and works off the queue that forms until it is ready.
+    """N_surge: replicas for the arrivals and for the queue that forms until they are ready.
 
     It takes the place of the rule for hidden demand: what waiting clients hold back shows in what
     is in flight, and to assume more has doubled services for nothing.
@@ -96,7 +96,7 @@ def for_surge(
         rule=Reason.QUEUE_DEPTH,
         replicas=replicas,
         detail=f"{found.arrival_rps:.3g}/s over {capacity_rps:.3g}/s per replica, while "
-        f"{found.behind} replicas work off {found.queue:.0f} requests that will have waited",
+        f"{found.behind} replicas process a backlog of {found.queue:.0f} requests",
     )
 
 

@@ -17,7 +17,7 @@ from headroom.scaling.limits.scale_down import hold_s
 from headroom.scaling.limits.stabilization import Coverage
 from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
-from headroom.scaling.state.state import State
+from headroom.scaling.state.state.state import State
 from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.observation import Observation, Pod
 from headroom.scaling.values.policy import Policy, Routing
@@ -50,7 +50,7 @@ def leave_out_repeated(state: State, observation: Observation) -> tuple[State, O
 
 
 def as_old_as_written(policy: Policy, state: State) -> Policy:
-    """Return the policy under which a page that is written now and then is fresh."""
+    """Return the policy under which pages that a server rewrites only now and then are fresh."""
     written_s = state.repeated_pages.written_s
     return policy if written_s <= policy.stale_after_s else replace(policy, stale_after_s=written_s)
 

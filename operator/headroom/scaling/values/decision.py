@@ -72,7 +72,7 @@ class Reason(StrEnum):
     """A replica counts too few requests, or the others contradict its metrics; no
     replica is removed."""
     DECISION_FAILED = "DecisionFailed"
-    """The decision ended with an exception; no replica is removed."""
+    """The decision raised an exception; no replica is removed."""
     COST_UNKNOWN = "CostUnknown"
     """No replica has reported or shown yet what a request costs; no replica is removed."""
     INSUFFICIENT_HISTORY = "InsufficientHistory"

@@ -118,7 +118,7 @@ class GatewayRejections:
 
     time_s: float
     requests: float
-    """Since some moment; never falls."""
+    """Counted since some moment; never falls."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,14 +14,15 @@ class Defect(StrEnum):
     FAILING = "Failing"
     """It takes requests and answers none, or only with errors, while the others answer theirs."""
     OVERLOADED = "Overloaded"
-    """Nothing: connections stay with it, and other replicas have hardly any."""
+    """The replica itself is healthy: connections stay with it, and other replicas have hardly
+    any."""
 
 
 class ReplacementStep(StrEnum):
     """What happens to a replica that is slow, fails or is overloaded."""
 
     KEPT = "Kept"
-    """Nothing: it is only named."""
+    """Nothing happens: it is only named."""
     SURGE = "Surge"
     """One more replica is started first."""
     DELETE = "Delete"

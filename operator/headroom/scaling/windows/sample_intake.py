@@ -14,7 +14,7 @@ from headroom.scaling.windows.counter_series import LATENCY, CounterSeries, Vect
 from headroom.scaling.windows.histogram import rebinned
 
 GAP_S = 10.0
-"""After so long without a sample of any pod, what each took meanwhile is known as a mean only."""
+"""Gap without samples of all pods after which only the mean of each pod's requests is known."""
 REJECTED = "rejected at the gateways"
 """The series of what no replica has counted: arrivals that missed."""
 

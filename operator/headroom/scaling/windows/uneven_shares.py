@@ -38,7 +38,7 @@ LEAST_EXPONENT, LEAST_UNMEASURED = 12.0, 4.0
 removal then waits until it is."""
 UNMEASURED_CONNECTIONS, MOST_UNEVEN = 30.0, 100
 SEEN_LOAD_CONNECTIONS = 100.0
-"""What chance makes of requests that go where load is low, at worst."""
+"""Worst spread that chance causes where requests go to the least loaded replica."""
 SETTLED_S = 30.0
 """A replica that has just become ready does not have its share yet."""
 
@@ -74,7 +74,7 @@ class Shares(NamedTuple):
     idle: Mapping[str, str]
     """The replicas with too few requests for an even routing, and what they count."""
     proven: frozenset[str]
-    """Those whose share no number of connections explains that is possible."""
+    """Replicas whose share no possible number of connections explains."""
     understated: float
     """How many times the counted requests may have arrived; 1 without doubt."""
 

@@ -1,4 +1,4 @@
-"""Fixed numbers of replicas, sized for the busiest window or for the mean, as a person would do.
+"""Fixed numbers of replicas, sized for the busiest window or for the mean, as in a manual setup.
 
 `static-peak` takes the busiest aligned minute of the run, `static-mean` the mean of the whole run,
 each under the service's utilization ceiling and its latency capacity, times a margin. Both know

@@ -89,7 +89,7 @@ def _missed(p: PlantState, c: ClientState, request: int, now_s: float, outcome: 
 
 @compiled
 def hear_first(p: PlantState, c: ClientState) -> None:
-    """Take in the first of the ended tries."""
+    """Process the first of the ended tries."""
     node = p.numbers[Number.ENDED]
     p.numbers[Number.ENDED] = p.following[node]
     request, outcome, now_s = p.owner[node], p.mark[node], p.arrived_s[node]

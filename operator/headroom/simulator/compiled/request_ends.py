@@ -19,7 +19,7 @@ def release(p: PlantState, node: int) -> None:
 
 @compiled
 def tell(p: PlantState, node: int, now_s: float, outcome: int) -> None:
-    """End a try: its client, if it still waits, hears of it."""
+    """End a try, and notify its client if it still waits."""
     p.quantities[Quantity.SOJOURN_S] += now_s - p.arrived_s[node]
     if p.owner[node] == NONE:
         release(p, node)

@@ -113,7 +113,7 @@ ArrivalsTable = Annotated[
     Discriminator(
         _kind,
         custom_error_type="rule",
-        custom_error_message="names exactly one of trace, recording and generator, the last "
+        custom_error_message="must name exactly one of trace, recording and generator, the last "
         f"one of {', '.join(GENERATORS)}",
     ),
 ]

@@ -1,4 +1,4 @@
-"""What no engine can have generated or measured: such a page is refused. Pure."""
+"""Rejects pages with values that no engine can have generated or measured. Pure."""
 
 from __future__ import annotations
 

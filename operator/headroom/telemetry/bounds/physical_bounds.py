@@ -1,4 +1,4 @@
-"""What no server can have counted or measured: such a page is refused, with the metric. Pure.
+"""Rejects pages with values that no server can have counted or measured, naming the metric. Pure.
 
 Each bound is far above any real server, and far below the numbers at which sums, squares and
 conversions of the decision lose digits or overflow. Sums over series are checked as sums.

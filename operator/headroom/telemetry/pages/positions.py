@@ -23,7 +23,7 @@ class SumOfSeries:
     def __init__(
         self, metrics: Sequence[Metric], series: Sequence[tuple[int, Series]], nothing: bool = False
     ) -> None:
-        """`nothing`: a server without any series has none of these yet, which is no error."""
+        """`nothing`: whether a server without any series counts as zero, which is no error."""
         self.places: list[tuple[int, float]] = []
         self.lacks: str | None = None
         self.absent = True

@@ -156,7 +156,7 @@ class XdsServer:
             self._on_left()
         if self._snapshot is None:
             await asyncio.sleep(ELSEWHERE_AFTER_S)
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "this operator does not lead")
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "this operator is not the leader")
         error = receiving.exception()
         if error is not None:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))

@@ -108,7 +108,7 @@ def clocks_agree(facts: Facts) -> Iterator[Diagnosis]:
             yield problem(StatusReason.CLOCK_SKEW, lease["metadata"]["name"], why, remedy)
     skew_s = decision_skew_s(facts)
     if skew_s is not None:
-        why = f"the operator's clock is {_ahead(skew_s)} the API server's, by its decisions"
+        why = f"the operator's clock is {_ahead(skew_s)} the API server's, by its decision times"
         yield problem(StatusReason.CLOCK_SKEW, "operator", why, f"on its node: {remedy}")
 
 

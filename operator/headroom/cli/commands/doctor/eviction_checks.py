@@ -8,7 +8,7 @@ from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s
 from headroom.cli.commands.doctor.facts import Facts, Manifest, subject, uid
 from headroom.cli.commands.doctor.findings import Diagnosis, warning
-from headroom.controller.gather.pods.pods import is_held
+from headroom.controller.gather.pods.pods.pods import is_held
 
 
 def pods_have_one_budget(facts: Facts) -> Iterator[Diagnosis]:
@@ -51,7 +51,7 @@ def pods_end_in_time(facts: Facts) -> Iterator[Diagnosis]:
                 StatusReason.POD_OVERDUE,
                 subject(one),
                 f"pod {pod['metadata']['name']} should have ended {minutes:.0f} min ago, and "
-                f"{holds}; until then it holds its accelerators",
+                f"{holds}; until it ends it holds its accelerators",
                 remedy,
             )
 
@@ -65,7 +65,7 @@ def _held(pod: Manifest) -> tuple[str, str]:
         remedy = "wait for the controller of the finalizer; without one, remove it: "
         return f"its finalizers hold it: {finalizers}", f"{remedy}kubectl edit pod {place}"
     remedy = f"kubectl describe node {node}; if it does not come back: kubectl delete pod {place}"
-    return f"node {node} has not said that it is gone", f"{remedy} --force"
+    return f"node {node} has not confirmed its end", f"{remedy} --force"
 
 
 def _labels_of_pods(workload: Manifest | None) -> dict[str, str]:

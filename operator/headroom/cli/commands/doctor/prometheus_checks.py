@@ -25,7 +25,7 @@ _ANSWERS = {
     "has no recent sample": "in Prometheus, see Status > Target health for these pods: each must "
     "be up, with the labels namespace and pod; or set spec.telemetry.staleAfter above the scrape "
     "interval",
-    "latest sample that Prometheus answers": "restart or bypass the cache or proxy that answers "
+    "latest sample that Prometheus returns": "restart or bypass the cache or proxy that answers "
     "for Prometheus, or synchronize the clock of its node",
     "settings name no Prometheus": "correct spec.telemetry.prometheus, or add the source to the "
     "chart's prometheus.sources (headroom run --prometheus NAME=URL)",

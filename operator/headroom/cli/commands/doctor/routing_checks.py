@@ -57,7 +57,7 @@ def policy_means_what_it_says(facts: Facts) -> Iterator[Diagnosis]:
                 StatusReason.POLICY_UNDONE,
                 subject(one),
                 f"NetworkPolicy {', '.join(sorted(names))} restricts the clients of its replicas, "
-                "and the gateway that it sees instead admits every client of the cluster",
+                "but in Gateway mode it sees only the gateway, which admits every client",
                 "set spec.routing.mode to Service, or restrict the clients in a NetworkPolicy of "
                 "the gateways, at the service's port: operator/guide/GATEWAY.md",
             )

@@ -52,7 +52,7 @@ def service_is_evaluated(facts: Facts) -> Iterator[Diagnosis]:
         reasons = {condition.reason for condition in status.conditions}
         generation = metadata.get("generation", 0)
         if status.observed_generation < generation:
-            why = f"generation {generation} is not observed; the status is of "
+            why = f"generation {generation} is not observed; the status describes generation "
             why += f"{status.observed_generation}"
             yield problem(StatusReason.NOT_EVALUATED, subject(one), why, remedy)
         elif not reasons & {StatusReason.EVALUATION_FAILED, StatusReason.INVALID_SPEC}:

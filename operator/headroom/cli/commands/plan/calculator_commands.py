@@ -32,7 +32,7 @@ def feasibility(
     cost: CostOptions,
     peak_duration: Annotated[str, typer.Option(help="Duration of the peak.")] = "20m",
     horizon: Annotated[
-        str, typer.Option(help="Time over which attainment is computed, with the peak.")
+        str, typer.Option(help="Time over which attainment is computed, including the peak.")
     ] = "90m",
     min_replicas: MinReplicas = 1,
     percentile: Percentile = 95.0,
@@ -126,7 +126,7 @@ def kv_cache(
     kv_heads: Annotated[int | None, typer.Option(help="Key-value heads, if fewer.")] = None,
     head_dim: Annotated[
         int | None,
-        typer.Option(help="Width of a head, where config.json has head_dim; default: width/heads."),
+        typer.Option(help="Size of a head, if config.json has head_dim; default: width/heads."),
     ] = None,
     memory: Annotated[
         float | None, typer.Option(help="GiB that the server may use; vLLM takes 0.9 of the GPU's.")
@@ -144,7 +144,7 @@ def kv_cache(
             missing("--heads" if heads is None else "--kv-heads", "32")
         if head_dim is not None:
             if heads is None:
-                missing("--heads, whose width --head-dim is,", "32")
+                missing("--heads, which --head-dim applies to,", "32")
             width = heads * head_dim
         shared = 1.0 if heads is None or kv_heads is None else share_of_heads(heads, kv_heads)
         sized = kv_cache_table(layers, width, tokens, value_bytes, shared, memory, weights)

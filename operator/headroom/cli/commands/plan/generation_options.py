@@ -26,12 +26,13 @@ class RequestOptions:
     prompt_cv: Annotated[
         float,
         typer.Option(
-            help="Deviation of prompts over their mean; 0: all alike.", rich_help_panel=REQUESTS
+            help="Coefficient of variation of prompt lengths; 0: all alike.",
+            rich_help_panel=REQUESTS,
         ),
     ] = 1.0
     answer_cv: Annotated[
         float,
-        typer.Option(help="Deviation of answers over their mean.", rich_help_panel=REQUESTS),
+        typer.Option(help="Coefficient of variation of answer lengths.", rich_help_panel=REQUESTS),
     ] = 1.0
     cached: Annotated[
         float,
@@ -41,7 +42,9 @@ class RequestOptions:
     ] = 0.0
     accepted: Annotated[
         float,
-        typer.Option(help="Tokens per step with speculation.", rich_help_panel=REQUESTS),
+        typer.Option(
+            help="Mean tokens per step with speculative decoding.", rich_help_panel=REQUESTS
+        ),
     ] = 1.0
 
 
@@ -64,13 +67,18 @@ class ReplicaOptions:
         ),
     ] = None
     profile: Annotated[
-        str, typer.Option(help="Server at that URL, as in runtime.profile.", rich_help_panel=COST)
+        str,
+        typer.Option(
+            help="Model server at the URL of --measure, as in runtime.profile.",
+            rich_help_panel=COST,
+        ),
     ] = "headroom"
     model: Annotated[
-        str | None, typer.Option(help="Model at that URL, if several.", rich_help_panel=COST)
+        str | None,
+        typer.Option(help="Model at the URL of --measure, if several.", rich_help_panel=COST),
     ] = None
     watch: Annotated[
-        str, typer.Option(help="Time for which the URL is watched.", rich_help_panel=COST)
+        str, typer.Option(help="Time for which --measure watches.", rich_help_panel=COST)
     ] = "1m"
     iteration_ms: Annotated[
         float | None,
@@ -101,14 +109,14 @@ class ReplicaOptions:
     max_sequences: Annotated[
         int | None,
         typer.Option(
-            help="Sequences at once, at most; default: those of the server, else 256.",
+            help="Maximum number of sequences at once; default: the server's, else 256.",
             rich_help_panel=COST,
         ),
     ] = None
     iteration_tokens: Annotated[
         int | None,
         typer.Option(
-            help="Tokens of an iteration, at most; default: those of the server, else 8192.",
+            help="Maximum number of tokens per iteration; default: the server's, else 8192.",
             rich_help_panel=COST,
         ),
     ] = None

@@ -43,8 +43,8 @@ class ReplicaCost:
         if self.seen_rps is None or rate_rps <= FAR * self.seen_rps:
             return self
         beyond = (
-            f"the cost at {rate_rps:.3g}/s, as planned for each replica: {self.seen_rps:.3g}/s "
-            "was seen. Measure again while it gets as many"
+            f"the cost at the planned {rate_rps:.3g}/s per replica: it was measured at "
+            f"{self.seen_rps:.3g}/s. Measure again at a higher rate"
         )
         return replace(self, unknown=(*self.unknown, beyond))
 

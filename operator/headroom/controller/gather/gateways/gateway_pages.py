@@ -23,17 +23,17 @@ class Gateway(Protocol):
 
     @property
     def uid(self) -> str:
-        """That no other pod has."""
+        """Identifier of the pod and its restarts."""
         ...
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name in messages."""
         ...
 
     @property
     def address(self) -> str:
-        """Where its counters are read."""
+        """URL of its counters."""
         ...
 
 
@@ -82,4 +82,4 @@ class GatewayPages:
             self._counters.mark_failed(gateway, str(error))
             if self._complaints.get(gateway) != str(error):
                 self._complaints[gateway] = str(error)
-                _log.warning("gateway %s: what it counts is not known: %s", pod.name, error)
+                _log.warning("gateway %s: its request counts cannot be read: %s", pod.name, error)

@@ -14,11 +14,11 @@ class RouteStatus:
     gateways: tuple[str, ...] = ()
     """Addresses that its Service leads to; empty: to its replicas."""
     activators: int = 0
-    """Those that take its requests while no replica is warm."""
+    """Activators that take its requests while no replica is warm."""
     held: int = 0
     """Requests that wait there or are being answered through it."""
     arrived: int = 0
-    """Requests that came there, since some moment."""
+    """Requests that arrived at activators since some moment."""
     totals: ServiceTotals | None = None
     """What the gateways have counted of its requests; None where they are not read."""
     trouble: str = ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.api.timestamps import rfc3339
-from headroom.controller.gather.pods.pods import ObservedPod
+from headroom.controller.gather.pods.pods.pods import ObservedPod
 from headroom.telemetry.prometheus_pages import ScrapedPage
 
 NOT_SCRAPED = (
@@ -14,8 +14,8 @@ NOT_SCRAPED = (
     "a target there that is up, and whether telemetry.staleAfter is above the scrape interval"
 )
 OLD = (
-    "the latest sample that Prometheus answers is of %s, older than telemetry.staleAfter: what "
-    "answers for it repeats old answers, or its clock is behind"
+    "the latest sample that Prometheus returns is from %s, older than telemetry.staleAfter: a "
+    "cache or proxy in front of it repeats old answers, or its clock is behind"
 )
 
 
@@ -30,7 +30,7 @@ class ScrapeFailure:
 def old_pages(
     pods: Sequence[ObservedPod], pages: Mapping[str, ScrapedPage], oldest_s: float
 ) -> Iterator[ScrapeFailure]:
-    """Yield pods whose page is older than the query asked for; the decision sees its age."""
+    """Yield the pods whose page is older than `staleAfter`; the decision knows its age."""
     for one in pods:
         page = pages.get(one.name)
         if page is not None and one.pod.created_s <= page.time_s < oldest_s:

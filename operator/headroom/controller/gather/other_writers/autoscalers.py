@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headroom.controller.gather.pods.pod_ownership import controller_of
+from headroom.controller.gather.pods.pods.pod_ownership import controller_of
 from headroom.controller.ports import Cluster
 from headroom.errors import ClusterError, Forbidden, NotFound
 
@@ -24,9 +24,9 @@ LIST_EVERY_S = 60.0
 LIST_FOR_NEW_EVERY_S = 2.0
 """Many services that are created together share a LIST."""
 LIST_IN_CONFLICT_EVERY_S = 10.0
-"""Who has deleted the HPA waits for the first decision."""
+"""Short, because a user who deleted the HPA waits for the first decision."""
 CLOCK_SKEW_S = 2.0
-"""Between the API server, which says when a service was created, and this process."""
+"""Tolerated clock difference between the API server, which dates the service, and this process."""
 
 Scaled = tuple[str, str, str]
 """Group, kind and name of what is scaled."""

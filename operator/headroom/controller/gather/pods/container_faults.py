@@ -1,4 +1,4 @@
-"""Why a pod's containers will not serve without a change, and since when they run. Pure."""
+"""Why a pod's containers cannot become ready without a change, and since when they run. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RawPod = Mapping[str, Any]
 
 
 def container_fault(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
-    """Return why a pod that is not ready will not become so unattended; empty while it may."""
+    """Return why an unready pod cannot become ready without a change; empty while it can."""
     status = raw.get("status", {})
     return (
         _stuck(status)
@@ -61,7 +61,7 @@ def _stuck(status: _RawPod) -> str:
 
 
 def _restarting(status: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
-    """A pod that served for weeks has restarts too: only an end not long ago counts."""
+    """Return why it keeps restarting; only recent ends count, since old pods have restarts too."""
     for container in _containers(status):
         ended = container.get("lastState", {}).get("terminated") or {}
         restarts = container.get("restartCount", 0)
@@ -75,7 +75,7 @@ def _restarting(status: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
 
 
 def _overdue(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
-    """Time in the image pull does not count, unless the container has failed before."""
+    """Return why the warm-up took too long; an image pull counts only after a failure."""
     since = since_s(condition(raw, "Ready"))
     if since is None:
         return ""

@@ -28,7 +28,7 @@ class ModelDownload:
 
 
 def download_of(pod: Mapping[str, Any]) -> ModelDownload | None:
-    """Return how it goes; None where the pod has nothing to fetch, or no node yet."""
+    """Return its progress; None where the pod has nothing to fetch, or no node yet."""
     statuses = pod.get("status", {}).get("initContainerStatuses") or ()
     one = next((each for each in statuses if each["name"] == DOWNLOADER), None)
     if one is None:

@@ -56,13 +56,13 @@ class _Unresolved(Exception):  # noqa: N818  (no error: a later turn or call goe
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """Whose the pods are that were selected; what is in no field is another workload's."""
+    """The owners of the selected pods; a pod in no field belongs to another workload."""
 
     ours: tuple[_RawPod, ...] = ()
     strangers: tuple[Stranger, ...] = ()
-    """Those whose owner may not be read."""
+    """Pods whose owner may not be read."""
     unresolved: tuple[_RawPod, ...] = ()
-    """Those whose owner is read by a later call: they may be ours."""
+    """Pods whose owner is read by a later call; they may be the workload's."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class PodOwnership:
     _unread: dict[str, _Unread] = field(default_factory=dict)
 
     async def of(self, cluster: Cluster, pods: Sequence[_RawPod], workload_uid: str) -> Owned:
-        """Return whose the pods are; unknown controllers are read, those of the oldest pods first.
+        """Return the pods by owner; unknown controllers are read, those of the oldest pods first.
 
         Raises ClusterError where the API does not answer.
         """
@@ -174,5 +174,7 @@ async def _read(
         reference["apiVersion"], reference["kind"], namespace, reference["name"]
     )
     if found["metadata"].get("uid") != reference["uid"]:
-        raise NotFound(f"{reference['kind']} {namespace}/{reference['name']} is another by now")
+        raise NotFound(
+            f"{reference['kind']} {namespace}/{reference['name']} has another UID by now"
+        )
     return controller_of(found)

@@ -39,7 +39,7 @@ class Sharing:
     """What ticks may share."""
 
     ahead_s: float
-    """Who is due within that time is read along; 0: each tick reads for itself."""
+    """Services that are due within this time share a LIST; 0: each tick reads for itself."""
     period_s: float
     """Time between two ticks of a service. What was read along is no older, however late they are:
     ticks that come late and then find nothing would be later still."""
@@ -47,7 +47,7 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a service scales, and the pods that its selector selects."""
+    """The workload of a service, and the pods that its selector selects."""
 
     workload: Workload | None
     pods: Sequence[Manifest]
@@ -57,7 +57,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
-    """LISTs that were begun, and maybe answered."""
+    """LISTs that have started, answered or not."""
 
     begun_s: float
     """On the event loop's clock."""
@@ -66,7 +66,7 @@ class _Listing:
     )
 
     def serves(self, oldest_s: float) -> bool:
-        """Whether it was begun after that moment and has not failed."""
+        """Whether it started after that time and has not failed."""
         failed = self.answer.done() and self.answer.exception() is not None
         return self.begun_s > oldest_s and not failed
 
@@ -90,7 +90,7 @@ class SharedReads:
         self._invalidated_s: dict[str, float] = {}
         """When a watch last reported a change of a service's pods."""
         self._crowded_s: dict[str, float] = {}
-        """When too many objects wore a name."""
+        """When too many objects had a name as label."""
         self._running: set[asyncio.Task[None]] = set()
 
     async def of(self, service: InferenceService, sharing: Sharing) -> Seen:
@@ -122,7 +122,7 @@ class SharedReads:
         self._invalidated_s[uid] = asyncio.get_running_loop().time()
 
     def moves(self, uid: str, *, moves: bool) -> None:
-        """Process whether a service has something under way, or is about to."""
+        """Note whether a service is changing, or is about to."""
         (self._alone.add if moves else self._alone.discard)(uid)
 
     def forget(self, uid: str) -> None:

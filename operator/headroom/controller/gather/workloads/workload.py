@@ -34,7 +34,7 @@ class Workload:
     replicas: int
     """The requested number."""
     selector: str
-    """Selects its pods, and maybe others'."""
+    """Label selector of its pods, which may also select others."""
 
     @property
     def uid(self) -> str:
@@ -119,11 +119,11 @@ async def _target(cluster: Cluster, namespace: str, target: TargetRef) -> Worklo
     except UnknownKind as error:
         said = f"{named}: {error}; correct spec.targetRef.kind or its apiVersion: it cannot be "
         said += "changed, so delete the InferenceService, which removes no workload, and apply it "
-        said += "again; or install what defines that kind"
+        said += "again; or install the CustomResourceDefinition of that kind"
         raise TargetUnusable(StatusReason.TARGET_NOT_FOUND, said) from error
     except NotFound as error:
-        said = f"{named} ({target.api_version}) cannot be found: {error}; create it, or make the "
-        said += f"InferenceService again with another targetRef{_usual_version(target)}"
+        said = f"{named} ({target.api_version}) cannot be found: {error}; create it, or delete the "
+        said += f"InferenceService and create one with another targetRef{_usual_version(target)}"
         raise TargetUnusable(StatusReason.TARGET_NOT_FOUND, said) from error
     except Forbidden as error:
         said = f"{error}; grant the operator get on the kind, and get and update on its /scale"
@@ -134,8 +134,9 @@ async def _target(cluster: Cluster, namespace: str, target: TargetRef) -> Worklo
         raise Conflict(f"{named} was recreated between two reads")
     selector = (scale.get("status") or {}).get("selector", "")
     if not selector:
-        said = f"the scale of {named} has no status.selector, so its pods cannot be found: scale "
-        said += "what runs them, or have its kind say the selector"
+        said = f"the scale of {named} has no status.selector, so its pods cannot be found: name "
+        said += "the workload that runs them in targetRef, or set labelSelectorPath in the scale "
+        said += "subresource of the CustomResourceDefinition"
         raise TargetUnusable(StatusReason.TARGET_NOT_SCALABLE, said)
     return Workload(
         manifest=manifest,
@@ -162,7 +163,7 @@ def _of_apps(manifest: Manifest) -> Workload:
 
 
 def _rolls_by_itself(spec: Mapping[str, Any]) -> bool:
-    """A StatefulSet with OnDelete or a partition may stay between two revisions for good."""
+    """Whether its controller replaces pods; with OnDelete or a partition two revisions may stay."""
     strategy = spec.get("updateStrategy") or {}
     partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
     return strategy.get("type", "RollingUpdate") == "RollingUpdate" and not partition

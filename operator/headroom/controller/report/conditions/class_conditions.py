@@ -1,4 +1,4 @@
-"""What conditions say of promises per class. Pure."""
+"""Conditions about promises per class. Pure."""
 
 from __future__ import annotations
 

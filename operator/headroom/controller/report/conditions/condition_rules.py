@@ -38,7 +38,7 @@ def of_tick(tick: TickResult) -> list[ConditionResult]:
 def before_write(
     found: Iterable[ConditionResult], stored: Conditions, generation: int
 ) -> tuple[list[ConditionResult], frozenset[ConditionType]]:
-    """Return the conditions of a tick that has not written yet, and which of them are as stored.
+    """Return the conditions of a tick before its writes, and which of them are the stored ones.
 
     Those that say how a write ended keep what they say: this one has no outcome.
     """

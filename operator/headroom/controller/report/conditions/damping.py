@@ -30,7 +30,7 @@ Verdict = tuple[ConditionStatus, StatusReason]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damping:
-    """What is reported of each damped condition, and since when a change of it waits."""
+    """The reported state of each damped condition, and since when a change of it is delayed."""
 
     reported: Mapping[ConditionType, ConditionResult] = field(default_factory=dict)
     waiting: Mapping[ConditionType, tuple[Verdict, float]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Damping:
         return shown, Damping(reported=reported, waiting=waiting)
 
     def _since_s(self, new: ConditionResult, now_s: float) -> float | None:
-        """Return since when the change waits; None if it is none, or is to be reported."""
+        """Return since when the change is delayed; None if there is none, or it is due."""
         old, verdict = self.reported.get(new.kind), (new.status, new.reason)
         if old is None or old.status is ConditionStatus.UNKNOWN:
             return None

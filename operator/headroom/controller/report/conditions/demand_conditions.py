@@ -73,7 +73,7 @@ def scaling_effective(tick: TickResult) -> Judgement:
         return FALSE, reason, join(what, tick.decision.obstacle_detail)
     if not tick.is_at_zero and (unknown := _unknown(tick)):
         return unknown
-    return TRUE, StatusReason.NO_OBSTACLE, "nothing was found that more replicas cannot change"
+    return TRUE, StatusReason.NO_OBSTACLE, "nothing was found that would make more replicas useless"
 
 
 def _unknown(tick: TickResult) -> Judgement | None:

@@ -45,7 +45,7 @@ def scaling_limited(tick: TickResult) -> Judgement:
 def _wish_limited(tick: TickResult, wish: int) -> Judgement:
     """Return what keeps replicas below spec.replicas; the decision is advice."""
     ceiling, allowed = tick.ceiling, tick.requested
-    if allowed is None or allowed >= wish or tick.conflicts.obstacle is not None:
+    if allowed is None or allowed >= wish or tick.conflicts.conflict is not None:
         message = join("no limit reduces spec.replicas", tick.accelerators)
         return FALSE, StatusReason.WITHIN_BOUNDS, message
     message = f"spec.replicas is {wish}, {allowed} allowed"

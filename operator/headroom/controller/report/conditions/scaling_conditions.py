@@ -73,8 +73,8 @@ def scaling_active(tick: TickResult) -> Judgement:
     """Say whether decisions are made and written."""
     if tick.written.refused is Step.VALIDATE:
         return FALSE, StatusReason.INVALID_SPEC, tick.written.message
-    if tick.conflicts.obstacle is not None:
-        return FALSE, tick.conflicts.obstacle.reason, tick.conflicts.obstacle.message
+    if tick.conflicts.conflict is not None:
+        return FALSE, tick.conflicts.conflict.reason, tick.conflicts.conflict.message
     if tick.failure is not None and tick.failure.kept:
         return UNKNOWN, StatusReason.EVALUATION_FAILED, _failed(tick.failure)
     if tick.service.spec.scaling.mode == "External":
@@ -102,8 +102,8 @@ def scaling_active(tick: TickResult) -> Judgement:
 
 
 def _failed(failure: DecisionFailure) -> str:
-    """Say what the decision ended with, and what that costs."""
-    message = f"the decision ended with {failure.text}; no replica is removed"
+    """Say which exception the decision raised, and what that costs."""
+    message = f"the decision raised {failure.text}; no replica is removed"
     if failure.restarted:
         return f"{message}, and what was learned is discarded"
     return message
@@ -113,8 +113,8 @@ def able_to_scale(tick: TickResult) -> Judgement:
     """Say whether the replicas could be written."""
     if tick.written.refused is not None:
         return FALSE, StatusReason.SCALE_FAILED, tick.written.message
-    if tick.conflicts.obstacle is not None:
-        return FALSE, tick.conflicts.obstacle.reason, tick.conflicts.obstacle.message
+    if tick.conflicts.conflict is not None:
+        return FALSE, tick.conflicts.conflict.reason, tick.conflicts.conflict.message
     if tick.written.scaled or tick.written.created:
         message = f"{tick.written.replicas} replicas were requested"
         why = tick.written.unmarked

@@ -1,4 +1,4 @@
-"""What conditions say of a service that generates tokens. Pure."""
+"""Conditions about token SLOs. Pure."""
 
 from __future__ import annotations
 

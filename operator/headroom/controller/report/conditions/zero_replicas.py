@@ -1,4 +1,4 @@
-"""What conditions say of a service without replicas. Pure.
+"""Messages of conditions while a service has no replica. Pure.
 
 Where the decision is only advice, no request starts a replica: who scales the workload does.
 """
@@ -15,7 +15,7 @@ _STARTS = {
 
 
 def waits(tick: TickResult) -> str:
-    """Return what becomes of requests, and what starts a replica."""
+    """Return what happens to requests meanwhile, and what starts a replica."""
     fate = "are held" if tick.route.can_activate else "fail"
     return _STARTS[tick.service.spec.scaling.mode].format(fate=fate)
 

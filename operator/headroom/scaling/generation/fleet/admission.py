@@ -21,7 +21,7 @@ from headroom.scaling.values.tokens import Binding
 LEAST_IN_FLIGHT = 2
 BY_CHANCE = 0.999
 FULL_SHARE = 0.95
-"""Share of the KV tokens: beyond, what grows preempts what runs."""
+"""Share of the KV tokens: beyond it growing sequences preempt others."""
 SELDOM_FULL = 0.95
 """Share of the time in which less is in use: more would reject what the memory allows."""
 WAITING_SHARE = 0.5

@@ -1,4 +1,4 @@
-"""Replicas for a surge: what arrives, and what the replicas that have fallen behind do not take.
+"""Replicas for a surge: for the arrivals, and for the backlog of replicas that have fallen behind.
 
 While replicas are too few, requests queue at them, first come, first served, and all are late. They
 stay where they are: a replica that becomes ready takes none of them. Routing that sees load sends
@@ -47,7 +47,7 @@ def surely_rps(burst_rps: float, window_s: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Surge:
-    """The ready replicas, those on their way, and what they are to serve."""
+    """The ready and the starting replicas, and the load that they are to serve."""
 
     arrival_rps: float
     in_flight: Sequence[float]

@@ -30,11 +30,11 @@ def identify(state: GenerationState, prior: IterationCost | None) -> Identificat
     if not learned:
         missing.append(f"time per iteration: {FEW if state.source else SILENT}")
     elif state.ledger.spread < VARIED and state.source != intervals.EXACT_SUMS:
-        missing.append("fixed and per-token cost apart: the load has hardly varied")
+        missing.append("fixed and per-token cost separately: the load has hardly varied")
     if state.highest_load < SEEN_LOAD:
         missing.append(
-            f"cost at load: at most {100 * state.highest_load:.0f}% of what a replica takes at "
-            f"most was seen, so {100 * (DOUBT - 1):.0f}% are added"
+            f"cost at load: the highest load seen was {100 * state.highest_load:.0f}% of a "
+            f"replica's maximum, so {100 * (DOUBT - 1):.0f}% are added"
         )
     if state.limits.kv_tokens is None:
         missing.append("KV memory: the servers do not report its size")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from headroom.scaling.generation.counters.token_counters import LONGEST_S, Increase
 from headroom.scaling.generation.counters.token_table import FIRST_BUCKET, FIRST_SUM, Count
 from headroom.scaling.generation.learning.ledger import Intervals
-from headroom.scaling.generation.replica_model.prompt_bursts import beside_own
+from headroom.scaling.generation.replica_model.prompt_bursts import prompts_during_own
 from headroom.scaling.generation.replica_model.work import DEFAULT_ITERATION_TOKENS, context_tokens
 from headroom.scaling.mathematics.flags import all_set, any_set
 from headroom.scaling.values.tokens import RequestShape
@@ -88,7 +88,7 @@ def intervals_of(
         prompts = added[:, Count.COMPUTED] / iterations
         if any_set(untimed):
             decoding = added[:, Count.SEQUENCE_S] / elapsed_s  # the number that come meanwhile
-            seen = _beside(decoding, decoding, level) * added[:, Count.COMPUTED] / steps
+            seen = _other_prompts(decoding, decoding, level) * added[:, Count.COMPUTED] / steps
             prompts = np.where(untimed, np.minimum(prompts, seen), prompts)
         sequences = steps / iterations
         seconds = busy_s / iterations
@@ -128,7 +128,7 @@ def _of_prompts(
     sequences, computing = total[Count.SEQUENCE_S] / elapsed_s, seconds / elapsed_s
     token_s = total[Count.SEQUENCE_S] / max(steps, 1.0)
     before_s = token_s + min(1.0, computing) * (step_s - token_s)
-    others = _beside(np.array([prompts / elapsed_s * before_s]), sequences, level)[0]
+    others = _other_prompts(np.array([prompts / elapsed_s * before_s]), sequences, level)[0]
     others *= -np.expm1(-sequences - computing)
     tokens = shape.computed_tokens * (1.0 + others) / chunks
     return Intervals(
@@ -142,13 +142,13 @@ def _of_prompts(
     )
 
 
-def _beside(number: Vector, decoding: Vector | float, level: float) -> Vector:
-    """Return how many prompts come with one's own, where `number` do in any time.
+def _other_prompts(number: Vector, decoding: Vector | float, level: float) -> Vector:
+    """Return how many other prompts a prompt meets, where `number` is the mean at any time.
 
     Level replicas take them in turn while few decode; among many, one that ends makes place for the
     next at once.
     """
-    own = np.array([beside_own(one, level) for one in number.tolist()])
+    own = np.array([prompts_during_own(one, level) for one in number.tolist()])
     found: Vector = number - np.exp(-decoding) * (number - own)
     return found
 

@@ -27,7 +27,7 @@ from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import Binding, EngineLimits, IterationCost, RequestShape
 
 SEEN_LOAD = 0.35
-"""Share of what a replica takes at most that must have been seen: what is learned below is
+"""Share of a replica's maximum load that must have been seen; estimates from less are
 optimistic."""
 DOUBLED = 2.0
 DOUBT = 1.05
@@ -42,7 +42,7 @@ Worked: a replica counts as cold for 30 s, then 200 iterations of 100 ms take 20
 LEAST_FIT_ITERATIONS = 200.0
 """Fewer iterations are no cost, unless one is stated."""
 MOST_EXPECTED = 20.0
-"""Late requests that may come at once: beyond, it is no chance."""
+"""Most late requests expected at once; chance does not explain more."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +63,7 @@ class GenerationState:
     fitted_s: float | None = None
     """When the inputs were last compared with what is known."""
     cost: IterationCost | None = None
-    """What the ledger says; a stated cost before the first iteration."""
+    """Estimate of the ledger; a stated cost before the first iteration."""
     untaught: tuple[tuple[float, Increase], ...] = ()
     """(time, increase) of the ticks that the ledger has not taken in yet."""
     taught_s: float | None = None

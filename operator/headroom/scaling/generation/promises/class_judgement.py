@@ -39,7 +39,7 @@ class ClassMeasurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassJudgement:
-    """What all classes together say of a tick."""
+    """The judgement of all classes together in one tick."""
 
     classes: tuple[ClassMeasurement, ...]
     rejected: tuple[float, float] = (0.0, 0.0)

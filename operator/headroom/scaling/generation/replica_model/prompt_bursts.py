@@ -46,7 +46,7 @@ def bursts_of(work: Work, arrival_rps: float, level: float = 1.0) -> PromptBurst
     squared = prompt_s * prompt_s
     per_s = arrival_rps * squared * (lengths + 1.0 / level)
     waits_s = per_s / (2.0 * max(1.0 - share, _LEAST))
-    number = beside_own(share + arrival_rps * waits_s, level)
+    number = prompts_during_own(share + arrival_rps * waits_s, level)
     return PromptBursts(
         share=share,
         backlog_s=number * prompt_s,
@@ -55,8 +55,8 @@ def bursts_of(work: Work, arrival_rps: float, level: float = 1.0) -> PromptBurst
     )
 
 
-def beside_own(number: float, level: float) -> float:
-    """Return how many prompts arrive in the time of one's own, where `number` do in any time.
+def prompts_during_own(number: float, level: float) -> float:
+    """Return how many prompts arrive while one is computed; `number` is the mean of any time.
 
     N level replicas take them in turn, so the next comes late: arrivals are Erlang's, and with
     h = (1 - 1 / N) / 2 the number is x - h (1 - e^(-x / h)), exact for 1 and 2 replicas. Worked:

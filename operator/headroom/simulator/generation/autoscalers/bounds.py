@@ -27,7 +27,7 @@ BIN_S = 5.0
 
 @dataclass(kw_only=True)
 class Fixed(TokenPeer):
-    """Always so many."""
+    """A fixed number of replicas."""
 
     kind: ClassVar[str] = "fixed"
 
