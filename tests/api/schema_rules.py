@@ -10,7 +10,7 @@ SCHEMA = custom_resource_definition()["spec"]["versions"][0]["schema"]["openAPIV
 SPEC_SCHEMA = SCHEMA["properties"]["spec"]
 BEYOND_A_SCHEMA = (
     *("must be a cron expression", "must be a time zone", "must be a JSON Web Key Set"),
-    *("must contain only texts, numbers and booleans", "must have at most 64 levels"),
+    *("must contain only strings, numbers and booleans", "must have at most 64 levels"),
 )
 """Rules that only the operator checks: such specs are stored, and reported in the status."""
 CEL_MESSAGES = {rule["message"] for _, part in parts(SCHEMA) for rule in part.get(VALIDATIONS, ())}

@@ -118,7 +118,7 @@ MISTAKES = [
     pytest.param(
         replace(HEALTHY, pods={UID: (leaving("2026-11-20T11:50:00Z"),)}),
         StatusReason.POD_OVERDUE,
-        "pod resnet50-1 should have ended 10 min ago, and node gpu-1 has not said that it is gone",
+        "pod resnet50-1 should have ended 10 min ago, and node gpu-1 has not confirmed its end",
         "kubectl describe node gpu-1",
         id="a pod on a lost node",
     ),
@@ -310,7 +310,7 @@ MISTAKES = [
             spec__telemetry={"source": "Prometheus"},
         ),
         StatusReason.METRICS_STALE,
-        "the latest sample that Prometheus answers is of noon",
+        "the latest sample that Prometheus returns is from noon",
         "the cache or proxy that answers for Prometheus",
         id="stale answers of a Prometheus",
     ),
@@ -390,7 +390,7 @@ MISTAKES = [
     pytest.param(
         serving(status__observedGeneration=2, status__decision={}, status__conditions=[]),
         StatusReason.NOT_EVALUATED,
-        "generation 3 is not observed; the status is of 2",
+        "generation 3 is not observed; the status describes generation 2",
         "watches this namespace",
         id="a namespace that is not watched",
     ),

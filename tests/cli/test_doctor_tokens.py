@@ -12,7 +12,7 @@ from headroom.cli.commands.doctor.findings import Severity
 from support.fakes_doctor import saying, serving
 
 INFEASIBLE = saying("SLOFeasible", "False", "SLOInfeasible")
-UNKNOWN = "fixed and per-token cost apart: the load has hardly varied"
+UNKNOWN = "fixed and per-token cost separately: the load has hardly varied"
 
 
 def generating(profile: str = "headroom", **generation: Any) -> Facts:

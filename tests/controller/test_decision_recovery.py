@@ -103,7 +103,7 @@ def test_unusable_samples_are_left_out_and_named_and_the_others_count(unusable: 
     assert not failure.kept
     left_out = {one.pod for one in result.decision.left_out}
     assert left_out == {f"pod-{2 - number}" for number in range(unusable)}
-    assert all("ends the decision with error" in one.why for one in result.decision.left_out)
+    assert all("makes the decision raise error" in one.why for one in result.decision.left_out)
     kept = result.after.state.windows.last["pod-0"]
     assert kept.time_s == result.observation.now_s, "the sample of another replica was used"
     assert course.next()[1] is None

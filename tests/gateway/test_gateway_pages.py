@@ -68,7 +68,7 @@ async def test_counts_are_read_until_the_gateway_fails(
         before = pages.of(canary.key)
         await asyncio.sleep(0.3)
         assert pages.of(canary.key) == before  # it does not age to zero
-        said = [one for one in caplog.messages if "what it counts is not known" in one]
+        said = [one for one in caplog.messages if "its request counts cannot be read" in one]
         assert len(said) == 1
         reading.cancel()
         await replica.stop()

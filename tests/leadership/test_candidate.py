@@ -29,7 +29,7 @@ def leader(asked_s: float = 100.0, now_s: float = 100.5) -> Candidate:
     ("seen", "now_s", "takes"),
     [
         pytest.param(None, 100.0, True, id="there is no lease"),
-        pytest.param(replace(OTHERS, holder=""), 100.0, True, id="it was given up"),
+        pytest.param(replace(OTHERS, holder=""), 100.0, True, id="it was released"),
         pytest.param(OTHERS, 111.9, False, id="it runs"),
         pytest.param(OTHERS, 112.0, True, id="it ran out, by our clock since we saw it change"),
         pytest.param(replace(OTHERS, duration_s=60.0), 112.0, False, id="its holder said longer"),

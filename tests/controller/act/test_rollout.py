@@ -78,7 +78,7 @@ def test_undone_change_of_the_template_names_who_made_it_and_where_to_make_it() 
         await world.run_for(30.0)
         (event,) = world.cluster.events("RollingOut")
         assert event["note"].startswith(f"kubectl-rollout changed {SERVER}.image of the pod")
-        assert "set back to what the InferenceService says" in event["note"]
+        assert "reset to what the InferenceService says" in event["note"]
         assert event["type"] == "Warning"
         world.edit(runtime={"image": "registry.example/server:2"})
         await world.run_for(30.0)

@@ -107,7 +107,7 @@ def test_demand_visible_unless_hidden_or_repeated(
             None,
             "",
             StatusReason.NO_OBSTACLE,
-            "nothing was found that more replicas cannot change",
+            "nothing was found that would make more replicas useless",
         ),
         (
             Obstacle.CONNECTIONS_PINNED,

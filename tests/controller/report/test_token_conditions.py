@@ -112,7 +112,7 @@ def test_failed_decision_says_what_it_cost(restarted: bool) -> None:
     failure = DecisionFailure(error=ValueError("x"), in_a_row=3, kept=True, restarted=restarted)
     one = found(DECISION, ConditionType.SCALING_ACTIVE, failure=failure)
     assert (one.status, one.reason) == (ConditionStatus.UNKNOWN, StatusReason.EVALUATION_FAILED)
-    assert "the decision ended with ValueError: x; no replica is removed" in one.message
+    assert "the decision raised ValueError: x; no replica is removed" in one.message
     assert ("what was learned is discarded" in one.message) is restarted
 
 

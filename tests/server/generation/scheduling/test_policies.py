@@ -263,7 +263,7 @@ def test_tenant_of_many_small_requests_leaves_room_for_another() -> None:
     scheduler = Scheduler(LIMITS, SchedulingOptions(max_waiting_requests=9))
     found = [waits(scheduler, request(key, 1, tenant="a")) for key in range(9)]
     assert found.count(None) == 5
-    assert found[-1] == "a tenant may wait with at most as many requests as are free"
+    assert found[-1] == "one tenant's waiting requests must be at most the free places"
     assert waits(scheduler, request(100, 1, tenant="b")) is None
 
 
