@@ -37,7 +37,7 @@ class Running:
             WrongAnswerError: it did something else.
         """
         if not self.engine.http:
-            return self._told(questions)
+            return self._round_by_pipe(questions)
         before_s = processes.cpu_s(self.pid)
         found = send(self._url, "peer", questions)
         return found._replace(cpu_s=processes.cpu_s(self.pid) - before_s)
@@ -50,7 +50,7 @@ class Running:
         """
         return answers(self._url, "peer", questions, arrivals_s)[0]
 
-    def _told(self, questions: Sequence[Question]) -> Round:
+    def _round_by_pipe(self, questions: Sequence[Question]) -> Round:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(questions) + "\n")

@@ -87,7 +87,7 @@ async def _send(options: argparse.Namespace, wanted: tuple[float, ...] | Users) 
             )
         )
         summary = await generator.run()
-    print(summary.in_words(), file=sys.stderr)
+    print(summary.as_text(), file=sys.stderr)
     return 0 if summary.tally.missed == 0 else NOT_ALL_RIGHT
 
 

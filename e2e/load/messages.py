@@ -75,7 +75,7 @@ class Summary:
     first: Tally = field(default_factory=Tally)
     """How the first try of each request ended."""
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         """Return a line for people: first tries in time, late and failed; percentiles; tries."""
         first = self.first
         late = first.outcomes[Outcome.OK] - first.within

@@ -161,7 +161,7 @@ async def _streams(url: str, count: int, leave: Sequence[int], most: int) -> lis
         return await asyncio.gather(*map(one, range(count)))
 
 
-def test_clients_that_leave_harm_nobody_and_leave_nothing(vllm: Served) -> None:
+def test_clients_that_leave_harm_no_other_and_leave_nothing(vllm: Served) -> None:
     leave = range(0, 40, 4)
     answers = asyncio.run(_streams(vllm.url, 40, leave, 40))
 

@@ -29,11 +29,11 @@ def statuses_of(
     for after_s in STATUS_READ_AFTER_S:
         if after_s < step.high_s:
             _sleep_until(running.began_s + step.before_s + after_s)
-            found.append(f"{after_s:g} s: {_in_words(node.raw.ask('GET', path)['status'])}")
+            found.append(f"{after_s:g} s: {_as_text(node.raw.ask('GET', path)['status'])}")
     return tuple(found)
 
 
-def _in_words(status: dict[str, Any]) -> str:
+def _as_text(status: dict[str, Any]) -> str:
     decision = status.get("decision", {})
     rules = "; ".join(
         f"{one['rule']}={one['replicas']} ({one['detail']})"

@@ -188,7 +188,7 @@ async def test_disconnected_client_releases_its_request(
     assert len(started[0].seen) == 1
 
 
-async def test_client_that_left_is_forgotten_though_its_replica_does_not_read(
+async def test_client_that_left_is_released_although_its_replica_does_not_read(
     held: Stage, replica_of: ReplicaOf
 ) -> None:
     asked = 0

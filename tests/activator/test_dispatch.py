@@ -154,7 +154,7 @@ def test_removed_service_admits_nothing_while_its_last_request_is_answered() -> 
     assert refusal.why is RefusalReason.UNKNOWN
 
 
-def test_start_that_never_ends_refuses_its_own_requests_and_stops_nobody_elses() -> None:
+def test_start_that_never_ends_refuses_its_own_requests_and_no_other_services() -> None:
     """Its Retry-After could not be computed, and no service's requests were dispatched any more."""
     buffer = make_buffer(cold_start_s=None)
     waits = admitted(buffer, 0.0, 1.0)

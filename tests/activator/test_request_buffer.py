@@ -21,7 +21,7 @@ from support.fakes_activator import KEY
         pytest.param(12.0, 0.0, 8.0, 5.0, None, id="warm before the deadline: buffer"),
         pytest.param(12.0, 0.0, 0.0, None, None, id="no deadline: the service's, five minutes"),
         pytest.param(400.0, 0.0, 0.0, None, 400, id="longer than the service's own"),
-        pytest.param(None, 0.0, 0.0, 1.0, None, id="never measured: buffer, since nobody knows"),
+        pytest.param(None, 0.0, 0.0, 1.0, None, id="never measured: buffer"),
     ],
 )
 def test_request_is_held_only_if_a_replica_can_be_warm_in_time(

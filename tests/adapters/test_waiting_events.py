@@ -119,7 +119,7 @@ def test_flood_of_large_pods_delays_no_event_of_another_namespace() -> None:
     run(story)
 
 
-def test_last_state_of_every_pod_is_told_and_none_is_told_twice() -> None:
+def test_last_state_of_every_pod_is_reported_once() -> None:
     async def story() -> None:
         world = World()
         for version in range(1, 31):
@@ -135,7 +135,7 @@ def test_last_state_of_every_pod_is_told_and_none_is_told_twice() -> None:
 
 
 @pytest.mark.parametrize("size", [0, LARGE], ids=["small", "large"])
-def test_deletion_is_told_last_and_at_once(size: int) -> None:
+def test_deletion_is_reported_last_and_at_once(size: int) -> None:
     async def story() -> None:
         world = World()
         for version in (1, 2, 3):
@@ -151,7 +151,7 @@ def test_deletion_is_told_last_and_at_once(size: int) -> None:
     run(story)
 
 
-def test_event_that_fits_the_share_is_told_instead_of_an_older_one_that_waits() -> None:
+def test_event_that_fits_the_share_is_reported_instead_of_an_older_one_that_waits() -> None:
     async def story() -> None:
         world = World()
         for version in (1, 2, 3):
@@ -192,7 +192,7 @@ def test_event_without_room_is_read_again_in_its_turn() -> None:
     run(story)
 
 
-def test_pod_that_changes_or_goes_while_it_is_read_is_told_in_order() -> None:
+def test_pod_that_changes_or_goes_while_it_is_read_is_reported_in_order() -> None:
     async def story() -> None:
         world, answered = World(waiting_bytes=LARGE), asyncio.Event()
 

@@ -143,7 +143,7 @@ def test_invalid_schedule_is_rejected(changed: dict[str, Any], words: str) -> No
         schedule(**changed)
 
 
-def test_schema_says_in_words_what_a_schedule_must_be() -> None:
+def test_schema_states_the_rule_of_a_schedule_as_text() -> None:
     """The API server shows a pattern of a schema as it is."""
     fields = structural_schema(Schedule)["properties"]
     for name, words in (("start", "cron"), ("end", "cron"), ("timeZone", "time zone")):

@@ -121,7 +121,7 @@ async def test_keeper_over_two_years_never_breaks_a_connection_that_is_an_hour_b
         pytest.param(
             Role.ACTIVATOR.secret, {"tls_key": new_ca(BEGIN_S).key}, id="the key of another leaf"
         ),
-        pytest.param(Role.OPERATOR.secret, {"ca_crt": b"nothing"}, id="trusts nobody"),
+        pytest.param(Role.OPERATOR.secret, {"ca_crt": b"nothing"}, id="trusts no CA"),
     ],
 )
 async def test_keeper_with_half_written_secret_makes_it_whole(

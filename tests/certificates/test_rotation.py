@@ -121,10 +121,10 @@ def test_places_of_found_authorities(found: Authorities, wanted: tuple[Source, .
         pytest.param(leaf(25 * HOUR_S), Work.ISSUE, id="expired"),
         pytest.param(leaf(-HOUR_S / 2), Work.NOTHING, id="the clock stepped back by half an hour"),
         pytest.param(leaf(-2 * HOUR_S), Work.ISSUE, id="the clock stepped back by two hours"),
-        pytest.param(leaf(signed_by=""), Work.ISSUE, id="signed by somebody else"),
+        pytest.param(leaf(signed_by=""), Work.ISSUE, id="signed by another CA"),
         pytest.param(leaf(trusts="ac"), Work.TRUST, id="trusts a CA that is gone"),
-        pytest.param(leaf(trusts=""), Work.TRUST, id="trusts nobody"),
-        pytest.param(leaf(name="headroom-operator.ns.svc"), Work.ISSUE, id="of somebody else"),
+        pytest.param(leaf(trusts=""), Work.TRUST, id="trusts no CA"),
+        pytest.param(leaf(name="headroom-operator.ns.svc"), Work.ISSUE, id="of another service"),
         pytest.param(leaf(life_s=30 * DAY_S), Work.ISSUE, id="lives longer than ours"),
     ],
 )

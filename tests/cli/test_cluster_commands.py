@@ -237,7 +237,7 @@ def test_unknown_output_format_exits_with_2(kubeconfig: str, command: str) -> No
     "command",
     [["get", "-o", "wide"], ["explain", "resnet50"], ["doctor"], ["explain", "\x1b[2Jnobody"]],
 )
-def test_terminal_obeys_nothing_that_a_tenant_wrote(
+def test_text_of_a_tenant_does_not_control_the_terminal(
     api: ApiServer, kubeconfig: str, command: list[str]
 ) -> None:
     """A pod's last words are in the message of a condition."""

@@ -84,7 +84,7 @@ def test_explain_shows_decision_and_counterfactuals() -> None:
 def test_first_line_says_that_the_reason_may_be_old(
     freshness: str, ready: int, expected: str
 ) -> None:
-    """The usual reason stood there for two minutes while no replica answered."""
+    """The status kept its last reason for two minutes while no replica answered."""
     signals = STATUS["signals"] | {"freshness": freshness}
     text = words(SERVICE | {"status": STATUS | {"signals": signals, "readyReplicas": ready}})
     assert text.splitlines()[1].startswith(expected)

@@ -71,7 +71,7 @@ async def test_unavailable_api_server_denies_and_is_asked_again() -> None:
     assert (await guard.judge(asking("good"))).allows
 
 
-async def test_flood_of_tokens_is_bounded_and_another_address_is_let_in() -> None:
+async def test_flood_of_tokens_is_bounded_and_another_address_is_admitted() -> None:
     reviews = Reviews(review_s=0.01)
     guard = TokenReviewed(reviews, lambda: 0.0)
     flood = [

@@ -32,7 +32,7 @@ def owners(world: World, kind: str) -> list[str]:
     return [one["uid"] for one in found(world, kind)["metadata"]["ownerReferences"]]
 
 
-def test_orphaned_children_are_taken_back_with_their_replicas() -> None:
+def test_orphaned_children_are_adopted_with_their_replicas() -> None:
     async def story(world: World) -> None:
         uids = await orphaned(world)
         before, generation = world.replicas(), found(world, "Deployment")["metadata"]["generation"]
@@ -53,7 +53,7 @@ def test_orphaned_children_are_taken_back_with_their_replicas() -> None:
     play(story)
 
 
-def test_orphan_that_was_not_handed_over_yet_is_taken_back() -> None:
+def test_orphan_that_was_not_handed_over_yet_is_adopted() -> None:
     """The controller of PodDisruptionBudgets writes between creation and handover."""
 
     async def story(world: World) -> None:
@@ -118,7 +118,7 @@ def test_what_may_be_anothers_is_left_alone(change: Any) -> None:
     play(story)
 
 
-def test_service_that_is_being_deleted_takes_nothing_back() -> None:
+def test_service_that_is_being_deleted_adopts_nothing() -> None:
     """The watch may be late: the operator does not know of the deletion, which orphans children."""
 
     async def story(world: World) -> None:

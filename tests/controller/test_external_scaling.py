@@ -16,7 +16,7 @@ DOWN = {"scaleDown": {"rate": {"period": "1m", "percent": 50}}}
 
 
 @pytest.mark.parametrize(
-    ("wish", "current", "scaling", "changes", "asked"),
+    ("requested", "current", "scaling", "changes", "asked"),
     [
         (7, 3, {}, [], 7),
         (1, 8, {}, [], 1),
@@ -49,10 +49,14 @@ DOWN = {"scaleDown": {"rate": {"period": "1m", "percent": 50}}}
     ],
 )
 def test_external_replicas_follow_the_rate(
-    wish: int, current: int, scaling: dict[str, Any], changes: list[tuple[float, int]], asked: int
+    requested: int,
+    current: int,
+    scaling: dict[str, Any],
+    changes: list[tuple[float, int]],
+    asked: int,
 ) -> None:
     found = service(
-        spec__replicas=wish,
+        spec__replicas=requested,
         spec__routing={"mode": "Gateway"},
         spec__scaling={"mode": "External", "minReplicas": 0, "maxReplicas": 10, **scaling},
     )

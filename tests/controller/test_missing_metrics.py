@@ -163,7 +163,7 @@ def test_pods_whose_owner_is_not_read_yet_are_not_taken_for_absent() -> None:
     """960 pods of others with the labels: 64 owners are read in a tick, so it takes 15 ticks."""
 
     async def story(world: World) -> None:
-        world.cluster.update(world.create_workload("own"), wearing_app)
+        world.cluster.update(world.create_workload("own"), with_app_label)
         world.create(target="own")
         await world.run_for(60.0)
         before = len(world.cluster.calls)
@@ -181,7 +181,7 @@ def test_pods_whose_owner_is_not_read_yet_are_not_taken_for_absent() -> None:
     play(story)
 
 
-def wearing_app(deployment: dict[str, Any]) -> None:
+def with_app_label(deployment: dict[str, Any]) -> None:
     deployment["spec"]["selector"] = {"matchLabels": {"app": "own"}}
     deployment["spec"]["template"]["metadata"] = {"labels": {"app": "own"}}
 

@@ -12,16 +12,16 @@ Step = tuple[float, str, int]
 
 
 def after(*steps: Step) -> OverwriteBackoff[int]:
-    contest: OverwriteBackoff[int] = OverwriteBackoff()
+    backoff: OverwriteBackoff[int] = OverwriteBackoff()
     for now_s, who, replicas in steps:
         if who == "we":
-            contest = contest.written(replicas, now_s)
+            backoff = backoff.written(replicas, now_s)
         else:
-            contest = contest.observe(replicas, who, by_us=False, now_s=now_s)
-    return contest
+            backoff = backoff.observe(replicas, who, by_us=False, now_s=now_s)
+    return backoff
 
 
-def fight(begun_s: float, rounds: int, every_s: float = 60.0) -> list[Step]:
+def overwrites(begun_s: float, rounds: int, every_s: float = 60.0) -> list[Step]:
     """Give rounds of our 5 that argocd makes 2."""
     steps: list[Step] = []
     for n in range(rounds):
@@ -39,52 +39,52 @@ def fight(begun_s: float, rounds: int, every_s: float = 60.0) -> list[Step]:
         ([(0.0, "we", 5), (2.0, "kubectl", 9), (4.0, "kubectl", 9)], "kubectl"),
         ([(0.0, "we", 5), (2.0, "kubectl", 9), (4.0, "we", 6)], ""),
     ],
-    ids=["before us", "ours stands", "named", "without a name", "once", "written anew"],
+    ids=["before us", "ours is in force", "named", "without a name", "once", "written again"],
 )
 def test_overwrite_names_the_writer_until_the_next_write(steps: list[Step], by: str) -> None:
-    contest = after(*steps)
-    assert contest.by == by
-    assert bool(overridden(contest, 9)) is bool(by)
-    assert not contest.is_paused(5.0)
+    backoff = after(*steps)
+    assert backoff.by == by
+    assert bool(overridden(backoff, 9)) is bool(by)
+    assert not backoff.is_paused(5.0)
 
 
 @pytest.mark.parametrize(
     ("steps", "paused_s"),
     [
-        (fight(0.0, 2), 0.0),
-        (fight(0.0, 3), 300.0),
-        (fight(0.0, 3, every_s=400.0), 0.0),
-        ([*fight(0.0, 3), *fight(430.0, 1)], 600.0),
-        ([*fight(0.0, 3), *fight(430.0, 1), *fight(1100.0, 1)], 1200.0),
-        ([*fight(0.0, 3), (430.0, "we", 5), (1031.0, "", 5), *fight(1100.0, 1)], 0.0),
+        (overwrites(0.0, 2), 0.0),
+        (overwrites(0.0, 3), 300.0),
+        (overwrites(0.0, 3, every_s=400.0), 0.0),
+        ([*overwrites(0.0, 3), *overwrites(430.0, 1)], 600.0),
+        ([*overwrites(0.0, 3), *overwrites(430.0, 1), *overwrites(1100.0, 1)], 1200.0),
+        ([*overwrites(0.0, 3), (430.0, "we", 5), (1031.0, "", 5), *overwrites(1100.0, 1)], 0.0),
     ],
     ids=[
-        "two are no fight",
-        "three are",
-        "three in half an hour are not",
+        "two start no pause",
+        "three do",
+        "three in half an hour do not",
         "again after the pause",
         "and again",
-        "not after ten minutes of peace",
+        "not after ten minutes without overwrites",
     ],
 )
 def test_repeated_overwrites_pause_longer(steps: list[Step], paused_s: float) -> None:
-    contest, ended_s = after(*steps), steps[-1][0]
-    assert contest.is_paused(ended_s + 1.0) is (paused_s > 0.0)
-    assert contest.is_paused(ended_s + paused_s - 1.0) is (paused_s > 0.0)
-    assert not contest.is_paused(ended_s + paused_s + 1.0)
+    backoff, ended_s = after(*steps), steps[-1][0]
+    assert backoff.is_paused(ended_s + 1.0) is (paused_s > 0.0)
+    assert backoff.is_paused(ended_s + paused_s - 1.0) is (paused_s > 0.0)
+    assert not backoff.is_paused(ended_s + paused_s + 1.0)
 
 
 def test_pause_is_bounded() -> None:
-    steps, now_s = fight(0.0, 3), 122.0
+    steps, now_s = overwrites(0.0, 3), 122.0
     for _ in range(12):
         now_s += 3601.0
-        steps += fight(now_s, 1)
-    contest = after(*steps)
-    assert contest.pause_s == 3600.0
+        steps += overwrites(now_s, 1)
+    backoff = after(*steps)
+    assert backoff.pause_s == 3600.0
 
 
 def test_pause_with_a_clock_that_went_back_ends_in_time() -> None:
-    assert not after(*fight(10_000.0, 3)).is_paused(5.0)
+    assert not after(*overwrites(10_000.0, 3)).is_paused(5.0)
 
 
 def test_managed_fields_show_our_write_after_a_restart() -> None:

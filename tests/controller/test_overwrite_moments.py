@@ -1,4 +1,4 @@
-"""Where a contest begins and ends to the second, what blocks a write, and wishes."""
+"""When a pause after overwrites begins and ends, what blocks a write, and requested replicas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headroom.controller.services.target_owners import TargetOwners
 from support.service_world import service
 
 NOW_S = 1_800_000_000.0
-FOUGHT = OverwriteBackoff(by="argocd", instead=5, until_s=NOW_S + 60.0, pause_s=300.0)
+OVERWRITTEN = OverwriteBackoff(by="argocd", instead=5, until_s=NOW_S + 60.0, pause_s=300.0)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_unchanged_replicas_are_no_new_write(by_us: bool, replicas: int) -> None
     assert ours.observe(replicas, "", by_us=by_us, now_s=9.0) == ours
 
 
-def _obstacle(mode: str = "Auto", least: int = 1, **changes: Any) -> tuple[str, str]:
+def _conflict(mode: str = "Auto", least: int = 1, **changes: Any) -> tuple[str, str]:
     scaling: dict[str, Any] = {"mode": mode, "minReplicas": least}
-    wish = {"spec__replicas": 2} if mode == "External" else {}
+    requested = {"spec__replicas": 2} if mode == "External" else {}
     asked: dict[str, Any] = {
         "owner": "",
         "autoscaler": "",
@@ -74,7 +74,7 @@ def _obstacle(mode: str = "Auto", least: int = 1, **changes: Any) -> tuple[str, 
         "backoff": OverwriteBackoff(),
         "now_s": NOW_S,
     }
-    found = conflict(service(spec__scaling=scaling, **wish), **(asked | changes))
+    found = conflict(service(spec__scaling=scaling, **requested), **(asked | changes))
     return ("", "") if found is None else (str(found.reason), found.message)
 
 
@@ -93,34 +93,37 @@ WROTE_ZERO: dict[str, Any] = {"replicas": 0, "backoff": OverwriteBackoff(ours=0)
         (ZERO, StatusReason.SCALING_DISABLED),
         ({"replicas": 1}, ""),
         (WROTE_ZERO, ""),
-        ({"backoff": FOUGHT, **ZERO}, StatusReason.SCALING_DISABLED),
-        ({"backoff": FOUGHT}, StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN),
-        ({"backoff": FOUGHT, "now_s": NOW_S + 61.0}, ""),
-        ({"backoff": FOUGHT, "mode": "External"}, StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN),
+        ({"backoff": OVERWRITTEN, **ZERO}, StatusReason.SCALING_DISABLED),
+        ({"backoff": OVERWRITTEN}, StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN),
+        ({"backoff": OVERWRITTEN, "now_s": NOW_S + 61.0}, ""),
+        (
+            {"backoff": OVERWRITTEN, "mode": "External"},
+            StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN,
+        ),
     ],
 )
-def test_obstacle_by_ladder(case: dict[str, Any], reason: str) -> None:
-    assert _obstacle(**case)[0] == reason
+def test_conflict_is_the_first_match(case: dict[str, Any], reason: str) -> None:
+    assert _conflict(**case)[0] == reason
 
 
-def test_obstacle_message_names_count_and_end() -> None:
-    said = _obstacle(backoff=FOUGHT)[1]
+def test_conflict_message_names_count_and_end() -> None:
+    said = _conflict(backoff=OVERWRITTEN)[1]
     assert "argocd keeps overwriting" in said
     assert "(3 times within 10 min, or again after a pause)" in said
     assert "none are written before 2027-01-15T08:01:00Z" in said
 
 
 @pytest.mark.parametrize(
-    ("contest", "said"),
+    ("backoff", "said"),
     [
         (OverwriteBackoff(), ""),
         (OverwriteBackoff(by="x", instead=5, ours=7), ""),
         (OverwriteBackoff(by="x", instead=5), "x changed the replicas from 5 to 3, which is kept"),
     ],
 )
-def test_overridden_replicas_name_the_writer(contest: OverwriteBackoff[int], said: str) -> None:
-    assert overridden(contest, 3).startswith(said)
-    assert bool(overridden(contest, 3)) is bool(said)
+def test_overridden_replicas_name_the_writer(backoff: OverwriteBackoff[int], said: str) -> None:
+    assert overridden(backoff, 3).startswith(said)
+    assert bool(overridden(backoff, 3)) is bool(said)
 
 
 RATE_UP = {"scaleUp": {"rate": {"period": "1m", "replicas": 2}}}
@@ -129,7 +132,7 @@ RATE_DOWN = {"scaleDown": {"rate": {"period": "1m", "replicas": 2}}}
 
 
 @pytest.mark.parametrize(
-    ("wish", "current", "scaling", "changes", "asked"),
+    ("requested", "current", "scaling", "changes", "asked"),
     [
         (9, 3, {"minReplicas": 4, "maxReplicas": 9}, [], 9),
         (9, 5, RATE_UP, [(900.0, 3), (940.0, 5)], 7),  # at the very beginning of the period
@@ -146,10 +149,14 @@ RATE_DOWN = {"scaleDown": {"rate": {"period": "1m", "replicas": 2}}}
     ],
 )
 def test_external_replicas_are_followed_by_rate(
-    wish: int, current: int, scaling: dict[str, Any], changes: list[tuple[float, int]], asked: int
+    requested: int,
+    current: int,
+    scaling: dict[str, Any],
+    changes: list[tuple[float, int]],
+    asked: int,
 ) -> None:
     spec = {"mode": "External", "maxReplicas": 10, **scaling}
-    found = service(spec__replicas=wish, spec__scaling=spec)
+    found = service(spec__replicas=requested, spec__scaling=spec)
     assert next_replicas(found, current, changes, 1000.0, min_replicas=1) == asked
 
 

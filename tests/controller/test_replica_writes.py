@@ -275,8 +275,8 @@ def test_unschedulable_replicas_are_reported_and_not_multiplied() -> None:
     play(story)
 
 
-@pytest.mark.parametrize("wish", [{}, {"replicas": 1}], ids=["Auto", "External"])
-def test_schedule_raises_min_replicas_while_active(wish: dict[str, Any]) -> None:
+@pytest.mark.parametrize("requested", [{}, {"replicas": 1}], ids=["Auto", "External"])
+def test_schedule_raises_min_replicas_while_active(requested: dict[str, Any]) -> None:
     """It begins within three minutes, and ends three minutes later."""
 
     async def story(world: World) -> None:
@@ -285,11 +285,11 @@ def test_schedule_raises_min_replicas_while_active(wish: dict[str, Any]) -> None
         floor = {"name": "soon", "start": f"{start} * * * *", "end": f"{end} * * * *"}
         world.create(
             scaling={
-                "mode": "External" if wish else "Auto",
+                "mode": "External" if requested else "Auto",
                 "schedules": [floor | {"minReplicas": 4}],
                 "scaleDown": {"stabilizationWindow": "30s"},
             },
-            **wish,
+            **requested,
         )
         await world.run_for(60.0)
         assert world.replicas() == 1

@@ -136,7 +136,7 @@ def test_min_replicas_above_zero_is_unaffected() -> None:
     ("cold_start_s", "rate_rps", "misses"),
     [
         pytest.param(10.0, 2.0, 20.0, id="the first, and 9.5 s of 2/s"),
-        pytest.param(10.0, None, 1.0, id="nobody else is known to come"),
+        pytest.param(10.0, None, 1.0, id="the arrival rate is unknown"),
         pytest.param(0.4, 2.0, 0.0, id="a start within the target"),
         pytest.param(None, 2.0, None, id="no start was measured"),
     ],

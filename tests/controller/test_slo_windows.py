@@ -1,4 +1,4 @@
-"""The objective: minutes are judged while there is traffic, told in status, kept over a restart."""
+"""Minutes with traffic are judged by the SLO, shown in status, and kept over a restart."""
 
 from __future__ import annotations
 

@@ -236,8 +236,8 @@ def test_mode_switch_changes_no_replicas(before: str, after: str, target: str) -
 
         def spec(mode: str) -> dict[str, Any]:
             scaling = {"mode": mode, "scaleDown": {"stabilizationWindow": "3m"}}
-            wish = {"replicas": 4} if mode == "External" else {}
-            return {"target": target, "scaling": scaling, **wish}
+            requested = {"replicas": 4} if mode == "External" else {}
+            return {"target": target, "scaling": scaling, **requested}
 
         world.create(status={"decision": {"replicas": 4, "current": 4}}, **spec(before))
         await world.run_for(175.0)

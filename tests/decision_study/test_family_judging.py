@@ -61,7 +61,7 @@ def test_first_hour_does_not_count_and_a_short_run_counts_whole() -> None:
         ),
     ],
 )
-def test_flaps_and_undone_removals_of_a_course(
+def test_flaps_and_undone_removals_of_a_replica_history(
     course: list[tuple[float, int]], flaps: list[float], undone: list[float]
 ) -> None:
     moves = [

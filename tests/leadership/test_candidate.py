@@ -36,7 +36,7 @@ def leader(asked_s: float = 100.0, now_s: float = 100.5) -> Candidate:
         pytest.param(replace(OTHERS, holder="a"), 100.0, True, id="it is ours"),
     ],
 )
-def test_a_lease_is_taken_when_nobody_may_hold_it(
+def test_a_lease_is_taken_when_no_other_holder_is_valid(
     seen: LeaseRecord | None, now_s: float, takes: bool
 ) -> None:
     assert (follower(seen).claim(now_s, "t3") is not None) is takes
@@ -51,7 +51,7 @@ def test_a_take_over_counts_as_a_transition_and_a_renewal_does_not() -> None:
     assert renewed.version == "1", "a compare-and-swap on what was stored"
 
 
-def test_a_renewal_by_the_other_begins_the_wait_anew_and_the_same_read_again_does_not() -> None:
+def test_a_renewal_by_the_other_restarts_the_wait_and_an_unchanged_record_does_not() -> None:
     waited = follower().with_record(replace(OTHERS, version="8"), 105.0)
     assert waited.claim(112.0, "t") is not None, "a label was changed, and nothing renewed"
     renewed = follower().with_record(replace(OTHERS, renewed="t3"), 105.0)
@@ -68,13 +68,13 @@ def test_a_leader_may_write_until_its_renewal_is_too_old(now_s: float, left_s: f
     assert leader().remaining_s(now_s) == pytest.approx(left_s)
 
 
-def test_who_sees_another_holder_does_not_lead_whatever_time_is_left() -> None:
+def test_candidate_that_sees_another_holder_does_not_lead_whatever_time_is_left() -> None:
     lost = leader().with_record(OTHERS, 101.0)
     assert (lost.remaining_s(101.0), lost.holds) == (0.0, False)
     assert leader().with_record(None, 101.0).remaining_s(101.0) == 0.0, "the Lease was deleted"
 
 
-def test_a_term_goes_on_when_nobody_came_in_between_and_ends_when_somebody_did() -> None:
+def test_a_term_continues_without_another_holder_in_between_and_ends_with_one() -> None:
     first = leader()
     assert first.remaining_s(130.0) == 0.0
     ours = first.with_unknown_outcome().with_record(first.seen, 130.0)
@@ -100,7 +100,7 @@ def test_an_acquisition_whose_answer_was_lost_is_a_new_term_once_it_is_found() -
     assert found.with_written(claimed, 101.0, 101.1).term == 1
 
 
-def test_only_what_is_known_to_be_ours_is_given_up() -> None:
+def test_only_a_lease_that_is_known_to_be_ours_is_released() -> None:
     released = leader().stepped_down().release_record("t5")
     assert released is not None
     assert (released.holder, released.transitions, released.version) == ("", 0, "1")
@@ -132,7 +132,7 @@ def test_times_under_which_two_could_lead_are_refused(times: tuple[float, float,
 
 
 @pytest.mark.parametrize("lease", [{}, {"metadata": 3}, {"metadata": {}, "spec": "x"}])
-def test_what_is_no_lease_is_refused(lease: dict[str, object]) -> None:
+def test_object_that_is_no_lease_is_refused(lease: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="metadata and a spec"):
         LeaseRecord.parse(lease)
 

@@ -88,7 +88,7 @@ def test_without_the_lease_nothing_is_sent_however_fast_the_answer(
     assert heard.calls == []
 
 
-def test_a_lease_that_says_nothing_is_held_by_nobody() -> None:
+def test_an_empty_lease_has_no_holder() -> None:
     record = LeaseRecord.parse({"metadata": {}})
     assert record == LeaseRecord(
         holder="", duration_s=0.0, transitions=0, acquired="", renewed="", version=""
@@ -111,7 +111,7 @@ def test_the_times_of_a_lease_and_how_near_they_may_be() -> None:
     assert LeaseTimes(duration_s=12.0, renew_within_s=8.0, retry_s=4.0).request_s == 4.0
 
 
-def test_a_lease_that_is_given_up_runs_for_a_second_and_nothing_is_held_before_it_is_won() -> None:
+def test_a_released_lease_lasts_a_second_and_no_candidate_holds_it_before_it_is_taken() -> None:
     begun = Candidate(identity="a")
     assert (begun.term, begun.holds, begun.must_read) == (0, False, True)
     assert begun.remaining_s(0.0) == 0.0

@@ -47,7 +47,7 @@ def test_the_other_takes_over_and_nothing_is_scaled_by_it(ending: str, within_s:
     duel(story)
 
 
-def test_a_leader_that_hears_nothing_stops_before_another_begins() -> None:
+def test_a_leader_without_answers_stops_before_another_begins() -> None:
     async def story(world: Duel) -> None:
         await world.begin()
         world.one.api.hangs = True
@@ -66,7 +66,7 @@ def test_a_leader_that_hears_nothing_stops_before_another_begins() -> None:
     duel(story)
 
 
-def test_an_outage_that_nobody_used_leaves_memory_alone() -> None:
+def test_an_outage_without_another_leader_keeps_the_state() -> None:
     async def story(world: Duel) -> None:
         await world.begin()
         world.pods.arrivals_rps["resnet"] = 2 * REPLICA_RPS
@@ -109,7 +109,7 @@ def test_the_same_leader_goes_on_with_what_it_remembers() -> None:
     duel(story)
 
 
-def test_a_lease_that_may_not_be_written_leads_nowhere_and_says_so() -> None:
+def test_a_lease_that_may_not_be_written_makes_no_leader_and_is_reported() -> None:
     async def story(world: Duel) -> None:
         world.cluster.fail("create", "Lease", Forbidden("leases is forbidden"), times=1000)
         world.one.begin()

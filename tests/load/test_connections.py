@@ -122,7 +122,7 @@ async def test_a_request_that_is_given_up_frees_its_connection() -> None:
     assert len(server.by_connection) == 2
 
 
-async def test_a_try_tells_how_many_came_before_it_and_a_plain_request_does_not() -> None:
+async def test_a_try_says_how_many_came_before_it_and_a_plain_request_does_not() -> None:
     server = Server()
     async with asking(server, Connections()) as client:
         await client.ask(1)

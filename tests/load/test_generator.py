@@ -166,7 +166,7 @@ def test_impossible_users_are_refused(
         Users(count=count, think_s=think_s, duration_s=duration_s)
 
 
-def test_first_tries_and_tries_are_counted_beside_the_last_word(replay: Replay) -> None:
+def test_first_tries_and_all_tries_are_counted_next_to_the_outcome(replay: Replay) -> None:
     endings = {
         0: Ending(Outcome.OK, tries=3, first=FirstTry(Outcome.LOST, 2.0)),
         1: Ending(Outcome.OK, tries=1, first=FirstTry(Outcome.OK, 0.5)),

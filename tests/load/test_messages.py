@@ -47,10 +47,10 @@ def test_a_message_with_other_fields_is_an_error() -> None:
         read('{"kind":"progress","at":1}')
 
 
-def test_the_summary_in_words_parts_first_tries_from_the_end() -> None:
+def test_the_summary_as_text_separates_first_tries_from_outcomes() -> None:
     summary = MESSAGES[-1]
     assert isinstance(summary, Summary)
-    words = summary.in_words()
+    words = summary.as_text()
     assert words.startswith("4 requests, first tries: 25.0 % in time, 25.0 % late, 50.0 % failed;")
     assert "to the last try: 50.0 % in time" in words
     assert words.endswith("6 tries, 2 connections")

@@ -60,7 +60,7 @@ def test_a_request_is_tried_until_it_is_answered_or_no_retry_is_left(
     assert server.earlier == list(range(tries))
 
 
-def test_the_first_try_is_told_beside_the_end(virtual_time: asyncio.Runner) -> None:
+def test_the_first_try_is_reported_next_to_the_outcome(virtual_time: asyncio.Runner) -> None:
     asker = Retrying(Server([SILENT, OK]), Retries(most=1, backoff_s=1.0, patience_s=2.0))
     ending = virtual_time.run(asker.ask(7))
     assert ending.outcome is Outcome.OK

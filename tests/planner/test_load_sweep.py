@@ -79,7 +79,7 @@ def test_latency_of_miss_is_infinite(
         ([fine(1 + number) for number in range(MOST_STEPS)], None),
     ],
     ids=[
-        "begins where it is told",
+        "begins at the given rate",
         "rises by half",
         "halves the gap",
         "halves it again",

@@ -27,7 +27,7 @@ def load(answered_s: float, answered: int, lost: int) -> Load:
     ],
     ids=["as usual", "slower", "one lost", "many lost", "all lost"],
 )
-def test_a_victim_is_told_of_lost_requests_apart_from_slow_ones(
+def test_verdict_separates_lost_requests_from_slow_ones(
     attacked: Load, said: str, holds: bool
 ) -> None:
     noticed = Noticed.of(attacked, [CALM, CALM])

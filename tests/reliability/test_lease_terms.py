@@ -21,7 +21,7 @@ def write(version: int, term: int, target: str = "deployments a/x") -> Write:
     ("writes", "late"),
     [
         pytest.param([write(1, 0), write(2, 0), write(3, 1)], 0, id="one after the other"),
-        pytest.param([write(1, 0), write(3, 1), write(2, 0)], 0, id="told in another order"),
+        pytest.param([write(1, 0), write(3, 1), write(2, 0)], 0, id="in another order"),
         pytest.param([write(1, 0), write(2, 1), write(3, 0)], 1, id="the first writes again"),
         pytest.param([write(1, 1), write(2, 0), write(3, 0)], 2, id="and again"),
         pytest.param([write(1, 1), write(2, 0, "deployments a/y")], 0, id="another object"),

@@ -100,7 +100,7 @@ def test_template_counts_although_the_spec_claims_none() -> None:
     assert "requests 8 nvidia.com/gpu per replica" in accelerators.difference(made, {GPU: 8})
 
 
-def test_resource_of_another_name_counts_beside_the_claimed_one() -> None:
+def test_resource_of_another_name_counts_in_addition_to_the_claimed_one() -> None:
     made = service(
         spec__accelerator={"resource": "example.com/none", "count": 0},
         spec__runtime__resources={"limits": {GPU: "8"}},

@@ -95,7 +95,7 @@ def test_downloader_calls_the_store_and_checks_the_digest(
     assert found == FILES, "and nothing of the program's own"
 
 
-def test_name_with_a_line_feed_does_not_stand_for_another_file(stand: Stand) -> None:
+def test_name_with_a_line_feed_does_not_replace_another_file(stand: Stand) -> None:
     """A store could leave out a file of the model whose digest is required."""
     pinned = stand.by_hand()
     stand.program("hf", "cp -r {stored}/. {model}")

@@ -108,7 +108,7 @@ class Echo:
     ("status", "as_json"),
     [(422, True), (403, True), (403, False), (409, True), (500, False), (503, True)],
 )
-async def test_no_log_event_status_metric_or_page_has_it(
+async def test_secret_is_in_no_log_event_status_metric_or_page(
     status: int,
     as_json: bool,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""Any clients in any sequence of events: every wish ends once, and Little's law holds."""
+"""Any clients in any sequence of events: every request ends once, and Little's law holds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CLIENTS = st.builds(
     ),
     seed=st.integers(0, 2**32),
 )
-def test_any_sequence_ends_every_wish_once_and_keeps_littles_law(
+def test_any_sequence_ends_every_request_once_and_keeps_littles_law(
     clients: Clients,
     bounded: bool,
     think_s: float,

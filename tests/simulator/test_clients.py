@@ -19,8 +19,9 @@ from simulator.fakes_plant import exponential, poisson
 from simulator.plants_of_clients import SECOND, arrivals, plant
 
 
-def test_latency_counts_from_the_wish_and_servers_see_only_what_is_sent() -> None:
-    # four wishes at 0 over two connections: answers at 1, 2, 3, 4 s; the server never has over two
+def test_latency_counts_from_the_wanted_time_and_servers_see_only_what_is_sent() -> None:
+    # four requests wanted at 0 over two connections: answers at 1, 2, 3, 4 s; the server never has
+    # over two
     one = plant(Clients(connections=2), target_s=2.5).run([0.0] * 4, 0.5)
     one.settle()
     assert (one.in_flight, one.count(Count.UNSENT)) == (2, 2)
@@ -95,7 +96,7 @@ def test_idle_connection_used_last_is_used_first() -> None:
     assert one.clients.uses[one.clients.idle[:2]].tolist() == [1, 1]
 
 
-def test_patience_ends_a_wish_that_was_never_sent() -> None:
+def test_patience_ends_a_request_that_was_never_sent() -> None:
     # begun at 0 and 1; at 2.5 s the third, sent at 2, still runs, and the last was never sent
     one = plant(Clients(connections=1, timeout_s=2.5)).run([0.0] * 4)
     one.check()
@@ -164,7 +165,7 @@ def test_killed_replica_fails_tries_and_closes_their_connections() -> None:
     assert (one.tally(Tally.WITHIN), one.tally(Tally.LATE)) == (1, 2)
 
 
-def test_to_look_at_servers_changes_nothing() -> None:
+def test_scraping_the_servers_changes_nothing() -> None:
     clients = Clients(connections=6, timeout_s=1.7, deadline_s=1.1, retries=2, backoff_s=0.3)
 
     def run(look_every_s: float) -> list[int]:
@@ -178,7 +179,7 @@ def test_to_look_at_servers_changes_nothing() -> None:
     assert run(200.0 / 7) == run(0.25)
 
 
-def test_many_wishes_beyond_the_tables_are_not_lost() -> None:
+def test_many_requests_beyond_the_tables_are_not_lost() -> None:
     one = plant(Clients(connections=5000)).run([0.0] * 10_000, 3.5)
     one.check()
     assert (one.in_flight, one.count(Count.UNSENT)) == (4_997 + 3, 10_000 - 5_003)

@@ -98,7 +98,7 @@ def test_capacity_is_measured_with_clients_that_do_not_limit(routing: Routing) -
     assert 0.4 * 10 < one < 10
 
 
-def test_queue_in_front_says_what_it_rejected_to_whoever_asks_the_pods() -> None:
+def test_queue_in_front_reports_what_it_rejected_to_each_direct_scraper() -> None:
     """4/s at one replica that answers 1/s, two may wait in front: the others are refused."""
     service = spec(initial=1, routing=Routing.CENTRAL, clients=Clients(max_waiting=2))
     asking, scraping = Direct(), Scheduled()

@@ -333,7 +333,7 @@ BAD = {
     "no server": ('[service.server]\nfixed = "6ms"\nper_item = "0.5ms"\nmax_batch = 8\n', "", "line 2: service[0].server: is required unless"),
     "an impossible claim": ("max_batch = 8", "advertised = { max_batch = 4 }", "line 11: service[0].server.advertised: a request must take time; got 0"),
     "no kind of arrivals": ('generator = "constant"\n', "", "line 4: service[0].arrivals: must name exactly one of trace, recording and generator"),
-    "two kinds of arrivals": ('generator = "constant"', 'generator = "constant"\ntrace = "x"', "line 4: service[0].arrivals: names exactly one of"),
+    "two kinds of arrivals": ('generator = "constant"', 'generator = "constant"\ntrace = "x"', "line 4: service[0].arrivals: must name exactly one of"),
     "an unknown generator": ('"constant"', '"noise"', "the last one of constant, step, ramp, stages, spikes, diurnal, on-off, users; got {"),
     "a step after the end": ('"constant"\nduration = "10m"\nrps = 100', '"step"\nduration = "10m"\nbefore_rps = 1\nafter_rps = 2\nat = "10m"', "line 9: service[0].arrivals.at: at must lie between 0 s and 600 s; got 600"),
     "a stage without rate": ('"constant"\nduration = "10m"\nrps = 100', '"stages"\nstages = [\n{ duration = "1m", rps = 1 },\n{ duration = "1m" },\n]', "line 6: service[0].arrivals.stages[1].rps: is required"),

@@ -102,7 +102,7 @@ class FakeCluster:
             if kind_ == kind
             and name not in self.unlisted
             and namespace in (None, namespace_)
-            and all(_wears(one["metadata"].get("labels", {}), *pair) for pair in wanted.items())
+            and all(_has_label(one["metadata"].get("labels", {}), *pair) for pair in wanted.items())
         )
         return [one for one in listed if one is not None]
 
@@ -312,7 +312,7 @@ def _requirements(selector: str) -> dict[str, list[str]]:
     return {key: [value] if value else [] for key, _, value in pairs}
 
 
-def _wears(labels: Mapping[str, str], key: str, values: list[str]) -> bool:
+def _has_label(labels: Mapping[str, str], key: str, values: list[str]) -> bool:
     return key in labels and (not values or labels[key] in values)
 
 

@@ -80,12 +80,12 @@ def test_series_that_is_back_goes_on() -> None:
     assert [answered for _, answered, _ in taken] == [1_500_000, 1_500_080, 1_500_080, 1_500_200]
 
 
-def test_series_of_a_process_that_restarted_without_any_begin_anew() -> None:
+def test_series_of_a_process_that_restarted_without_any_start_at_zero() -> None:
     taken = read(text(BOTH), text({}), text({"b": (60, 2)}), text({"a": (1, 0), "b": (90, 0)}))
     assert [answered for _, answered, _ in taken] == [1_500_000, 1_500_000, 60, 91]
 
 
-def test_buckets_with_other_bounds_begin_anew() -> None:
+def test_buckets_with_other_bounds_start_at_zero() -> None:
     later = text({"b": (2_000_000, 0)}, bound="2")
     assert [answered for _, answered, _ in read(text(BOTH), later)] == [1_500_000, 2_000_000]
 

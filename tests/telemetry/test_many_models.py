@@ -14,7 +14,7 @@ from headroom.telemetry.pages.reading import Reading
 from support.pods_world import page
 
 
-def read_as_it_stands(text: str, model: str) -> Reading:
+def read_unchanged(text: str, model: str) -> Reading:
     return ProfileReader(HEADROOM).read(ExpositionReader(HEADROOM.metric_names).read(text), model)
 
 
@@ -22,7 +22,7 @@ def read_as_it_stands(text: str, model: str) -> Reading:
 def test_placeholder_for_the_model_changes_no_result(model: str) -> None:
     escaped = model.replace('"', '\\"')
     text = page(model=escaped, served=17, running=3)
-    assert ProfileReader(HEADROOM).read_text(text, model) == read_as_it_stands(text, model)
+    assert ProfileReader(HEADROOM).read_text(text, model) == read_unchanged(text, model)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_unusual_pages_are_read_or_rejected_the_same_way(
 ) -> None:
     text = page(model="resnet", served=17).replace(*change)
     try:
-        expected: object = read_as_it_stands(text, "resnet")
+        expected: object = read_unchanged(text, "resnet")
     except TelemetryError as error:
         expected = str(error)
     try:

@@ -49,7 +49,7 @@ def test_clients_are_read_from_a_word(text: str, words: list[str], name: str) ->
     assert str(clients).startswith(name)
 
 
-def test_medians_stand_side_by_side_with_the_runs_that_they_are_of() -> None:
+def test_medians_are_shown_next_to_their_runs() -> None:
     runs = [
         Measured(
             scaler=scaler,

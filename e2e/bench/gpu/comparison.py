@@ -57,7 +57,7 @@ def measure() -> Sequence[Figure]:
     figures = [shown("device", device), shown("torch", torch.__version__)]
     for model in models(full=full):
         figures += _sweep(model, 1.0 if full else 0.5)
-        figures += _beside_bare(model, 10.0 if full else 1.0, full=full)
+        figures += _compared_with_bare(model, 10.0 if full else 1.0, full=full)
         if full or model.name == "bert":
             figures += _starts(model, full=full)
     figures += generation.measure(full=full)
@@ -97,7 +97,7 @@ def _sweep(model: BenchModel, seconds: float) -> Iterator[Figure]:
     yield shown(f"{title}: host work of the largest batch", f"{host_s * 1000:.2f} ms")
 
 
-def _beside_bare(model: BenchModel, seconds: float, *, full: bool) -> Iterator[Figure]:
+def _compared_with_bare(model: BenchModel, seconds: float, *, full: bool) -> Iterator[Figure]:
     from bench.gpu.device import bare_items_per_s, saturated  # noqa: PLC0415
 
     size, title = model.size.batches[-1], TITLES[model.name]

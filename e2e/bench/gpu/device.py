@@ -169,7 +169,7 @@ class Feeder:
         self.warm.set()
 
 
-def _told(calls: SimpleQueue[Callable[[], None] | None]) -> None:
+def _run_calls(calls: SimpleQueue[Callable[[], None] | None]) -> None:
     """Replaces the server's event loop: handles what the device reports, in its own thread."""
     while (call := calls.get()) is not None:
         call()
@@ -183,7 +183,7 @@ def saturated(model: BenchModel, size: int, seconds: float) -> Saturated:
     """
     feeder = Feeder(model, size)
     calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-    caller = threading.Thread(target=_told, args=(calls,), daemon=True)
+    caller = threading.Thread(target=_run_calls, args=(calls,), daemon=True)
     caller.start()
     feeder.thread.start(lambda call, *arguments: calls.put(partial(call, *arguments)), feeder)
     try:

@@ -13,7 +13,7 @@ from headroom.controller.scheduling import tick_period
 from reliability.scale_1000 import accounts, sizes
 from reliability.scale_1000.accounts import Account
 from reliability.scale_1000.growth import grow, settle
-from reliability.scale_1000.restarting import begin_anew
+from reliability.scale_1000.restarting import restart_operator
 from reliability.scale_1000.sizes import Size
 from reliability.scale_1000.stage import Bar, Stage, Wanted, metrics, pod_pages, staged
 from reliability.testbed.testbed import SharedCluster
@@ -56,7 +56,7 @@ async def _measure_one(stage: Stage, services: int) -> Size:
     await settle(stage)
     account, written = await _watch(stage)
     load = os.getloadavg()[0]
-    first_s, process = await begin_anew(stage)
+    first_s, process = await restart_operator(stage)
     return Size(
         services=services,
         pods=stage.wanted.unrelated + services * stage.wanted.pods,

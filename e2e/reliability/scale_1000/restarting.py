@@ -19,7 +19,7 @@ class _Used:
     peak_mb: float
 
 
-async def begin_anew(stage: Stage) -> tuple[float, _Used]:
+async def restart_operator(stage: Stage) -> tuple[float, _Used]:
     """Restart the operator; return when the last service was decided, by its own metrics."""
     await stage.operator.stop()
     await asyncio.sleep(3.0)

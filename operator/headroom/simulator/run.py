@@ -161,22 +161,22 @@ class _Run:
             samples=samples,
             rejected=rejected,
         )
-        wish = self.autoscaler.evaluate(view)
+        request = self.autoscaler.evaluate(view)
         policy = self.spec.policy
-        replicas = max(policy.min_replicas, min(policy.max_replicas, wish.replicas))
+        replicas = max(policy.min_replicas, min(policy.max_replicas, request.replicas))
         if replicas != fleet.desired:
             self.moves.append(
                 Move(
                     time_s=now_s,
                     before=fleet.desired,
                     after=replicas,
-                    reason=wish.reason,
-                    message=wish.message,
+                    reason=request.reason,
+                    message=request.message,
                 )
             )
             fleet.scale(replicas, now_s)
-        if wish.replace is not None:
-            fleet.replace(wish.replace, now_s)
+        if request.replace is not None:
+            fleet.replace(request.replace, now_s)
 
     def _scrape(self, now_s: float) -> None:
         answering = observing.answering(self.fleet, self._faults.silences, self.seed)

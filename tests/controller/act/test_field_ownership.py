@@ -60,7 +60,7 @@ def split(*managed_fields: dict[str, Any]) -> list[dict[str, Any]]:
         ([entry("headroom-scaler", "Update", REST)], [APPLIER]),
         ([SCALED, CREATED], [SCALED, APPLIER, SCALER]),
     ],
-    ids=["created", "beside others", "replicas taken by someone else", "scaled since"],
+    ids=["created", "among other managers", "replicas taken by someone else", "scaled since"],
 )
 def test_handover_gives_all_but_replicas_to_the_applier(before: Any, after: Any) -> None:
     assert split(*before) == after

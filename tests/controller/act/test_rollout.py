@@ -57,7 +57,7 @@ def test_change_of_the_template_is_an_event_and_a_change_of_replicas_is_none() -
     play(story)
 
 
-def test_undone_change_of_the_template_names_who_made_it_and_where_to_make_it() -> None:
+def test_undone_change_of_the_template_names_its_writer_and_where_to_make_it() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(60.0)

@@ -64,7 +64,7 @@ def test_clock_that_is_set_back_gets_the_floor_of_that_time() -> None:
         assert floors.at(schedules("UTC"), 1, now_s - back_s, 0.0) == expected
 
 
-def test_services_with_many_schedules_do_not_make_ticks_search_anew() -> None:
+def test_services_with_many_schedules_do_not_make_each_tick_search() -> None:
     """300 services of 16 schedules: each search takes 0.3 ms, all of them 3 s at each tick."""
     many = [
         [

@@ -136,7 +136,7 @@ def test_capacity_factor_when_missed_grows_by_the_logarithm_of_the_miss() -> Non
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_learned_room_is_dropped_where_the_capacity_for_tokens_is_known(known: bool) -> None:
+def test_learned_factor_is_dropped_where_the_capacity_for_tokens_is_known(known: bool) -> None:
     part = GenerationDecision(identification=Identification(known=known))
     learned = replace(measured(0.19), logarithm=0.5)
     after = learned.update(POLICY, replace(decision(2.0, 3, 3), generation=part))

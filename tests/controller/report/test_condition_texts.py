@@ -20,7 +20,7 @@ SLOWLY = {"scaleUp": {"rate": {"period": "10m", "replicas": 1}}}
 ADVICE = ("the first request starts", "decisions are made and written", "replicas are added")
 
 
-class Doors(SilentRouter):
+class Routes(SilentRouter):
     """A router that only says how requests reach the services."""
 
     def __init__(self, route: RouteStatus | None = None) -> None:
@@ -30,17 +30,17 @@ class Doors(SilentRouter):
         return self._route
 
 
-def story_of(doors: Doors, scaling: dict[str, Any], wishes: list[int | None]) -> World:
+def story_of(doors: Routes, scaling: dict[str, Any], requested_replicas: list[int | None]) -> World:
     """A service that has followed each of these numbers for two minutes; no load at the end."""
     played: list[World] = []
 
     async def story(world: World) -> None:
         played.append(world)
-        for number, wish in enumerate(wishes):
+        for number, requested in enumerate(requested_replicas):
             spec: dict[str, Any] = {"routing": GATEWAY, "scaling": scaling}
-            if wish is not None:
-                spec["replicas"] = wish
-            world.pods.arrivals_rps["resnet"] = 0.0 if wish == 0 else REPLICA_RPS
+            if requested is not None:
+                spec["replicas"] = requested
+            world.pods.arrivals_rps["resnet"] = 0.0 if requested == 0 else REPLICA_RPS
             if number:
                 world.edit(**spec)
             else:
@@ -75,7 +75,7 @@ def story_of(doors: Doors, scaling: dict[str, Any], wishes: list[int | None]) ->
 def test_service_that_another_autoscaler_has_at_zero(
     route: RouteStatus, ready: str, metrics: str
 ) -> None:
-    world = story_of(Doors(route), EXTERNAL, [1, 0])
+    world = story_of(Routes(route), EXTERNAL, [1, 0])
     assert world.replicas() == 0
     assert world.message("Ready") == ready
     assert world.message("MetricsAvailable") == metrics
@@ -85,7 +85,7 @@ def test_service_that_another_autoscaler_has_at_zero(
 
 
 def test_limit_of_spec_replicas_is_named_and_not_that_of_the_decision() -> None:
-    world = story_of(Doors(), EXTERNAL | SLOWLY, [2, 5])
+    world = story_of(Routes(), EXTERNAL | SLOWLY, [2, 5])
     assert world.replicas() == 3
     assert world.condition("ScalingLimited") == ("True", "RateLimited")
     assert world.message("ScalingLimited").startswith("spec.replicas is 5, 3 allowed now; wait")
@@ -93,7 +93,7 @@ def test_limit_of_spec_replicas_is_named_and_not_that_of_the_decision() -> None:
 
 
 def test_limit_of_the_decision_limits_nothing_where_it_is_advice() -> None:
-    doors = Doors()
+    doors = Routes()
 
     async def story(world: World) -> None:
         world.create(routing=GATEWAY, scaling=EXTERNAL | {"maxReplicas": 2}, replicas=2)
@@ -119,7 +119,7 @@ def test_recommended_replicas_are_not_said_to_be_there() -> None:
 
 @pytest.mark.parametrize(("least", "said"), [(0, "one replica serves"), (1, "minReplicas (1)")])
 def test_minimum_of_zero_is_not_called_one(least: int, said: str) -> None:
-    world = story_of(Doors(), {"minReplicas": least}, [None])
+    world = story_of(Routes(), {"minReplicas": least}, [None])
     assert said in world.message("SLOFeasible")
 
 

@@ -195,7 +195,7 @@ def test_latency_above_target_refers_to_the_obstacle() -> None:
     ("undecided_s", "where"),
     [((0.1, 10.0), "between 100ms and 10s"), ((0.05, math.inf), "above 50ms")],
 )
-def test_latency_is_not_judged_where_the_histogram_does_not_tell(
+def test_latency_is_not_judged_where_the_bucket_of_the_target_is_too_wide(
     undecided_s: tuple[float, float], where: str
 ) -> None:
     signals = replace(DECISION.signals, undecided_s=undecided_s)

@@ -1,4 +1,4 @@
-"""The cache tells what is new and what is gone, whatever order the news comes in."""
+"""The cache reports what is new and what is gone, in whatever order events arrive."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_stale_list_removes_nothing_newer(told: Told) -> None:
     assert told.news[3:] == ["gone young"]
 
 
-def test_service_that_a_list_shows_older_than_it_is_known_begins_anew(told: Told) -> None:
+def test_service_that_a_list_shows_older_than_known_starts_over(told: Told) -> None:
     """Versions of a restored etcd have caught up; generation 4 is another spec than before."""
     told.cache.saw(service("a", version=50, generation=4) | {"spec": {"minReplicas": 1}})
     told.cache.saw(service("b", version=10))
@@ -91,7 +91,7 @@ def test_service_that_a_list_shows_older_than_it_is_known_begins_anew(told: Told
     assert told.news[4:] == ["changed a"]
 
 
-def test_service_that_changes_during_a_list_is_not_taken_back(told: Told) -> None:
+def test_service_that_changes_during_a_list_is_not_reverted(told: Told) -> None:
     told.cache.saw(service("a", version=10))
     begun = told.cache.begin_list()
     told.cache.saw(service("a", version=30, generation=2))

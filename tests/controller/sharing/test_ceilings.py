@@ -126,11 +126,13 @@ def test_service_without_free_accelerators_is_created_later() -> None:
     play(story)
 
 
-@pytest.mark.parametrize("wish", [{}, {"replicas": 9}], ids=["a floor", "a wish"])
-def test_external_replicas_and_minimum_end_at_the_cap(wish: dict[str, Any]) -> None:
+@pytest.mark.parametrize("requested", [{}, {"replicas": 9}], ids=["a floor", "spec.replicas"])
+def test_external_replicas_and_minimum_end_at_the_cap(requested: dict[str, Any]) -> None:
     async def story(world: World) -> None:
         await restarted(world, Caps(replicas_per_service=2))
-        world.create(scaling={"mode": "External" if wish else "Auto", "minReplicas": 4}, **wish)
+        world.create(
+            scaling={"mode": "External" if requested else "Auto", "minReplicas": 4}, **requested
+        )
         await world.run_for(60.0)
         assert settled(world) == {"resnet": 2}
 

@@ -1,4 +1,4 @@
-"""Two services and too few accelerators, told as stories on virtual time."""
+"""Two services share too few accelerators; each scenario runs on virtual time."""
 
 from __future__ import annotations
 

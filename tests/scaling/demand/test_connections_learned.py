@@ -45,7 +45,7 @@ FEW_CONNECTIONS = np.array([400.0, 200.0])
         pytest.param([600.0, 0.0], True, id="a new replica stays idle"),
         pytest.param([550.0, 50.0], True, id="it gets a sixth of an even share"),
         pytest.param([400.0, 200.0], False, id="it gets two thirds: clients connect again"),
-        pytest.param([12.0, 6.0], True, id="18 requests tell nothing"),
+        pytest.param([12.0, 6.0], True, id="18 requests are too few to judge"),
     ],
 )
 def test_connections_are_pinned_unless_new_replicas_get_requests(

@@ -192,7 +192,7 @@ def test_replica_is_idle_only_if_chance_does_not_leave_it_so_few_requests(
 
 
 @pytest.mark.parametrize(("later_s", "age"), [(0.0, ""), (59.0, ""), (750.0, "12 min ago: ")])
-def test_evidence_of_an_obstacle_tells_how_old_it_is(later_s: float, age: str) -> None:
+def test_evidence_of_an_obstacle_states_its_age(later_s: float, age: str) -> None:
     seen = observed(Obstacles(), 100.0, load(ready=4), PINNED)
     assert seen.text(100.0 + later_s) == age + seen.detail
     assert Obstacles().text(1e6) == ""

@@ -36,7 +36,7 @@ def watched(*in_flight: int, every_s: float = TICK_S) -> OpenStream:
         pytest.param((8, 20, 31, 44, 55), None, id="within chance of 160/s"),
         pytest.param((8, 168, 328, 488), None, id="not for a whole window"),
         pytest.param((648, 488, 328, 168, 60), None, id="a queue that is worked off"),
-        pytest.param((8, 168, 328, 488, 648, 640, 640), 160.0, id="as long as the queue stands"),
+        pytest.param((8, 168, 328, 488, 648, 640, 640), 160.0, id="while the queue stays"),
         pytest.param((8, 168, 328, 488, 648, 30), None, id="until it is answered in time"),
     ],
 )
@@ -46,7 +46,7 @@ def test_rate_of_a_stream_is_known_if_it_makes_a_queue_steadily(
     assert watched(*in_flight).rate_rps == rate_rps
 
 
-def test_growth_over_a_gap_in_the_ticks_tells_nothing() -> None:
+def test_growth_over_a_gap_in_the_ticks_proves_nothing() -> None:
     assert watched(8, 168, 328, 488, 648, every_s=10.0).rate_rps is None
 
 

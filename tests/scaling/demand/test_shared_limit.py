@@ -46,7 +46,7 @@ def after(*phases: tuple[float, int, float, float]) -> tuple[SharedLimit, float]
         pytest.param((30, 15, 36.0, 2.4), None, id="three times the answers"),
         pytest.param((30, 8, 14.4, 1.8), None, id="half as many again, 20 % more answers"),
         pytest.param((30, 15, 22.0, 1.4), None, id="dearer requests, and more answers"),
-        pytest.param((30, 7, 12.0, 1.7), None, id="too few more replicas to tell"),
+        pytest.param((30, 7, 12.0, 1.7), None, id="too few more replicas to judge"),
         pytest.param((30, 15, 12.0, 2.4), None, id="idle, not busy"),
         pytest.param((10, 15, 12.0, 0.8), None, id="ready for 10 s"),
     ],
@@ -58,7 +58,7 @@ def test_limit_is_known_if_more_busy_replicas_answer_no_more(
     assert limit.most == most
 
 
-def test_detail_says_who_answered_how_much() -> None:
+def test_detail_gives_the_answer_rates_of_old_and_new_replicas() -> None:
     limit, _ = after((60, 5, 12.0, 2.4), (30, 15, 12.0, 0.8))
     assert limit.detail == (
         "15 busy replicas answer 12/s, 5 answered 12/s: they wait for something that they share"

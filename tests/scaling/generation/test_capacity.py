@@ -121,7 +121,7 @@ def test_no_rate_is_planned_at_which_a_full_replica_never_recovers(replicas: int
 
 @pytest.mark.parametrize("kv_tokens", [3000, 5000, 20_000, 450_000])
 @pytest.mark.parametrize("variation", [0.0, 0.6, 1.4])
-def test_memory_that_one_long_context_fills_does_not_ask_for_ever_more_replicas(
+def test_memory_that_one_long_context_fills_does_not_request_more_and_more_replicas(
     kv_tokens: int, variation: float
 ) -> None:
     loose = TokenTargets(output_token=Target(percentile=0.95, seconds=1.0))

@@ -84,7 +84,7 @@ def test_output_token_tail_of_short_answers_is_within_a_sixth_of_a_simulation(
     assert found == pytest.approx(simulated_s, rel=0.17)
 
 
-def test_prompts_beside_ones_own_are_fewer_where_replicas_take_them_in_turn() -> None:
+def test_prompts_during_a_prompts_own_time_are_fewer_where_replicas_take_them_in_turn() -> None:
     """Equal prompts of 0.1 s at 3/s: 0.36 arrive by chance, where two take them in turn 0.15."""
     work = work_of(
         IterationCost(fixed_s=0.01, prompt_token_s=1e-4, sequence_s=1e-5), requests(1000, 100)

@@ -85,7 +85,7 @@ def test_queue_adds_replicas_while_the_cost_of_an_iteration_is_awaited() -> None
     assert 1 < found.decisions[-1].replicas <= 9
 
 
-def test_counters_of_iterations_that_stand_still_are_not_awaited_for_ever() -> None:
+def test_counters_of_iterations_that_never_change_are_not_awaited_indefinitely() -> None:
     found = loop(LLAMA_8B, varied_lengths(800, 300), lambda t: 4.0, 1)
     found.see = lambda observation: with_batches(standing(observation))
     found.run(170.0)

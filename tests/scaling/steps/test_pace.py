@@ -89,7 +89,7 @@ def test_window_that_was_not_kept_is_not_watched() -> None:
         pytest.param(SLOW, 24, 0.8, 8.0, 0.96, id="few requests: chance would add twelve"),
         pytest.param(SLOW, 10, 0.8, 8.0, math.inf, id="fewer: 80 of 80 may be chance"),
         pytest.param(SLOW, 10, 0.8, 16.0, 0.95, id="and in a longer window"),
-        pytest.param(SLOW, 10, 0.95, 16.0, math.inf, id="near full: only a queue tells"),
+        pytest.param(SLOW, 10, 0.95, 16.0, math.inf, id="near full: only a queue counts"),
         pytest.param(IMAGE, 14, 0.8, 8.0, math.inf, id="none ends in the window"),
     ],
 )

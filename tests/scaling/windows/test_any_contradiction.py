@@ -68,7 +68,7 @@ COURSES: dict[str, tuple[float, int, Routing, Course]] = {
 
 
 @pytest.mark.parametrize("course", COURSES)
-def test_course_of_one_replica_adds_at_most_one(course: str) -> None:
+def test_reports_of_one_replica_over_time_add_at_most_one(course: str) -> None:
     rate_rps, replicas, routing, steps = COURSES[course]
     fleet = Fleet(rate_rps, replicas, routing)
     decisions = [decision for ticks, lie in steps for decision in fleet.run(ticks, lie)]

@@ -110,7 +110,7 @@ def test_lost_scrape_does_not_make_a_repeated_page_new() -> None:
 @pytest.mark.parametrize(
     ("iterations", "left_out"),
     [
-        pytest.param(50.0, True, id="iterations stand still"),
+        pytest.param(50.0, True, id="the count of iterations did not change"),
         pytest.param(None, False, id="none are counted: an answer may take minutes"),
         pytest.param(0.0, False, id="none were counted"),
     ],

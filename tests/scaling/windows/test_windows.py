@@ -396,7 +396,7 @@ def test_target_and_percentile_in_one_wide_bucket_are_not_compared(
         pytest.param(math.inf, 0.5, 2.0, id="above the last: at least that"),
     ],
 )
-def test_measured_percentile_corrects_no_more_than_its_bucket_tells(
+def test_measured_percentile_corrects_no_more_than_its_bucket_shows(
     measured_s: float, expected_s: float, nearest_s: float
 ) -> None:
     assert nearest((1.0, 1.5, 2.0, math.inf), measured_s, expected_s) == pytest.approx(nearest_s)

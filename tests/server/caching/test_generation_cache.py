@@ -226,7 +226,7 @@ def test_vectors_give_back_the_room_of_those_that_left() -> None:
     assert len(similar) == 5
 
 
-def test_another_embedding_model_starts_anew() -> None:
+def test_another_embedding_model_starts_with_an_empty_index() -> None:
     answers = semantic()
     answers.put(b"a", rows(1, 8)[0], 0.0, ANSWER)
 

@@ -47,7 +47,7 @@ def room_for(most: int) -> How:
 @pytest.mark.parametrize(
     ("size", "how", "failed", "executed"),
     [
-        pytest.param(1, poisoned(0), [0], [], id="alone: nobody else can be blamed"),
+        pytest.param(1, poisoned(0), [0], [], id="alone: it must be the cause"),
         pytest.param(2, poisoned(1), [1], [[0], [1]], id="of two"),
         pytest.param(
             8,

@@ -19,7 +19,7 @@ from headroom_server.scheduling.deadline_margin import DeadlineMargin
 @pytest.mark.parametrize(
     ("ready", "draining", "expected"),
     [
-        pytest.param(True, False, None, id="ready: the door is open"),
+        pytest.param(True, False, None, id="ready: admitted"),
         pytest.param(False, False, Refusal.NOT_READY, id="not warm yet"),
         pytest.param(True, True, Refusal.DRAINING, id="on the way out"),
         pytest.param(False, True, Refusal.DRAINING, id="stopping explains more than the rest"),
@@ -36,7 +36,7 @@ def test_refusal_by_server_state(ready: bool, draining: bool, expected: Refusal 
         pytest.param(6, 60, None, id="the last room is taken"),
         pytest.param(7, 60, Refusal.QUEUE_FULL, id="one item too many"),
         pytest.param(6, 61, Refusal.BYTES_FULL, id="one byte too many"),
-        pytest.param(0, 999, None, id="what nobody waits for holds nobody up"),
+        pytest.param(0, 999, None, id="bytes of no waiting item refuse none"),
     ],
 )
 def test_refusal_by_queue_limits(items: int, size: int, expected: Refusal | None) -> None:

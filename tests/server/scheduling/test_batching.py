@@ -30,7 +30,7 @@ def keys(entries: tuple[QueueEntry[str], ...]) -> list[int]:
         pytest.param([1], [0], id="one alone does not wait for company"),
         pytest.param([1, 1, 1], [0, 1, 2], id="all that fits goes together"),
         pytest.param([1] * 6, [0, 1, 2, 3], id="never more than the largest batch"),
-        pytest.param([2, 3, 1], [0], id="what does not fit closes the batch, so nobody overtakes"),
+        pytest.param([2, 3, 1], [0], id="what does not fit closes the batch, so none overtakes"),
         pytest.param([4, 1], [0], id="a full-width request goes alone"),
         pytest.param([], [], id="nothing waits, nothing goes"),
     ],

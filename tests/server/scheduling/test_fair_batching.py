@@ -96,7 +96,7 @@ def test_room_is_filled_with_the_longest_that_are_shorter(
 @pytest.mark.parametrize(
     ("entries", "close"),
     [
-        pytest.param([one(0)], CloseReason.IDLE, id="nobody else"),
+        pytest.param([one(0)], CloseReason.IDLE, id="no other"),
         pytest.param([one(k) for k in range(MAX)], CloseReason.FULL, id="no room"),
         pytest.param([one(0), one(1, items=MAX)], CloseReason.FULL, id="the next does not fit"),
         pytest.param([one(0, 1), one(1, 8)], CloseReason.BUCKET, id="another length"),
@@ -200,7 +200,7 @@ def test_withdrawn_entry_returns_its_tenants_share() -> None:
     [
         pytest.param([9.0] * 5, [0, 1, 2, 3], [], id="time enough: full"),
         pytest.param([1.05, 9.0], [1], [0], id="not even alone in time: never executed"),
-        pytest.param([1.15, 9.0, 9.0], [0], [], id="alone it makes it, and nobody is hurt"),
+        pytest.param([1.15, 9.0, 9.0], [0], [], id="alone it is in time, and delays no other"),
         # one after it, the two end at 2.3 s
         pytest.param([1.15, 2.4, 9.0], [0], [], id="the rest is in time after it"),
         pytest.param([1.15, 2.2, 9.0], [1, 2], [0], id="one of the rest would be late after it"),

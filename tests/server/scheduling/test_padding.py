@@ -131,7 +131,7 @@ def test_consecutive_batches_give_correct_outputs(batches: list[list[tuple[int, 
     "now",
     [
         pytest.param(lambda a, b, c: [a, b], id="as it was staged"),
-        pytest.param(lambda a, b, c: [a, b, c], id="somebody joined"),
+        pytest.param(lambda a, b, c: [a, b, c], id="one joined"),
         pytest.param(lambda a, b, c: [b, c], id="the first left"),
         pytest.param(lambda a, b, c: [c], id="another"),
         pytest.param(lambda a, b, c: [a, b, c, c, c, c, c, c], id="more than there is room"),

@@ -76,9 +76,9 @@ def test_dynamo_profile_ratio(ratio: float, expected: int) -> None:
     peer, world = Dynamo(truth=truth(), profile_ratio=ratio), World.of(2)
     world.run(10, Flow(rps=200, running=6), every_s=5)
     for _ in range(37):
-        wish = world.ask(peer)
+        request = world.ask(peer)
         world.run(5, Flow(rps=200, running=6), every_s=5)
-    assert wish.replicas == expected
+    assert request.replicas == expected
 
 
 def test_trend_filter_with_few_values_predicts_the_last_one() -> None:

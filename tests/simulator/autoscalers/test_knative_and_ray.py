@@ -14,11 +14,11 @@ from simulator.autoscalers.fakes_view import Flow, World, truth
 
 def ticks(world: World, peer: Knative, seconds: int, flow: Flow) -> ScaleRequest:
     """Evaluate every 2 s as the autoscaler does, scraped every second."""
-    wish = world.ask(peer) if world.metrics.scraped_s is not None else None
+    request = world.ask(peer) if world.metrics.scraped_s is not None else None
     for _ in range(0, seconds, 2):
-        wish = world.run(2, flow, every_s=1).ask(peer)
-    assert wish is not None
-    return wish
+        request = world.run(2, flow, every_s=1).ask(peer)
+    assert request is not None
+    return request
 
 
 def test_knative_window_counts_gaps_as_zero_and_drops_stale_tail() -> None:
@@ -51,8 +51,8 @@ def test_knative_on_requests_per_second_uses_a_share_of_the_capacity() -> None:
 
 
 def test_knative_counts_queued_requests() -> None:
-    wish = ticks(World.of(1), Knative(truth=truth()), 64, Flow(running=6, waiting=24))
-    assert wish.replicas == 6
+    request = ticks(World.of(1), Knative(truth=truth()), 64, Flow(running=6, waiting=24))
+    assert request.replicas == 6
 
 
 def test_knative_panic_starts_at_twice_ready_and_lasts_a_window() -> None:
@@ -80,16 +80,16 @@ def test_knative_without_data_keeps_replicas() -> None:
     ticks(world, peer, 70, Flow(running=8))
     for _ in range(40):
         world.silence(2, 1)
-        wish = world.ask(peer)
-    assert wish == ScaleRequest(replicas=2, reason="NoData")
+        request = world.ask(peer)
+    assert request == ScaleRequest(replicas=2, reason="NoData")
 
 
 def test_knative_scales_partial_scrape_to_all_pods() -> None:
     peer, world = Knative(truth=truth()), World.of(4)
     for _ in range(40):
         world.run(2, Flow(running=8), every_s=1, lost=["pod-0", "pod-1"])
-        wish = world.ask(peer)
-    assert wish.replicas == 6  # 4 x 8 / 5.6 = 5.7
+        request = world.ask(peer)
+    assert request.replicas == 6  # 4 x 8 / 5.6 = 5.7
 
 
 def test_knative_scale_down_delay_keeps_the_largest() -> None:
@@ -101,12 +101,12 @@ def test_knative_scale_down_delay_keeps_the_largest() -> None:
 
 def seconds(world: World, peer: RayServe, count: int, flow: Flow) -> list[ScaleRequest]:
     """Evaluate every second between two pushes of metrics, which come every 10 s."""
-    wishes = []
+    requests = []
     for second in range(count):
         if second % 10 == 0:
             world.run(10, flow, every_s=10)
-        wishes.append(peer.evaluate(shifted(world, second % 10)))
-    return wishes
+        requests.append(peer.evaluate(shifted(world, second % 10)))
+    return requests
 
 
 def shifted(world: World, by_s: float) -> View:
@@ -117,15 +117,15 @@ def shifted(world: World, by_s: float) -> View:
 def test_ray_scales_up_after_30_s_to_the_last_value() -> None:
     peer, world = RayServe(truth=truth()), World.of(2)
     world.run(40, Flow(running=5), every_s=10)
-    wishes = seconds(world, peer, 31, Flow(running=5))
-    assert [wish.replicas for wish in wishes] == [2] * 30 + [5]  # 10 / 2
+    requests = seconds(world, peer, 31, Flow(running=5))
+    assert [request.replicas for request in requests] == [2] * 30 + [5]  # 10 / 2
 
 
 def test_ray_scales_down_after_600_s() -> None:
     peer, world = RayServe(truth=truth()), World.of(4)
     world.run(40, Flow(running=1), every_s=10)
-    wishes = seconds(world, peer, 601, Flow(running=1))
-    assert [wish.replicas for wish in wishes] == [4] * 600 + [2]  # 4 / 2
+    requests = seconds(world, peer, 601, Flow(running=1))
+    assert [request.replicas for request in requests] == [4] * 600 + [2]  # 4 / 2
 
 
 def test_ray_restarts_delay_on_change_of_direction() -> None:
@@ -133,8 +133,8 @@ def test_ray_restarts_delay_on_change_of_direction() -> None:
     world.run(40, Flow(running=5), every_s=10)
     seconds(world, peer, 20, Flow(running=5))
     seconds(world, peer, 40, Flow(running=0.5))
-    wishes = seconds(world, peer, 20, Flow(running=20))
-    assert {wish.replicas for wish in wishes} == {2}
+    requests = seconds(world, peer, 20, Flow(running=20))
+    assert {request.replicas for request in requests} == {2}
 
 
 @pytest.mark.parametrize(

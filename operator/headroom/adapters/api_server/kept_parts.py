@@ -109,7 +109,7 @@ def _pod_status(status: Manifest) -> Manifest:
         kept["message"] = room.cut(status["message"])
     if "conditions" in status:
         kept["conditions"] = [
-            _told(one, room, "type", "status", "reason", "lastTransitionTime")
+            _with_message(one, room, "type", "status", "reason", "lastTransitionTime")
             for one in _maps(status, "conditions", _MOST_CONDITIONS)
         ]
     for name in ("initContainerStatuses", "containerStatuses"):
@@ -125,13 +125,13 @@ def _pod_status(status: Manifest) -> Manifest:
 def _state(state: Any, room: _Room) -> Manifest:
     fields = ("reason", "exitCode", "startedAt", "finishedAt")
     return {
-        name: _told(state[name], room, *fields)
+        name: _with_message(state[name], room, *fields)
         for name in ("waiting", "running", "terminated")
         if isinstance(state, dict) and isinstance(state.get(name), dict)
     }
 
 
-def _told(one: Manifest, room: _Room, *names: str) -> Manifest:
+def _with_message(one: Manifest, room: _Room, *names: str) -> Manifest:
     message = {"message": room.cut(one["message"])} if "message" in one else {}
     return _only(one, *names) | message
 

@@ -141,24 +141,24 @@ def _promises(policy: Policy) -> Iterator[tuple[str, str, Target | None]]:
 
 def _difference(one: Answer, last: Evaluation) -> str:
     """Return the values in which the answer's policy differs."""
-    wished, present = one.policy, last.policy
+    chosen, present = one.policy, last.policy
     parts = [
-        (wished.latency_target_s != present.latency_target_s)
-        and f"target {fmt.seconds(wished.latency_target_s)}",
-        (wished.latency_percentile != present.latency_percentile)
-        and f"p{100 * wished.latency_percentile:g}",
-        (wished.utilization_ceiling != present.utilization_ceiling)
-        and f"ceiling {fmt.percent(wished.utilization_ceiling)}",
+        (chosen.latency_target_s != present.latency_target_s)
+        and f"target {fmt.seconds(chosen.latency_target_s)}",
+        (chosen.latency_percentile != present.latency_percentile)
+        and f"p{100 * chosen.latency_percentile:g}",
+        (chosen.utilization_ceiling != present.utilization_ceiling)
+        and f"ceiling {fmt.percent(chosen.utilization_ceiling)}",
         *(
             was is not None
             and now is not None
             and was != now
             and f"{label.lower()} {fmt.seconds(now.seconds)}"
             for (_, label, was), (_, _, now) in zip(
-                _promises(present), _promises(wished), strict=True
+                _promises(present), _promises(chosen), strict=True
             )
         ),
-        (wished.min_replicas != present.min_replicas) and f"at least {wished.min_replicas}",
-        (wished.max_replicas != present.max_replicas) and f"at most {wished.max_replicas}",
+        (chosen.min_replicas != present.min_replicas) and f"at least {chosen.min_replicas}",
+        (chosen.max_replicas != present.max_replicas) and f"at most {chosen.max_replicas}",
     ]
     return ", ".join(part for part in parts if part) or "unchanged"

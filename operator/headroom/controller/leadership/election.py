@@ -127,7 +127,7 @@ class Election:
                 await self._claim()
         except (ClusterError, TimeoutError) as error:
             self._candidate = self._candidate.with_unknown_outcome()
-            if not isinstance(error, Conflict):  # somebody else was faster, which is no trouble
+            if not isinstance(error, Conflict):  # another candidate was faster, which is no error
                 self._complain(str(error) or f"no answer in {left_s:.1f} s")
         else:
             self.complaint = ""

@@ -60,7 +60,7 @@ _REPORTED = frozenset(
 """Transitions that are posted as events, with the reason of the condition."""
 
 
-def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Event:
+def of_scaling(decision: Decision, replicas: int, requested: int | None = None) -> Event:
     """Return the event of a write of replicas, with the decision or spec.replicas behind it."""
     up = replicas > decision.current
     reason = StatusReason.SCALED_UP if up else StatusReason.SCALED_DOWN
@@ -68,8 +68,8 @@ def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Ev
     if replicas == decision.replicas:
         message = message.removeprefix(f"{decision.current} -> {counted(replicas)}; ")
     why = f"{decision.reason}: {message}"
-    if wish is not None:
-        why = f"spec.replicas is {wish}"
+    if requested is not None:
+        why = f"spec.replicas is {requested}"
     note = f"{decision.current} -> {replicas}, {why}"
     return Event(reason=reason, note=note, action="Scale", always=True)
 

@@ -1,6 +1,6 @@
 """Back off while another client keeps overwriting what we write: replicas, or a child. Pure.
 
-One change by another client is a wish: it is kept until the decision changes. Three overwrites of
+One change by another client is kept until the decision changes. Three overwrites of
 what we wrote within ten minutes start a pause: nothing is written for five minutes, then one more
 write is tried, and each further overwrite doubles the pause.
 """

@@ -170,7 +170,7 @@ class Scheduler:
         for owner, due_s, uid in self._places.granted():
             entry = self._entries.get(uid)
             if entry is None or entry.running or entry.due_s != due_s:
-                continue  # removed, or scheduled anew since
+                continue  # removed, or scheduled again since
             task = asyncio.create_task(self._run_one(uid, entry, now_s - due_s))
             entry.running = task
             self._running.add(task)

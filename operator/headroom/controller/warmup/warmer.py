@@ -102,7 +102,7 @@ class Warmer:
                 self._opened[one.pod.uid] = one.pod.containers, _loop_s()
         except NotFound:
             _log.debug("%s/%s is gone", one.pod.namespace, one.pod.name)
-        except Exception:  # noqa: BLE001  (one pod's trouble is no other's; the next tick begins anew)
+        except Exception:  # noqa: BLE001  (one pod's failure is no other's; the next tick retries)
             _log.exception("warming %s/%s failed", one.pod.namespace, one.pod.name)
         finally:
             if self._under_way.get(one.pod.uid) is one:

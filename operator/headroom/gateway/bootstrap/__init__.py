@@ -1,1 +1,1 @@
-"""Envoy's bootstrap configuration: what a gateway knows before the operator tells it more."""
+"""Envoy's bootstrap configuration: what a gateway knows before the operator's first snapshot."""

@@ -1,7 +1,7 @@
 """Leaves out replicas that work off a queue from before, where routing sees load.
 
 Such routing sends no request to a replica that has more than the others. What waits there came when
-it was alone, tells nothing of the clients now, and can take minutes after enough replicas are
+it was alone, says nothing about the clients now, and can take minutes after enough replicas are
 ready: one of nine replicas of 4/s with a queue of 1500 answers 4/s for six minutes. Its answers and
 the usual chance of the other eight look like nine saturated replicas.
 """

@@ -92,8 +92,8 @@ def advance(p: PlantState, c: ClientState, times_s: Floats, index: int, until_s:
         step = c.counts[Count.STEP]
         step_s = c.step_s[step] if step < len(c.step_s) else math.inf
         arrival_s = times_s[index] if index < len(times_s) else math.inf
-        wish_s = min(wake_s, step_s, arrival_s)
-        if min(end_s, leave_s) <= wish_s:
+        next_s = min(wake_s, step_s, arrival_s)
+        if min(end_s, leave_s) <= next_s:
             now_s = min(end_s, leave_s)
             if now_s > until_s or now_s == math.inf:
                 return index
@@ -103,18 +103,18 @@ def advance(p: PlantState, c: ClientState, times_s: Floats, index: int, until_s:
             else:
                 give_up(p, c, now_s)
             continue
-        if wish_s >= until_s:
+        if next_s >= until_s:
             return index
-        if arrival_s <= wish_s and c.counts[Count.FREE] == NONE:
+        if arrival_s <= next_s and c.counts[Count.FREE] == NONE:
             c.counts[Count.STALLED] = 1
             return index
-        c.amounts[Amount.NOW_S] = wish_s
-        if wake_s <= wish_s:
-            _wake(p, c, wish_s)
-        elif step_s <= wish_s:
-            _step(c, wish_s)
+        c.amounts[Amount.NOW_S] = next_s
+        if wake_s <= next_s:
+            _wake(p, c, next_s)
+        elif step_s <= next_s:
+            _step(c, next_s)
         else:
-            _arrive(p, c, wish_s)
+            _arrive(p, c, next_s)
             index += 1
 
 

@@ -56,7 +56,7 @@ class Count(IntEnum):
     RETRIED = 19
     """The retries among these."""
     OPEN = 20
-    """Requests between wish and end."""
+    """Requests that a client wants and that have not ended."""
     STALLED = 21
     """1: a table is full; enlarge both and go on."""
 
@@ -73,8 +73,8 @@ class Amount(IntEnum):
     THINK_S = 3
     BACKOFF_S = 4
     WANTED_S = 5
-    """Integral of all requests between wish and end: the L of Little's law, times the time."""
+    """Integral of OPEN over time: the L of Little's law, times the time."""
     LATENCY_S = 6
-    """Sum of the times between wish and end: the W, times their number."""
+    """Sum of the times from wanted to ended: the W of Little's law, times their number."""
     TOUCHED_S = 7
     """Until when the integral is summed."""

@@ -15,7 +15,7 @@ from headroom.simulator.compiled.rng import uniform
 
 @compiled
 def sum_wanted(c: ClientState, now_s: float) -> None:
-    """Sum the integral of requests between wish and end up to now."""
+    """Sum up to now the integral of the requests that a client wants and that have not ended."""
     seconds = now_s - c.amounts[Amount.TOUCHED_S]
     c.amounts[Amount.WANTED_S] += c.counts[Count.OPEN] * seconds
     c.amounts[Amount.TOUCHED_S] = now_s

@@ -112,17 +112,17 @@ class _Run:
                 for one in fleet.ready()
             ),
         )
-        wish = self.autoscaler.evaluate(view)
-        self.plant.whole[Plant.MOST_IN_FLIGHT] = wish.most_in_flight or 0
-        count = max(service.min_replicas, min(service.max_replicas, wish.replicas))
+        request = self.autoscaler.evaluate(view)
+        self.plant.whole[Plant.MOST_IN_FLIGHT] = request.most_in_flight or 0
+        count = max(service.min_replicas, min(service.max_replicas, request.replicas))
         if count != fleet.desired:
             self.moves.append(
                 Move(
                     time_s=now_s,
                     before=fleet.desired,
                     after=count,
-                    reason=wish.reason,
-                    message=wish.message,
+                    reason=request.reason,
+                    message=request.message,
                 )
             )
             fleet.scale(count, now_s)

@@ -101,8 +101,8 @@ def test_hpa_is_a_conflict_only_on_the_same_target(
 ) -> None:
     async def story(world: World) -> None:
         world.cluster.put(autoscaler(*on))
-        wish: dict[str, Any] = {"replicas": 1} if mode == "External" else {}
-        world.create(scaling={"mode": mode}, **wish)
+        requested: dict[str, Any] = {"replicas": 1} if mode == "External" else {}
+        world.create(scaling={"mode": mode}, **requested)
         await world.run_for(30.0)
         assert world.condition("AbleToScale") == condition
 

@@ -71,7 +71,7 @@ LEADERS = owned("StatefulSet", "group", "sts", by=owned("LeaderWorkerSet", "grou
         "labels alone",
         "of a namesake that is gone",
         "of a set that is gone",
-        "of a set that nobody controls",
+        "of a set without a controller",
         "of a Deployment that had the name",
     ],
 )

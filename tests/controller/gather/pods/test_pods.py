@@ -267,7 +267,7 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_pod_state_by_ladder(case: str) -> None:
+def test_pod_state_is_the_first_match(case: str) -> None:
     raw, state, detail = CASES[case]
     (seen,) = observe([raw], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
     assert (seen.pod.state, seen.pod.detail) == (state, detail)

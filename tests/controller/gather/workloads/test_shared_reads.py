@@ -162,7 +162,7 @@ def test_list_goes_on_where_the_service_that_began_it_is_deleted() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
-def test_name_that_too_many_strangers_wear_is_read_alone(kind: str) -> None:
+def test_service_whose_label_too_many_foreign_objects_have_is_read_alone(kind: str) -> None:
     """Any tenant may put a service's label on objects of its own namespace, of any size."""
 
     async def story(stage: Stage) -> None:

@@ -83,7 +83,7 @@ def test_logprobs_are_ordered_by_rank_and_the_chosen_one_may_be_outside() -> Non
 
 
 @pytest.mark.parametrize("reason", ["abort", "error"])
-def test_an_end_that_nobody_asked_for_is_a_failure(reason: str) -> None:
+def test_an_end_that_was_not_requested_is_a_failure(reason: str) -> None:
     with pytest.raises(RuntimeError, match=reason):
         produced_of(output([], reason), first=False)
 

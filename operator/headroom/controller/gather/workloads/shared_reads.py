@@ -113,7 +113,7 @@ class SharedReads:
             known = self._list(service, sharing, now_s)
         answer = await asyncio.shield(known.answer)
         deployment, pods = answer.pop(name, (None, ()))
-        if deployment is None:  # also where somebody took its label off
+        if deployment is None:  # also where its label was removed
             return await read_alone(self._cluster, service)
         return Seen(workload=workload_of(deployment, service.name), pods=pods, own=own)
 

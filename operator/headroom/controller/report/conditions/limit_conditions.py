@@ -30,7 +30,7 @@ def scaling_limited(tick: TickResult) -> Judgement:
         message = f"{tick.written.replicas} replicas are kept and none is added; {ceiling.why}"
         return TRUE, StatusReason.OPERATOR_LIMIT, message
     if tick.service.spec.replicas is not None:
-        return _wish_limited(tick, tick.service.spec.replicas)
+        return _request_limited(tick, tick.service.spec.replicas)
     for applied in reversed(tick.decision.limits if tick.decision.replicas else ()):
         if ceiling is not None and ceiling.why and applied.limit is Reason.MAX_REPLICAS:
             message = f"{applied.before} replicas are needed, {ceiling.replicas} allowed"
@@ -42,13 +42,13 @@ def scaling_limited(tick: TickResult) -> Judgement:
     return FALSE, StatusReason.WITHIN_BOUNDS, message
 
 
-def _wish_limited(tick: TickResult, wish: int) -> Judgement:
+def _request_limited(tick: TickResult, requested: int) -> Judgement:
     """Return what keeps replicas below spec.replicas; the decision is advice."""
     ceiling, allowed = tick.ceiling, tick.requested
-    if allowed is None or allowed >= wish or tick.conflicts.conflict is not None:
+    if allowed is None or allowed >= requested or tick.conflicts.conflict is not None:
         message = join("no limit reduces spec.replicas", tick.accelerators)
         return FALSE, StatusReason.WITHIN_BOUNDS, message
-    message = f"spec.replicas is {wish}, {allowed} allowed"
+    message = f"spec.replicas is {requested}, {allowed} allowed"
     if ceiling is not None and ceiling.why and allowed == ceiling.replicas:
         return TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
     if allowed == tick.service.spec.scaling.max_replicas:
@@ -58,12 +58,12 @@ def _wish_limited(tick: TickResult, wish: int) -> Judgement:
 
 def nothing_to_scale(tick: TickResult) -> str:
     """Say why no replicas were written."""
-    scaling, wish = tick.service.spec.scaling, tick.service.spec.replicas
+    scaling, requested = tick.service.spec.scaling, tick.service.spec.replicas
     if scaling.mode == "Recommend":
         return "no replicas are written, because scaling.mode is Recommend"
-    if scaling.mode == "External" and wish != tick.written.replicas:
+    if scaling.mode == "External" and requested != tick.written.replicas:
         return (
             f"the workload has as many replicas as bounds and rates allow on the way to "
-            f"spec.replicas ({wish})"
+            f"spec.replicas ({requested})"
         )
     return "the workload already has the desired number of replicas"
