@@ -13,7 +13,7 @@ CONFIG = Path("/tmp/envoy.json")  # noqa: S108  (an emptyDir of this pod alone)
 
 
 def _is_limited() -> bool:
-    """Whether the kernel tells how much memory this container uses, and may."""
+    """Return whether the cgroup shows this container's memory use and its limit."""
     limits = ("memory.max", "memory/memory.limit_in_bytes")
     return any((Path("/sys/fs/cgroup") / one).exists() for one in limits)
 

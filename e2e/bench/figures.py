@@ -16,7 +16,7 @@ class Figure:
     measured: str
     promised: str = ""
     holds: bool | None = None
-    """None without a goal: the row is there for scale."""
+    """None without a goal: the row is for comparison."""
 
 
 def shown(name: str, measured: str) -> Figure:

@@ -47,7 +47,7 @@ def spec(routing: Routing = Routing.RANDOM) -> ServiceSpec:
 
 
 def steady_rps(routing: Routing) -> float:
-    """Return the requests that the compiled plant takes through in a second, without overload."""
+    """Return the requests that the compiled plant simulates in a second, without overload."""
     chance = np.random.Generator(np.random.PCG64(1))
     times_s = np.cumsum(chance.exponential(1 / LONG_RPS, STEADY_REQUESTS))
     tables = with_rows(allocate(spec(routing), 1, float(times_s[-1])), REPLICAS)

@@ -192,7 +192,7 @@ def pairs(words: list[str]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Run a verb; what goes wrong is said in a few lines."""
+    """Run a verb; print errors in a few lines."""
     try:
         app()
     except ClusterError as error:

@@ -23,7 +23,7 @@ from cluster.layout import Layout
 from cluster.plan import Plan
 
 ORDERLY = b"end\n"
-"""The owner's last word where nothing went wrong; anything else keeps the logs."""
+"""The owner's last message where nothing failed; anything else keeps the logs."""
 KEPT_LOG_FOLDERS = 10
 STOP_PATIENCE_S = 5.0
 

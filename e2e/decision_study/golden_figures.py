@@ -129,7 +129,7 @@ def _numbers(value: object) -> Iterator[float]:
 
 
 def _given(clients: Clients) -> tuple[object, ...]:
-    """Return what differs from plain clients: a new habit leaves other cells as they are."""
+    """Return what differs from plain clients: a new field leaves other cells unchanged."""
     plain = Clients()
     names = [each.name for each in fields(clients)]
     return tuple(

@@ -53,7 +53,7 @@ class Loss:
     """Cheapest first."""
 
     @property
-    def dear_enough(self) -> bool:
+    def above_clairvoyant(self) -> bool:
         """Whether a winner costs at least what the clairvoyant pays to keep the ceiling."""
         return any(not below_clairvoyant(point) for point, _ in self.winners)
 
@@ -71,13 +71,13 @@ class Hindsight:
     """Cells in which at least one peer's point has all of Headroom's seeds."""
     losses: tuple[Loss, ...]
 
-    def kept(self, cells: frozenset[str], *, dear_enough: bool = False) -> float | None:
+    def kept(self, cells: frozenset[str], *, above_clairvoyant: bool = False) -> float | None:
         """Return the share of these cells, as far as decided, that no peer's point beats.
 
-        With `dear_enough`, points that cost less than the clairvoyant's do not count.
+        With `above_clairvoyant`, points that cost less than the clairvoyant's do not count.
         """
         decided = [cell for cell in self.decided if cell in cells]
-        lost = [loss for loss in self.losses if loss.dear_enough or not dear_enough]
+        lost = [loss for loss in self.losses if loss.above_clairvoyant or not above_clairvoyant]
         beaten = sum(loss.cell in cells for loss in lost)
         return 1 - beaten / len(decided) if decided else None
 

@@ -1,4 +1,4 @@
-"""Records of several seeds -> one point of misses and cost per cell and setting. Pure."""
+"""Turns records of several seeds into one point per cell and setting. Pure."""
 
 from __future__ import annotations
 

@@ -67,9 +67,9 @@ def _hindsight(field: Field) -> list[Figure]:
         count = sum(cell in field.feasible for cell in found.decided)
         name = f"3 not beaten by any peer tuned in hindsight, {counted(count, 'feasible cell')}"
         rows.append(at_least(name, 100 * feasible, 90, " %"))
-        dear = found.kept(field.feasible, dear_enough=True)
+        costly = found.kept(field.feasible, above_clairvoyant=True)
         name = "3 the same against points that cost no less than a clairvoyant under the ceiling"
-        rows.append(shown(name, "" if dear is None else f"{100 * dear:.1f} %"))
+        rows.append(shown(name, "" if costly is None else f"{100 * costly:.1f} %"))
     if every is not None:
         rows.append(shown(f"3 the same in all {len(found.decided)} cells", f"{100 * every:.1f} %"))
         close = sum(loss.within_interval for loss in found.losses)

@@ -41,7 +41,7 @@ def stacked(heights: Sequence[float]) -> tuple[Figure, Sequence[Axes]]:
 def finished(
     figure: Figure, grid: Sequence[Axes], run: Run, moved: Sequence[Change], title: str, text: str
 ) -> Figure:
-    """Dress all panels, mark what moved replicas, and write the titles."""
+    """Style all panels, mark what changed replicas, and write the titles."""
     for axes in grid:
         style(axes)
         for change in moved:

@@ -42,7 +42,7 @@ class Run(ABC):
     operator_restarts: int = 0
 
     @abstractmethod
-    def hear_log(self, text: str) -> None:
+    def add_log(self, text: str) -> None:
         """Add what the load's log says; the same text again changes nothing."""
 
     @property
@@ -91,11 +91,11 @@ class Recording(Run):
     windows: list[Window] = field(default_factory=list)
     summary: Summary | None = None
 
-    def hear_log(self, text: str) -> None:
+    def add_log(self, text: str) -> None:
         """Add the generator's messages."""
-        self.hear(read_all(text))
+        self.add_messages(read_all(text))
 
-    def hear(self, messages: Sequence[Message]) -> None:
+    def add_messages(self, messages: Sequence[Message]) -> None:
         """Add the generator's messages; a message that was added before changes nothing."""
         for message in messages:
             match message:

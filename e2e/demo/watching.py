@@ -62,7 +62,7 @@ def _watch_until_ended(
         due_s = time.monotonic() + LOOK_EVERY_S
         try:
             run.snapshots.append(reading.snapshot(name))
-            run.hear_log(reading.log(plan.LOAD_JOB))
+            run.add_log(reading.log(plan.LOAD_JOB))
             present(run.snapshots[-1])
             ended, blind = reading.job_ended(plan.LOAD_JOB), 0
         except UnreadableError as error:
@@ -73,7 +73,7 @@ def _watch_until_ended(
             break
         _check_time(show, time.monotonic() - began_s)
         time.sleep(max(0.0, due_s - time.monotonic()))
-    run.hear_log(reading.log(plan.LOAD_JOB, everything=True))
+    run.add_log(reading.log(plan.LOAD_JOB, everything=True))
     run.snapshots.append(reading.snapshot(name))
     run.operator_restarts = reading.operator_restarts(plan.OPERATOR_NAMESPACE, plan.OPERATOR)
 

@@ -20,7 +20,7 @@ class TokenRecording(Run):
     """By number."""
     concluded: Concluded | None = None
 
-    def hear_log(self, text: str) -> None:
+    def add_log(self, text: str) -> None:
         """Add the load's messages."""
         for message in read_all(text):
             match message:

@@ -13,7 +13,7 @@ from headroom.simulator.generation.outcome import TokenScore
 
 MIX = "mix-"
 POINTS, COST = 0.001, 0.02
-"""What is not worth a word: a tenth of a point of attainment, 2 % of the GPU-hours."""
+"""Differences that are not reported: a tenth of a point of attainment, 2 % of the GPU-hours."""
 Runs = Mapping[tuple[Cell, Setting], Record]
 
 

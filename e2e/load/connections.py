@@ -32,7 +32,7 @@ class Connections:
     for each request."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be done.
+        """Check the values.
 
         Raises:
             ValueError: the message names the rule and the value.

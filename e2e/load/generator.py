@@ -79,7 +79,7 @@ def _first_try(result: Result, first: FirstTry) -> Result:
 
 
 class Generator:
-    """Sends what a load wants through an asker, and says what it sees."""
+    """Sends the requests of a load through an asker, and reports progress and results."""
 
     def __init__(
         self,

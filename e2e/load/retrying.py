@@ -43,7 +43,7 @@ class Retries:
     """How long a try may take, its wait for a connection included; None: as long as it takes."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be done.
+        """Check the values.
 
         Raises:
             ValueError: the message names the rule and the value.

@@ -47,7 +47,7 @@ class Load:
 def running(
     words: Sequence[str], seconds: float, said: Path, program: Sequence[str] = GENERATOR
 ) -> Iterator[Load]:
-    """Run the generator with these words, `seconds` of load, until the block ends."""
+    """Run the generator with these arguments, `seconds` of load, until the block ends."""
     with said.open("wb") as file:
         process = subprocess.Popen([*program, *words], stdout=file, stderr=subprocess.STDOUT)
     try:

@@ -105,7 +105,7 @@ class Tally:
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
-    """All of them as one."""
+    """Return the sum of all tallies."""
     total = Tally()
     for tally in tallies:
         total.outcomes.update(tally.outcomes)

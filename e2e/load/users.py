@@ -18,7 +18,7 @@ class Users:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be done.
+        """Check the values.
 
         Raises:
             ValueError: the message names the rule and the value.

@@ -43,7 +43,7 @@ class Release:
 def make(
     root: Path, output: Path, helm: Helm, signer: Signer | None = None, *, url: str = UNPUBLISHED
 ) -> Release:
-    """Write chart, bills, wheel, plugin and sums of the tree; without a signer nothing is signed.
+    """Write chart, SBOMs, wheel, plugin and checksums of the tree; sign if there is a signer.
 
     `url` is the folder that publishes the files; the krew manifest points there.
     What fails on the way leaves the folder as it was.
@@ -74,7 +74,7 @@ def make(
 
 
 def bills(root: Path, version: str) -> dict[str, str]:
-    """The bill of each image by the name of its file."""
+    """Return the SBOM of each image by the name of its file."""
     found = {}
     for image in IMAGES:
         dockerfile = (root / image.dockerfile).read_text()

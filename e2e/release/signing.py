@@ -22,7 +22,7 @@ class Signer:
 
     @property
     def for_helm(self) -> list[str | Path]:
-        """The words by which `helm package` signs."""
+        """Return the arguments with which `helm package` signs."""
         return ["--sign", "--key", self.key, "--keyring", self.keyring, *self._passphrase]
 
     @property

@@ -1,4 +1,4 @@
-"""`python -m bench semantic-cache`: what the semantic cache finds, how rightly, and how fast.
+"""`python -m bench semantic-cache`: what the semantic cache finds, how precisely, and how fast.
 
 The questions are ours (`questions.py`). The embedding model is a folder of sentence-transformers;
 the model server serves it and the cache's own client asks it. Without one only look-ups are

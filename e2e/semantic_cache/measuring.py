@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 
 def hits(intents: Sequence[Intent], embed: Callable[[str], Vector], threshold: float) -> Found:
-    """Answer all questions, then ask in other words, and ask others that look alike."""
+    """Answer all questions, then ask paraphrases and questions that look alike."""
     answers = SemanticAnswers(SemanticBounds(threshold, len(intents), FOREVER_S, UNBOUNDED))
     for number, intent in enumerate(intents):
         answer = (CachedChoice((SampledToken(number),), FinishReason.STOP),)

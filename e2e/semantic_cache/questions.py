@@ -1,4 +1,4 @@
-"""Questions, other words for them, and questions that look alike and have another answer.
+"""Questions, paraphrases of them, and questions that look alike and have another answer.
 
 Written for this measurement by the project's authors; not a sample of real traffic.
 """

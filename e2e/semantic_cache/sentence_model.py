@@ -32,7 +32,7 @@ class SentenceModel:
         self.signature = _signature(self._model.config.hidden_size)
 
     def preprocess(self, inputs: Any) -> Any:
-        """Return numbers and mask."""
+        """Return token numbers and the attention mask."""
         return inputs["ids"], inputs["mask"]
 
     def forward(self, batch: Any) -> Any:

@@ -43,7 +43,7 @@ def side_by_side(
     servers: Sequence[str],
     titles: Sequence[str],
 ) -> Table | None:
-    """One row a server; None where nothing of it was asked for."""
+    """Return one row per server; None where no value of it was requested."""
     columns = [column for column in COLUMNS if column.case in cases]
     if not columns:
         return None
@@ -57,7 +57,7 @@ def side_by_side(
 
 
 def cell(found: Findings, column: Column, server: str) -> str:
-    """Empty where nothing was measured."""
+    """Return a cell's text; empty where nothing was measured."""
     value = found.median(column.case, server, column.name)
     if math.isnan(value):
         return ""

@@ -34,7 +34,7 @@ def series(text: str) -> Mapping[Series, float]:
 
 
 def total(found: Mapping[Series, float], name: str) -> float:
-    """Over all labels; 0 where there is none."""
+    """Return the sum over all labels; 0 without a series."""
     return sum(value for (said, _), value in found.items() if said == name)
 
 

@@ -47,7 +47,7 @@ class Findings:
         return self.ratio(case, server, server, name, other_name)
 
     def everywhere(self, name: str) -> list[float]:
-        """A value of all records that have it."""
+        """Return this value of all records that have it."""
         return [v for record in self.records if (v := record.values.get(name)) is not None]
 
     def errors(self, cases: Iterable[Case], servers: Sequence[str]) -> list[tuple[str, str]]:

@@ -33,7 +33,7 @@ class Options:
 
 
 def parsed(argv: Sequence[str] | None) -> Options:
-    """Parse; ends the process with status 2 and the rule for what cannot be asked."""
+    """Parse the arguments; end the process with status 2 and the rule that one breaks."""
     given = _parser().parse_args(argv)
     cases = given.only or ((Case.SOAK,) if given.soak is not None else USUAL)
     return Options(

@@ -53,7 +53,7 @@ def rounds(case: Case, server: str, scale: Scale) -> int:
 
 
 def keys(cases: Collection[Case], servers: Sequence[str], scale: Scale) -> list[Key]:
-    """Everything that was asked for."""
+    """Return every requested measurement."""
     return [
         Key(case, server, number)
         for case in cases
@@ -70,7 +70,7 @@ def groups(servers: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def visits(missing: Collection[Key], servers: Sequence[str]) -> list[Visit]:
-    """In order: round by round, over all groups; then what has servers of its own."""
+    """Return visits in order: by round, over all groups; then cases with servers of their own."""
     found = []
     for number in range(1 + max((key.round for key in missing), default=0)):
         for group in groups(servers):

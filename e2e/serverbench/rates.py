@@ -43,7 +43,7 @@ def idle(targets: Sequence[Running], scale: Scale) -> Mapping[str, Values]:
 
 
 def light(target: Running, scale: Scale, seed: int) -> Values:
-    """A request now and then: what one takes that meets no other."""
+    """Send a request now and then: measure the latency of one that meets no other."""
     few = 4
     return _latencies(
         _quiet(target, [target.server.kind()], Segment(LIGHT_RPS, scale.light_s), scale, seed, few)
@@ -51,7 +51,7 @@ def light(target: Running, scale: Scale, seed: int) -> Values:
 
 
 def steady(target: Running, scale: Scale, seed: int) -> Values:
-    """Somewhat over a third of the capacity."""
+    """Send requests at somewhat over a third of the capacity."""
     kinds = [target.server.kind()]
     return _latencies(_quiet(target, kinds, Segment(STEADY_RPS, scale.steady_s), scale, seed))
 
@@ -67,7 +67,7 @@ def cpu(target: Running, scale: Scale, seed: int) -> Values:
 
 
 def overload(target: Running, scale: Scale, seed: int, device: Device) -> Values:
-    """More than can be done for a while, between two stretches of light load.
+    """Send more than the capacity for a while, between two stretches of light load.
 
     Our requests carry their deadline; peers have none at their defaults.
     """

@@ -62,7 +62,7 @@ class Window:
 
 
 def window(answers: Answers, seconds: float) -> Window:
-    """All of a run that lasted so long."""
+    """Return all requests of a run of this length."""
     columns = zip(answers.due_s, answers.took_s, answers.statuses, answers.kinds, strict=True)
     requests = [
         Answered(due_s, math.inf if took_s is None else took_s, status, kind)
@@ -72,6 +72,6 @@ def window(answers: Answers, seconds: float) -> Window:
 
 
 def quantile(values: Iterable[float], q: float) -> float:
-    """Nearest rank; NaN where there are none."""
+    """Return the quantile by nearest rank; NaN without values."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(q * len(ordered)) - 1)] if ordered else math.nan

@@ -1,4 +1,4 @@
-"""Foreign clients, unchanged: aiperf and guidellm measure the server, LangChain talks to it."""
+"""Third-party clients, unchanged: aiperf and guidellm measure the server, LangChain talks to it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Step:
 
     @property
     def duration_s(self) -> int:
-        """All of it."""
+        """Seconds of the whole step."""
         return self.before_s + self.high_s + self.after_s
 
     def trace(self) -> str:

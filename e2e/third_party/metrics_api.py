@@ -83,7 +83,7 @@ class Api:
         return app
 
     async def _targets(self, _: web.Request) -> web.Response:
-        """Answer which pods of the server there are, in the words of Prometheus' HTTP discovery."""
+        """Return the server's pods in the format of Prometheus's HTTP discovery."""
         pods = (await asyncio.to_thread(self._api.ask, "GET", "/api/v1/pods"))["items"]
         return web.json_response([target(pod) for pod in pods if is_scraped(pod)])
 
@@ -116,7 +116,7 @@ async def _discovery(_: web.Request) -> web.Response:
 
 
 async def _read(session: ClientSession, pod: Mapping[str, Any]) -> int | None:
-    """None where the pod does not answer: it loads, or is gone."""
+    """Return a pod's requests; None where it does not answer: it loads, or is gone."""
     address = pod.get("status", {}).get("podIP")
     if not address:
         return None

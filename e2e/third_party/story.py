@@ -68,7 +68,7 @@ class Adopted(Service):
 
     @contextlib.contextmanager
     def asked(self) -> Iterator[Traffic]:
-        """Have clients ask one request after the other."""
+        """Have clients send one request after the other."""
         with self.cluster.forward(f"service/{self.name}", 80, self.namespace) as endpoint:
             traffic = Traffic(endpoint, self.peer)
             threads = [threading.Thread(target=traffic.client) for _ in range(CLIENTS)]

@@ -111,7 +111,7 @@ def test_points_cheaper_than_clairvoyant_can_be_excluded(hours: float, kept: flo
     runs = {"headroom": [(98.0, 11.0)], "clairvoyant": [(99.0, 10.0)], "keda": [(98.5, hours)]}
     found = hindsight.hindsight(field({"a": runs}))
     assert found.kept(frozenset("a")) == 0.0
-    assert found.kept(frozenset("a"), dear_enough=True) == kept
+    assert found.kept(frozenset("a"), above_clairvoyant=True) == kept
 
 
 def test_bounds_are_judged_like_headroom() -> None:

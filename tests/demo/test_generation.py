@@ -80,8 +80,8 @@ def run(snapshot: Callable[..., Snapshot]) -> TokenRecording:
         seen(snapshot, 60, 2, pods=pods[:2], decided=decision_body(58, 2, 2), readyReplicas=2),
     ]
     text = "\n".join(map(write, said))
-    made.hear_log(text)
-    made.hear_log(text)
+    made.add_log(text)
+    made.add_log(text)
     return made
 
 

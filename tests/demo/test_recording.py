@@ -43,7 +43,7 @@ def test_a_decision_that_stays_in_the_status_counts_once(good_run: Run) -> None:
 
 def test_repeated_message_changes_nothing(good_run: Run) -> None:
     run, again = good_run(), good_run()
-    run.hear([*again.seconds, *again.windows])
+    run.add_messages([*again.seconds, *again.windows])
     assert run.seconds == again.seconds
     assert run.windows == again.windows
 

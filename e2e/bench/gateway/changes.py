@@ -30,7 +30,7 @@ FEWEST, MOST = 3, 6
 BETWEEN_S = 0.7
 DRAINED_AFTER_S = 2.0
 KILLED_SEEN_AFTER_S = 1.0
-"""Time for which a killed replica stays among those told."""
+"""Time for which a killed replica stays among the published ones."""
 CLIENTS = 64
 
 
@@ -136,7 +136,7 @@ async def _change(fleet: _Fleet) -> None:
 
 
 async def _load(fleet: _Fleet) -> None:
-    """Send requests at random moments, whatever became of those before."""
+    """Send requests at random moments, without waiting for earlier ones."""
     chance, url = random.Random(2), f"http://127.0.0.1:{fleet.route.port}/"
     connector = TCPConnector(limit=CLIENTS)
     async with ClientSession(connector=connector, timeout=ClientTimeout(20)) as client:

@@ -35,7 +35,7 @@ def shipped(port: int, replicas: Sequence[int]) -> dict[str, Any]:
 
 
 def only_routes(port: int, replicas: Sequence[int]) -> dict[str, Any]:
-    """Return the least that routes requests to replicas, in turn."""
+    """Return the smallest configuration that routes requests to replicas in turn."""
     whole = {"match": {"prefix": "/"}, "route": {"cluster": "model"}}
     manager = {
         "@type": f"{_HTTP}.http_connection_manager.v3.HttpConnectionManager",

@@ -17,7 +17,7 @@ LATE_S = 0.2
 def figures_of_life(
     seen: Visits, summary: Summary, kills: int, computed_at_once: int
 ) -> list[Figure]:
-    """Judge load while replicas start, stop and are killed; `computed_at_once` is by a replica."""
+    """Judge load while replicas start, stop and are killed; `computed_at_once` is per replica."""
     unanswered, answered = _missed(summary)
     return [
         at_most("readiness to first request, slowest", _most(seen.to_first_s), 1.0, " s", 2),

@@ -89,7 +89,7 @@ def _route(index: int) -> Route:
 async def running_envoy(
     prefix: Sequence[str] = (),
 ) -> AsyncIterator[tuple[XdsServer, Process, str]]:
-    """Start an Envoy, behind the words of `prefix`, and what tells it.
+    """Start an Envoy, with `prefix` before its command, and its xDS server.
 
     Yields both, and the address of its figures.
     """

@@ -33,7 +33,7 @@ _RANDOM, _LEAST = Routing.RANDOM, Routing.LEAST_IN_FLIGHT
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One run but for its seed."""
+    """All parameters of a run except its seed."""
 
     plant: str
     workload: str

@@ -26,7 +26,7 @@ REPLICAS, TAKES_S = 16, 0.4
 IN_FLIGHT_PER_REPLICA, BUSY_PER_REPLICA, SHARE_PERCENT = 10, 2, 25
 """As it is learnt of a target of 2 s. A tenant may have 8 in flight, at half of the replicas."""
 RATE_RPS = 0.125 * REPLICAS / TAKES_S
-"""Rate of the tenant that is looked at: it has 2 in flight on average."""
+"""Rate of the observed tenant: it has 2 in flight on average."""
 FLOOD_RPS = 2.0 * REPLICAS / TAKES_S
 ROUNDS, SECONDS = 2, 20
 SETTLE_S = 2.0

@@ -133,7 +133,7 @@ class Feeder:
             return ask(time.monotonic())
 
     def add(self, works: Sequence[Work]) -> None:
-        """Let these wait."""
+        """Queue these requests."""
         with self._lock:
             for work in works:
                 self._key += 1
@@ -154,13 +154,13 @@ class Feeder:
         self.warm.set()
 
     def on_executed(self, done: ExecutedBatch[Work]) -> None:
-        """Count, and let as many others wait."""
+        """Count the batch, and queue as many new requests."""
         self.batches.append((time.perf_counter(), done.sealed.items))
         self.add([entry.payload for entry in done.sealed.batch])
         self.thread.wake()
 
     def on_suspected(self, suspected: bool) -> None:
-        """Say so: it would fail all."""
+        """Record the failure: the engine would fail every batch."""
         self.failure = "the engine fails every batch" if suspected else ""
 
     def on_lost(self, message: str) -> None:

@@ -107,7 +107,7 @@ class Encoder(nn.Module):
 
 
 class BenchModel:
-    """One of them, as the server takes a model."""
+    """One of the two networks, with the methods that the server calls."""
 
     wants_compile = False
 
@@ -135,7 +135,7 @@ class BenchModel:
         self._module, self._device = module.eval().to(device), device
 
     def preprocess(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """The one input, on the device."""
+        """Return the only input, on the device."""
         (batch,) = inputs.values()
         return batch.to(self._device, non_blocking=True)
 
@@ -145,12 +145,12 @@ class BenchModel:
         return scores
 
     def postprocess(self, result: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Under their name."""
+        """Return the scores under their name."""
         return {"scores": result}
 
 
 def models(*, full: bool) -> tuple[BenchModel, BenchModel]:
-    """Both, of full size or tiny."""
+    """Return both models, of full size or tiny."""
     if full:
         return BenchModel("resnet", RESNET_50), BenchModel("bert", BERT_BASE)
     return BenchModel("resnet", TINY_RESNET), BenchModel("bert", TINY_BERT)

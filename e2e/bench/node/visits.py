@@ -75,7 +75,7 @@ class Visits:
     killed_s: dict[str, list[float]] = field(default_factory=dict)
 
     def kills(self, name: str) -> None:
-        """Take in that a replica is about to be killed."""
+        """Record that a replica is about to be killed."""
         self.killed_s.setdefault(name, []).append(time.time())
 
 

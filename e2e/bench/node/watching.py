@@ -17,7 +17,7 @@ SEPARATOR = ";"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One change: wall clock, and the columns that were asked for."""
+    """One change: wall clock, and the requested columns."""
 
     time_s: float
     columns: tuple[str, ...]

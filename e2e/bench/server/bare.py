@@ -24,7 +24,7 @@ Answer = Callable[[Rows], Awaitable[list[float]]]
 
 
 async def at_once(rows: Rows) -> list[float]:
-    """No device."""
+    """Return the sums at once: there is no device."""
     return [float(sum(row)) for row in rows]
 
 

@@ -33,13 +33,13 @@ class Played:
 
     @property
     def time_to_first_token_s(self) -> Floats:
-        """Per request."""
+        """Seconds to the first token, per request."""
         arrived: Floats = np.array([one.arrival_s for one in self.requests])
         return self.first_s - arrived
 
     @property
     def time_per_output_token_s(self) -> Floats:
-        """Per request with at least two tokens."""
+        """Seconds per later token, per request with at least two tokens."""
         steps = np.array([one.output_tokens - 1 for one in self.requests])
         found: Floats = ((self.end_s - self.first_s) / np.maximum(1, steps))[steps > 0]
         return found

@@ -21,7 +21,7 @@ class Verb(StrEnum):
 
 WRITES = frozenset({Verb.CREATE, Verb.UPDATE, Verb.PATCH, Verb.DELETE})
 REVIEWS = frozenset({"selfsubjectaccessreviews"})
-"""Created, and kept nowhere."""
+"""Kinds that are created but not stored."""
 DISCOVERY = "discovery"
 """The resource of requests that ask what the server serves."""
 
@@ -47,7 +47,7 @@ class Call:
 
     @property
     def writes(self) -> bool:
-        """Return whether it changes the cluster where it is taken."""
+        """Return whether it changes the cluster if it is accepted."""
         return self.verb in WRITES and not self.dry_run and self.resource not in REVIEWS
 
     @property

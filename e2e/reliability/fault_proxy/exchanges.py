@@ -1,4 +1,4 @@
-"""One request through the fault proxy: what was written, when, and whether it was taken."""
+"""One request through the fault proxy: what was written, when, and whether it was accepted."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from reliability.testbed.testbed import SYSTEM, SharedCluster
 from reliability.testbed.world import NotReached
 
 LOOK_EVERY_S = 2.0
-"""At what a process has decided; it says itself when that was."""
+"""Pause between two reads of the operator's metrics, which have the times of decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

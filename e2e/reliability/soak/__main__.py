@@ -19,7 +19,7 @@ COUNTS = 48
 
 
 def soak(hours: float, seed: int, services: int, *, tell: bool = False) -> SoakResults:
-    """Live through the hours; tell each count on standard output."""
+    """Run the hours; write each count to standard output."""
 
     def counted(count: Count) -> None:
         if tell:
@@ -33,7 +33,7 @@ def soak(hours: float, seed: int, services: int, *, tell: bool = False) -> SoakR
 
 
 def main() -> None:
-    """Do as the command line says."""
+    """Run the soak of the command line."""
     logging.getLogger("headroom").setLevel(logging.CRITICAL)  # complaints are what it is about
     hours, seed, services = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     results = soak(hours, seed, services, tell=True)

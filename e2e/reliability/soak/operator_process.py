@@ -26,7 +26,7 @@ MAX_REPLICAS = 6
 
 
 class Surroundings(Protocol):
-    """What an operator process lives in, and what is noted of it."""
+    """The environment of an operator process, and what is recorded of it."""
 
     results: SoakResults
     clock: FakeClock
@@ -36,11 +36,11 @@ class Surroundings(Protocol):
     decided_s: dict[str, float]
 
     async def meet(self, verb: str, *, cut: bool) -> None:
-        """Let a request meet what goes on; raise ClusterError where it fails."""
+        """Apply the current faults to a request; raise ClusterError where it fails."""
 
 
 class Connection:
-    """One process' way to the API: its requests are counted, and meet what goes on."""
+    """One process's connection to the API: its requests are counted, and faults apply to them."""
 
     def __init__(self, world: Surroundings) -> None:
         self._world = world
@@ -117,7 +117,7 @@ class _Noting:
         self._instruments.ticked(seconds, lag_s, outcome)
 
     def decided(self, service: Any, decision: Any) -> None:
-        """Note when, and look at the bounds."""
+        """Record the time, and check the bounds."""
         self._world.decided_s[service.name] = asyncio.get_running_loop().time()
         if not 1 <= decision.replicas <= MAX_REPLICAS:
             self._world.results.wrongs.append(

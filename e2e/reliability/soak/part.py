@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def show(given: argparse.Namespace, console: Console) -> Sequence[Figure]:
-    """Live through it, with a bar; the same seed gives the same again."""
+    """Run it with a progress bar; the same seed gives the same again."""
     console.print(f"[dim]soak: seed {given.seed}[/dim]")
     words = (f"{given.hours:g}", str(given.seed), str(given.soak_services))
     process = subprocess.Popen(

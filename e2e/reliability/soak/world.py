@@ -34,7 +34,7 @@ _HANG_S = 10.0
 
 
 class World:
-    """Everything that acts; `live` is the story."""
+    """All actors of the soak; `live` runs them."""
 
     def __init__(self, seed: int, hours: float, services: int, count_every_s: float) -> None:
         self.results = SoakResults(seed=seed, hours=hours, services=services)
@@ -54,7 +54,7 @@ class World:
         self._operators: list[Operator] = []
 
     async def live(self, counted: Callable[[Count], object]) -> SoakResults:
-        """Live through all of it; tell each count."""
+        """Run the whole soak; report each count."""
         for _ in range(self.results.services):
             self._create()
         self._operators = [Operator(self, f"operator-{one}") for one in range(2)]
@@ -70,7 +70,7 @@ class World:
         return self.results
 
     async def meet(self, verb: str, *, cut: bool) -> None:
-        """Let a request meet what goes on; raise ClusterError where it fails."""
+        """Apply the current faults to a request; raise ClusterError where it fails."""
         if cut:
             raise Unavailable("no such process")
         on = self._going_on

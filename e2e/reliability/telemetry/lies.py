@@ -51,7 +51,7 @@ def tell(
     episode: int,
     chance: random.Random,
 ) -> str:
-    """Return the page that says so.
+    """Return the page with this lie.
 
     `earlier` is the server's last true page, `other` that of another replica.
     `episode` is drawn once for all pages of an episode, so that they agree with each other.

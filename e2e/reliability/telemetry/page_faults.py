@@ -44,7 +44,7 @@ def page(served: int, model: str = MODEL) -> str:
 
 
 def spoilt(text: str, fault: Fault, chance: random.Random) -> str | None:
-    """Do to a page what the fault says; None where nothing comes."""
+    """Return the page with the fault; None where no page comes."""
     lines = text.splitlines(keepends=True)
     place = chance.randrange(len(lines))
     name = lines[place].rpartition(" ")[0]

@@ -85,12 +85,12 @@ class Exporter:
         await self._runner.cleanup()
 
     def begin(self, address: str, owner: Owner, name: str = "") -> None:
-        """A pod serves from now on, its counters at zero."""
+        """Add a pod that serves from now on, its counters at zero."""
         self._advance(owner)
         self._pods[address] = _Pod(owner, name, at_s=time.monotonic())
 
     def end(self, address: str) -> None:
-        """A pod is gone, and what it counted with it."""
+        """Remove a pod with its counters."""
         pod = self._pods.get(address)
         if pod is not None:
             self._advance(pod.owner)
@@ -120,7 +120,7 @@ class Exporter:
         return web.Response(text=text) if fault is None else await _faulty(request, fault, text)
 
     async def _answer_as_prometheus(self, request: web.Request) -> web.StreamResponse:
-        """Tell of all pods of a namespace; each was scraped just now."""
+        """Return all pods of a namespace; each was scraped just now."""
         asked = {**request.query, **await request.post()}
         namespace = namespace_asked(str(asked.get("query", "")))
         pods = [pod for pod in self._pods.values() if pod.owner[0] == namespace]

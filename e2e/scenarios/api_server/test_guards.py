@@ -43,7 +43,7 @@ async def test_quota_rejection_is_reported_and_creates_no_more_pods(
         async def refused() -> bool:
             return await one.condition("CapacityAvailable") == ("False", "PodCreationForbidden")
 
-        await one.wait("the quota is said", refused, 60.0)
+        await one.wait("the quota is reported", refused, 60.0)
         message = next(
             str(found["message"])
             for found in (await one.service())["status"]["conditions"]

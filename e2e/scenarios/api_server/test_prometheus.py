@@ -130,7 +130,7 @@ async def pages(source: PrometheusSource) -> Mapping[str, ScrapedPage]:
 async def until(
     source: PrometheusSource, holds: Callable[[Mapping[str, ScrapedPage]], bool]
 ) -> Mapping[str, ScrapedPage]:
-    """Ask until what is answered holds; a Prometheus that starts or has gone answers nothing."""
+    """Query until the condition holds; a Prometheus that starts or has gone does not answer."""
     end_s = time.monotonic() + PATIENCE_S
     while True:
         found: Mapping[str, ScrapedPage] = {}

@@ -114,7 +114,7 @@ async def test_conflicting_owners_of_a_target_are_reported_and_not_overwritten(
     await asyncio.sleep(1.1)  # the API server tells ages in whole seconds
     await _scale(one, "younger", target="shared", scaling={"minReplicas": 5})
     await one.wait(
-        "the elder is named", lambda: _says(one, "younger", "TargetAlreadyManaged"), 60.0
+        "the older service is named", lambda: _says(one, "younger", "TargetAlreadyManaged"), 60.0
     )
     assert "InferenceService shared" in await _message(one, "younger")
     await asyncio.sleep(HOLD_S)
@@ -136,7 +136,9 @@ async def test_custom_kind_with_scale_is_scaled_once_permitted(one: World) -> No
     async with PodGroups(one) as kind:
         await _create(one, "leaders", KIND, replicas=1)
         await _scale(one, "leaders", KIND, api_version=f"{GROUP}/v1", scaling={"minReplicas": 3})
-        await one.wait("the role is asked for", lambda: _says(one, "leaders", "TargetForbidden"))
+        await one.wait(
+            "the missing role is named", lambda: _says(one, "leaders", "TargetForbidden")
+        )
         assert "get and update on its /scale" in await _message(one, "leaders")
         await kind.permit()
         await one.wait("three serve", lambda: _serves_at_least(one, "leaders", 3))

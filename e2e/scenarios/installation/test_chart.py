@@ -91,7 +91,7 @@ def serves(service: Service) -> bool:
 
 
 def obeyed(service: Service) -> None:
-    """Change what a Deployment does not show, and wait until an operator has taken it in."""
+    """Change what a Deployment does not show, and wait until an operator uses it."""
     most = service.get()["spec"]["scaling"]["maxReplicas"] + 1
     patch = json.dumps({"spec": {"scaling": {"maxReplicas": most}}})
     scope = ("--namespace", service.namespace)
@@ -101,7 +101,7 @@ def obeyed(service: Service) -> None:
         found = service.get()
         return bool(found["status"]["observedGeneration"] == found["metadata"]["generation"])
 
-    service.wait("the new bound is taken in", taken_in, 40)
+    service.wait("the new bound is in force", taken_in, 40)
 
 
 def categories(cluster: Cluster) -> list[str]:

@@ -21,7 +21,7 @@ THE_OPERATOR = (f"deployment/{OPERATOR}", "--namespace", SYSTEM)
 
 @dataclass(frozen=True)
 class Look:
-    """A decision as status has it: when it was made, what the rules wished for, what it asks."""
+    """A decision in status: its time, the replicas that the rules needed, those it requests."""
 
     time_s: float
     wish: int
@@ -30,7 +30,7 @@ class Look:
 
 @dataclass(frozen=True)
 class ReplicaHistory:
-    """The decisions of a service, as they are looked at now and then."""
+    """The decisions of a service, as read from time to time."""
 
     service: Service
     looks: list[Look] = field(default_factory=list)

@@ -204,7 +204,7 @@ class Plain:
     scraped: float
     ready: bool = True
 
-    def hear(self, time_s: float, scraped: float) -> None:
+    def read(self, time_s: float, scraped: float) -> None:
         step = scraped - self.scraped
         self.arrivals.append(self.arrivals[-1] + (step if step >= 0 else scraped))
         self.times_s.append(time_s)
@@ -251,7 +251,7 @@ def test_windows_equal_plain_histories(
                 history.ready = False
             elif fate != "silent":
                 scraped = more if fate == "restarted" else history.scraped + more
-                history.hear(now_s, scraped)
+                history.read(now_s, scraped)
                 samples.append(sample(uid, now_s, scraped))
         if comes:
             uid, born_s = f"pod-{len(plain)}", now_s - step_s / 2
@@ -259,7 +259,7 @@ def test_windows_equal_plain_histories(
             gap = windows.series.columns and GAP_S < now_s - heard_s < math.inf
             zero_s = min(born_s, heard_s) if gap else born_s
             plain[uid] = Plain(times_s=[zero_s], arrivals=[0.0], scraped=0.0)
-            plain[uid].hear(now_s, more)
+            plain[uid].read(now_s, more)
             samples.append(sample(uid, now_s, more))
         pods = tuple(ready_pod(uid, created_s=born_s) for uid, born_s in alive.items())
         heard_s = now_s if samples else heard_s
