@@ -30,7 +30,7 @@ NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "headroom.dev")
 
 
 def bill(image: str, version: str, base: Base, pins: Sequence[Pin]) -> str:
-    """The bill as JSON, with a line feed at the end.
+    """Return the SBOM as JSON, with a line feed at the end.
 
     A lock gives a hash for each file that may be installed, and a wheel's is not a source
     archive's: so the hashes are those of the distribution, not of the component.

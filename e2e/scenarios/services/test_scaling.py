@@ -24,7 +24,7 @@ class Look:
     """A decision in status: its time, the replicas that the rules needed, those it requests."""
 
     time_s: float
-    wish: int
+    needed: int
     replicas: int
 
 
@@ -40,21 +40,21 @@ class ReplicaHistory:
         decision = self.service.status().get("decision")
         if decision is None:
             return 0
-        wish = max((one["replicas"] for one in decision.get("recommendations", ())), default=0)
+        needed = max((one["replicas"] for one in decision.get("recommendations", ())), default=0)
         time_s = datetime.fromisoformat(decision["time"]).timestamp()
-        self.looks.append(Look(time_s, wish, decision["replicas"]))
+        self.looks.append(Look(time_s, needed, decision["replicas"]))
         return self.looks[-1].replicas
 
     def held_s(self) -> float:
-        """Seconds from the last wish for the most there ever was to the first decision below it.
+        """Seconds from the last time the rules needed the peak to the first decision below it.
 
-        Not more than they were: a wish, or the decision, may have come between two looks.
+        A lower bound: the rules or the decision may have changed between two reads.
         """
         most = max(one.replicas for one in self.looks)
         at_most = [one.replicas for one in self.looks].index(most)
         fell = next(n for n, one in enumerate(self.looks) if n > at_most and one.replicas < most)
-        wished_s = max(one.time_s for one in self.looks[:fell] if one.wish >= most)
-        return self.looks[fell].time_s - wished_s
+        needed_s = max(one.time_s for one in self.looks[:fell] if one.needed >= most)
+        return self.looks[fell].time_s - needed_s
 
 
 @pytest.fixture(scope="module", autouse=True)

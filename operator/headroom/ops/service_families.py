@@ -52,10 +52,8 @@ FAMILIES: Mapping[str, Family] = {
         text="1 for what keeps latency above its target and more replicas cannot change.",
         label="obstacle",
     ),
-    TROUBLE: Family(
-        text="1 for each reason for which a condition is not as it should be.", label="reason"
-    ),
-    ARRIVALS: Family(text="Requests that arrive per second."),
+    TROUBLE: Family(text="1 for each unhealthy condition, by its reason.", label="reason"),
+    ARRIVALS: Family(text="Arrival rate in requests per second."),
     DEMAND: Family(
         text="Requests per second that the rules use; a bound of "
         "what clients want to send, unless demand is known to be exact."
@@ -64,13 +62,13 @@ FAMILIES: Mapping[str, Family] = {
     MARGIN: Family(text="Learned factor on the replicas that carry the arrivals."),
     LATE_REQUESTS: Family(text="Share of the last hour's requests that were late."),
     WAITING: Family(text="Requests queued, without those in a batch."),
-    LATENCY: Family(text="Measured percentile; +Inf where too many requests missed."),
-    LATENCY_TARGET: Family(text="Target of the percentile."),
+    LATENCY: Family(text="Latency at the percentile; +Inf where too many requests missed."),
+    LATENCY_TARGET: Family(text="Target of the latency at the percentile."),
     UTILIZATION: Family(text="Arrival rate divided by full-batch throughput."),
     OBJECTIVE: Family(text="Share of windows that must meet the target."),
     CEILING: Family(text="Maximum utilization after any decision."),
     DECIDED_AT: Family(text="Unix time of the last scaling decision."),
-    GATEWAY_ARRIVALS: Family(text="Requests that arrive at the gateways per second."),
+    GATEWAY_ARRIVALS: Family(text="Arrival rate at the gateways in requests per second."),
     GATEWAY_MISSES: Family(
         text="Requests that the gateways reject or that fail, expire or are given up per second."
     ),

@@ -42,7 +42,7 @@ def obstacle(shape: ModelShape, block_tokens: int, device: torch.device) -> str 
         )
     shared = shape.heads // shape.kv_heads
     if shared & (shared - 1):
-        return f"the heads that share keys must be a power of two for FlexAttention; got {shared}"
+        return f"query heads per key-value head must be a power of two; got {shared}"
     if shape.head_dim < LEAST_HEAD:
         return f"a head must have at least {LEAST_HEAD} numbers; got {shape.head_dim}"
     return compilation.obstacle(device.type)

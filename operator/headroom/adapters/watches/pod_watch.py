@@ -86,7 +86,7 @@ class PodWatch:
             if fault is None and pause_s == SHORTEST_PAUSE_S:
                 last_logged = ""
             else:
-                why = str(fault or "it ended early")
+                why = str(fault or "the API server ended it early")
                 again = _trouble(why) == last_logged
                 level, last_logged = logging.DEBUG if again else logging.WARNING, _trouble(why)
                 words = "the watch of pods restarts, at most %g s apart: %s"

@@ -138,7 +138,7 @@ def _last_hour(history: History | None, last: Evaluation | None, now_s: float) -
     if history is None or last is None:
         text = "This process has not evaluated the service: the leader keeps its history."
         if history is not None:
-            text = "With many services history is kept after the first view: it appears in seconds."
+            text = "With many services, recording starts at the first view: it appears in seconds."
         return tag("section", tag("h2", "Last hour"), tag("p", text, class_="empty"))
     series = history.series()
     figure = history_figure.draw(

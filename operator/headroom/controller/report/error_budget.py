@@ -108,13 +108,13 @@ class ErrorBudget:
     def from_checkpoint(cls, checkpoint: object) -> ErrorBudget:
         """Read what `to_checkpoint` wrote; raise ValueError for anything else."""
         if not isinstance(checkpoint, Mapping):
-            raise ValueError(f"errorBudget must be an object, not {checkpoint!r:.80}")
+            raise ValueError(f"errorBudget must be an object; got {checkpoint!r:.80}")
         minute, days = checkpoint.get("minute"), checkpoint.get("days")
         if minute is not None:
             (minute,) = _whole([minute], 1, "minute")
         kept, missed = _whole(checkpoint.get("recent"), 2, "recent")
         if not isinstance(days, list) or len(days) > PERIOD_DAYS:
-            raise ValueError(f"errorBudget days must be at most {PERIOD_DAYS}, not {days!r:.80}")
+            raise ValueError(f"errorBudget days must be at most {PERIOD_DAYS}; got {days!r:.80}")
         rows = [_whole(row, 3, "days") for row in days]
         return cls(
             minute=minute,
@@ -178,4 +178,4 @@ def _whole(values: object, length: int, key: str) -> list[int]:
         numbers = [one for one in values if type(one) is int and one >= 0]
         if len(numbers) == length:
             return numbers
-    raise ValueError(f"errorBudget {key} must hold {length} whole numbers >= 0, not {values!r:.80}")
+    raise ValueError(f"errorBudget {key} must hold {length} whole numbers >= 0; got {values!r:.80}")

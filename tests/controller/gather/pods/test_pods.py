@@ -97,7 +97,7 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
     "slow init container": (
         SLOW_INIT,
         PodState.WARMING,
-        "init container init runs for 250 s",
+        "init container init has been running for 250 s",
     ),
     "usual start": (
         pod(

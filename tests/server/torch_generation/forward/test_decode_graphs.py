@@ -321,7 +321,7 @@ def test_a_row_reads_the_tokens_of_its_own_blocks(seed: int, window: int | None)
         ("cpu", 16, 4, "only CUDA"),
         ("cuda", 8, 4, "HEADROOM_BLOCK_TOKENS must be a power of two from 16; got 8"),
         ("cuda", 48, 4, "got 48"),
-        ("cuda", 16, 6, "power of two for FlexAttention; got 3"),
+        ("cuda", 16, 6, "query heads per key-value head must be a power of two; got 3"),
         ("cuda", 16, 4, "a head must have at least 16 numbers; got 12"),
     ],
 )

@@ -29,7 +29,8 @@ def waits_for(pod: Mapping[str, Any], now_s: float) -> str:
         if begun := (state.get("running") or {}).get("startedAt"):
             if container["name"] in sidecars:
                 continue
-            return f"init container {container['name']} runs for {now_s - epoch_s(begun):.0f} s"
+            seconds = now_s - epoch_s(begun)
+            return f"init container {container['name']} has been running for {seconds:.0f} s"
         if found := _waiting(container, "init container", now_s - since_s):
             return found
     for container in status.get("containerStatuses") or ():
