@@ -43,7 +43,7 @@ def arrivals(fixed_share: float, max_batch: int, utilization: float) -> tuple[Ve
     sizes = np.arange(max_batch + 1, dtype=np.float64)
     times: Vector = fixed_share + (1 - fixed_share) / max_batch * sizes
     rate = utilization * max_batch
-    return _arrivals(_left_behind(rate, times), rate, times)
+    return _arrivals(_waiting_distribution(rate, times), rate, times)
 
 
 def _poisson(means: Vector, size: int) -> Vector:
@@ -56,7 +56,7 @@ def _poisson(means: Vector, size: int) -> Vector:
     return p
 
 
-def _left_behind(rate: float, times: Vector) -> Vector:
+def _waiting_distribution(rate: float, times: Vector) -> Vector:
     """Return the stationary distribution of requests waiting when a batch ends, [states].
 
     The tail falls by about exp(-2 (1 - rho) / rho) per request (diffusion limit), so that the

@@ -33,7 +33,7 @@ def latencies(
     rate = utilization * max_batch
     sizes = np.arange(max_batch + 1, dtype=np.float64)
     times: Floats = fixed_share + (1 - fixed_share) / max_batch * sizes
-    left = left_behind(rate, times, cv)
+    left = waiting_distribution(rate, times, cv)
     begun = left[: max_batch + 1].copy()
     begun[1] += left[0]
     begun[max_batch] += left[max_batch + 1 :].sum()
@@ -51,7 +51,7 @@ def latencies(
     return result
 
 
-def left_behind(rate: float, times: Floats, cv: float) -> Floats:
+def waiting_distribution(rate: float, times: Floats, cv: float) -> Floats:
     """Return the stationary distribution of requests waiting when a batch ends, [states]."""
     max_batch = len(times) - 1
     rho = rate / max_batch * times[-1]

@@ -185,7 +185,7 @@ async def main() -> None:
     device = asyncio.create_task(server.device.run())
     listening = await asyncio.start_server(server.connected, "0.0.0.0", 8000, backlog=4096)
     await ended.wait()
-    # A client that still comes is served, and told to come back on another connection.
+    # A client that still comes is served, and asked to come back on another connection.
     server.draining = True
     await asyncio.sleep(DRAIN_S)
     listening.close()

@@ -116,7 +116,7 @@ async def _hold(one: socket.socket, factory: Factory, context: ssl.SSLContext | 
         one.close()
         raise
     try:
-        while not transport.is_closing():  # noqa: ASYNC110  (only its protocol is told)
+        while not transport.is_closing():  # noqa: ASYNC110  (only its protocol is notified)
             await asyncio.sleep(CLOSED_SEEN_AFTER_S)
     except asyncio.CancelledError:
         transport.abort()

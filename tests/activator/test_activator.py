@@ -78,7 +78,7 @@ async def test_held_request_requests_a_replica_and_is_answered_when_it_is_warm(
     assert [await one.read() for one in answered] == bodies
     assert {one.status for one in answered} == {200}
     assert {one.headers["x-path"] for one in answered} == {"/v2/infer"}
-    await held.held(1)  # somebody has on_request within the last seconds
+    await held.held(1)  # a request arrived within the last seconds
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -138,7 +138,7 @@ async def test_refusal_by_deadline_or_bound_has_retry_after(
         held.tell(cold_start_s=None)
         for one in asked:
             one.cancel()
-        await held.held(1)  # somebody has on_request within the last seconds
+        await held.held(1)  # a request arrived within the last seconds
         brief = await ask(held, x_request_timeout="0.5")
         assert (brief.status, (await brief.json())["reason"]) == (503, "Expired")
 

@@ -23,7 +23,7 @@ CLIENTS = 200
 
 @pytest.fixture
 async def held(tmp_path: Path) -> AsyncIterator[Stage]:
-    folder = tmp_path / "activator"  # the gateway's token lies beside
+    folder = tmp_path / "activator"  # the gateway's token is next to it
     folder.mkdir()
     async with stage(folder) as held:
         await held.opened(cold_start_s=4.0)

@@ -240,7 +240,7 @@ async def test_cancelled_grpc_call_is_released(front: Gateway, held: Stage) -> N
         call.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
 
-        async def left() -> bool:  # of the activator itself: a knock counts as held for seconds
+        async def left() -> bool:  # by the activator itself: an arrival counts as held for seconds
             return b'outcome="Left"' in held.activator.metrics.page(0, 0)
 
         await until(left, "the call has left")

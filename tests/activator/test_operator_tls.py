@@ -158,7 +158,7 @@ async def test_activator_follows_renewed_certificates_of_both_ends(
         desk.tls.install(identity(new, Role.OPERATOR))
         put(tmp_path, identity(new, Role.ACTIVATOR))
         before = len(seen)
-        await until(told, "and are told over the new certificates")
+        await until(told, "and are notified over the new certificates")
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
 

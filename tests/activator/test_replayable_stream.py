@@ -91,7 +91,7 @@ async def test_turn_ends_with_the_stream() -> None:
 
 
 def test_idle_stream_gives_way_to_others_that_wait_for_a_turn() -> None:
-    async def heard_until_s() -> tuple[float, list[bytes]]:
+    async def received_until_s() -> tuple[float, list[bytes]]:
         turns, time_s = FairSlots(1), asyncio.get_running_loop().time
 
         def streamed(*words: bytes) -> ReplayableStream:
@@ -113,7 +113,7 @@ def test_idle_stream_gives_way_to_others_that_wait_for_a_turn() -> None:
         return time_s(), [word]
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        until_s, words = runner.run(heard_until_s())
+        until_s, words = runner.run(received_until_s())
     assert words == [b"a"]
     assert until_s <= 60.0 + IDLE_S
 

@@ -181,7 +181,7 @@ async def watching(api: FakeApi) -> AsyncIterator[tuple[InferenceServiceWatch, S
     task = asyncio.create_task(watch.run(seen.take, at_once))
     try:
         yield watch, seen
-        assert not task.done(), "it never ends by itself"
+        assert not task.done(), "it ends only when cancelled"
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -57,7 +57,7 @@ async def test_no_prometheus_replica_is_an_error(server: Answering) -> None:
     server.gives(status=503, text="starting")
     with pytest.raises(ScrapeFailed, match=r"main .* rejected the query: .*503"):
         await ask("http://127.0.0.1:1", server.url, deadline_s=5.0)
-    assert len(server.asked) == 1  # no retry that nobody sees
+    assert len(server.asked) == 1  # no hidden retry
 
 
 @pytest.mark.parametrize(

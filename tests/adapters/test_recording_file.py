@@ -115,7 +115,7 @@ def test_hanging_disk_does_not_block(tmp_path: Path) -> None:
     begun_s = time.monotonic()
     with journal(path, most_bytes=1 << 40) as lines:
         mine = descriptor_of(path)
-        os.dup2(writing, mine)  # a pipe that nobody reads takes some 64 KiB and then no more
+        os.dup2(writing, mine)  # a pipe without a reader takes some 64 KiB and then no more
         text = "x" * 1000 + "\n"
         for _ in range(MOST_BEHIND):
             lines.append(text)

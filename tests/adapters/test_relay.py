@@ -94,7 +94,7 @@ async def test_server_that_is_gone_closes_the_client() -> None:
             reader, writer = await connected(port, "127.0.0.1")
             assert await reader.read() == b"bye"
             writer.close()
-            while relay.listener.held:  # noqa: ASYNC110  (a connection tells nobody)
+            while relay.listener.held:  # noqa: ASYNC110  (there is no event for it)
                 await asyncio.sleep(0.05)
 
 

@@ -15,7 +15,7 @@ CASES = {
         [],
         [(3, None)],
     ),
-    "told to leave": ([(3.0, "True", ""), (7.0, "True", "t"), (9.0, "False", "t")], [], [(3, 7)]),
+    "asked to leave": ([(3.0, "True", ""), (7.0, "True", "t"), (9.0, "False", "t")], [], [(3, 7)]),
     "killed a tenth of a second after": (
         [(3.0, "True", ""), (3.8, "False", ""), (7.0, "True", "")],
         [3.1],
@@ -27,7 +27,7 @@ CASES = {
         [(3, 5), (9, None)],
     ),
     "killed while it was not ready": ([(2.0, "False", ""), (9.0, "True", "")], [5.0], [(9, None)]),
-    "killed, and told to leave before it is ready": (
+    "killed, and asked to leave before it is ready": (
         [(3.0, "True", ""), (5.8, "False", ""), (6.0, "False", "t")],
         [5.0],
         [(3, 5)],

@@ -18,7 +18,7 @@ from support.console_world import START_S, bystander
 pytestmark = pytest.mark.clock
 
 
-class Nobody:
+class RejectingReviews:
     async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
         return {"status": {"authenticated": False}}
 
@@ -43,7 +43,7 @@ async def test_console_on_other_address_requires_token(
 ) -> None:
     model = ReadModel(lambda: [bystander(0)])
     choice = ConsoleChoice(address=address, port=unused_tcp_port)
-    serving = asyncio.create_task(serve_console(choice, model, Nobody(), lambda: START_S))
+    serving = asyncio.create_task(serve_console(choice, model, RejectingReviews(), lambda: START_S))
     async with aiohttp.ClientSession() as session:
         assert await answered(session, f"http://127.0.0.1:{unused_tcp_port}/") == status
     serving.cancel()
@@ -58,7 +58,7 @@ async def test_console_on_taken_port_is_served_when_free(
     model = ReadModel(lambda: [bystander(0)])
     clock = lambda: START_S  # noqa: E731
     serving = asyncio.create_task(
-        serve_console(ConsoleChoice(port=port), model, Nobody(), clock, 0.02)
+        serve_console(ConsoleChoice(port=port), model, RejectingReviews(), clock, 0.02)
     )
     await asyncio.sleep(0.1)
     taken.close()
@@ -81,7 +81,9 @@ async def answered(session: aiohttp.ClientSession, url: str) -> int:
 
 
 async def test_disabled_console_only_waits() -> None:
-    waiting = asyncio.create_task(serve_console(None, ReadModel(list), Nobody(), lambda: 0.0))
+    waiting = asyncio.create_task(
+        serve_console(None, ReadModel(list), RejectingReviews(), lambda: 0.0)
+    )
     done, _ = await asyncio.wait([waiting], timeout=0.05)
     waiting.cancel()
     assert not done

@@ -1,4 +1,4 @@
-"""User-visible text and docstrings use plain technical English: no banned phrases.
+"""Text, docstrings, comments and names use plain technical English: no banned phrases.
 
 The list and its replacements are in operator/guide/STYLE.md. To see every hit below some paths:
 
@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -59,7 +59,10 @@ HEADLESS = "Of "
 """A docstring that begins so does not name what it describes."""
 _CODE = re.compile(r"`[^`]*`|\]\([^)]*\)|[.#][\w-]+(?= )|\"#?[\w-]+\"|'#[^']*'")
 """Inline code, addresses of links, selectors and identifiers in quotes."""
-_ALL_LITERALS = ("operator/headroom/", "model_server/headroom_server/", "e2e/")
+_ALL_LITERALS = ("operator/headroom/", "model_server/headroom_server/", "e2e/", "tests/")
+_COMMENT = re.compile(r"(?:^|\s)#\s(.*)$")
+_WORDS = re.compile(r"_+|(?<=[a-z])(?=[A-Z])")
+"""What separates the words of a function's or a class's name."""
 _TEXT = (".md", ".txt", ".yaml", ".toml", ".css", ".js", ".html")
 _WRITTEN_ELSEWHERE = ("/LICENSE", "/traces/", "telemetry/pages/")
 
@@ -94,7 +97,15 @@ def hits_in_python(path: str, source: str) -> Iterator[Hit]:
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
+    for number, line in enumerate(source.splitlines(), 1):
+        if "#" in line and (comment := _COMMENT.search(line)):
+            for hit in hits_in_lines(path, [comment[1]]):
+                yield replace(hit, line=number)
     for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = _WORDS.sub(" ", node.name).replace("littles law", "Little's law")
+            for hit in hits_in_lines(path, [name]):
+                yield replace(hit, line=node.lineno)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             described = str(node.value.value)
             if described.startswith(HEADLESS):
@@ -132,13 +143,18 @@ def test_text_has_no_banned_phrase() -> None:
     assert not all_hits(), "\n" + "\n".join(map(str, all_hits()))
 
 
-def test_phrases_are_found_in_literals_docstrings_and_documents() -> None:
-    source = '"""Told to go."""\n\nx = "nobody is here"\ny = "door"\n'
-    assert [hit.phrase for hit in hits_in_python("operator/headroom/x.py", source)] == [
-        "told to",
-        "nobody",
+def test_phrases_are_found_in_names_comments_literals_docstrings_and_documents() -> None:
+    source = '"""Told to go."""\n\nx = "nobody is here"\ny = "door"  # as it stands\n'
+    hits = hits_in_python("operator/headroom/x.py", source)
+    assert [(hit.line, hit.phrase) for hit in hits] == [
+        (4, "as it stands"),
+        (1, "told to"),
+        (3, "nobody"),
     ]
-    assert [hit.phrase for hit in hits_in_python("tests/x.py", source)] == ["told to"]
+    named = (
+        "class SomebodyElse:\n    def holds_littles_law(self): ...\n    def told_of(self): ...\n"
+    )
+    assert [hit.line for hit in hits_in_python("tests/x.py", named)] == [1, 3]
     constant = 'BYTES = 8\n"""Of a page."""\nx = "Of course"\n'
     assert [hit.phrase for hit in hits_in_python("tests/x.py", constant)] == [HEADLESS]
     assert not list(hits_in_lines("x.md", ["Say `intake`, not `door`; Little's law; of course"]))

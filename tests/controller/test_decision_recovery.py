@@ -41,8 +41,8 @@ SERVICE = InferenceService.parse(_MANIFEST)
 Outcome = tuple[DecisionResult, DecisionFailure | None]
 
 
-class Course:
-    """Three replicas that take 6 requests per second each, tick by tick."""
+class Fleet:
+    """Replicas (three by default) that take 6 requests per second each, tick by tick."""
 
     def __init__(self, state: State | None = None, replicas: int = 3) -> None:
         self.replicas, self.tick = replicas, 0
@@ -87,18 +87,18 @@ def _unusable(sample: PodSample) -> PodSample:
 
 
 def test_recovery_without_an_exception_changes_nothing() -> None:
-    course = Course()
-    outcomes = [course.next() for _ in range(30)]
+    fleet = Fleet()
+    outcomes = [fleet.next() for _ in range(30)]
     assert all(failure is None for _, failure in outcomes)
     assert outcomes[-1][0].decision.signals.arrival_rps.value == pytest.approx(18.0, rel=0.01)
 
 
 @pytest.mark.parametrize("unusable", [1, 2])
 def test_unusable_samples_are_left_out_and_named_and_the_others_count(unusable: int) -> None:
-    course = Course()
+    fleet = Fleet()
     for _ in range(10):
-        course.next()
-    result, failure = course.next(unusable)
+        fleet.next()
+    result, failure = fleet.next(unusable)
     assert failure is not None
     assert not failure.kept
     left_out = {one.pod for one in result.decision.left_out}
@@ -106,41 +106,41 @@ def test_unusable_samples_are_left_out_and_named_and_the_others_count(unusable: 
     assert all("makes the decision raise error" in one.why for one in result.decision.left_out)
     kept = result.after.state.windows.last["pod-0"]
     assert kept.time_s == result.observation.now_s, "the sample of another replica was used"
-    assert course.next()[1] is None
+    assert fleet.next()[1] is None
 
 
 def test_no_usable_sample_keeps_the_replicas_and_goes_on_afterwards() -> None:
-    course = Course()
+    fleet = Fleet()
     for _ in range(20):
-        course.next()
-    learned = course.known.state.cost
-    result, failure = course.next(3)
+        fleet.next()
+    learned = fleet.known.state.cost
+    result, failure = fleet.next(3)
     assert failure is not None
     assert failure.kept
     assert result.decision.replicas == 3
-    assert course.next()[1] is None
-    assert course.known.state.cost is not None
+    assert fleet.next()[1] is None
+    assert fleet.known.state.cost is not None
     assert learned is not None
-    assert course.known.state.cost.fixed_s == pytest.approx(learned.fixed_s, rel=0.05)
+    assert fleet.known.state.cost.fixed_s == pytest.approx(learned.fixed_s, rel=0.05)
 
 
 def test_state_that_fails_is_discarded_after_three_ticks() -> None:
-    course = Course(State(correction=Correction(logarithm=1e9)))
-    failures = [course.next()[1] for _ in range(RESTART_AFTER)]
+    fleet = Fleet(State(correction=Correction(logarithm=1e9)))
+    failures = [fleet.next()[1] for _ in range(RESTART_AFTER)]
     assert [failure is not None and failure.restarted for failure in failures] == [
         False,
         False,
         True,
     ]
-    assert course.known.state.correction == Correction()
-    assert all(course.next()[1] is None for _ in range(30))
+    assert fleet.known.state.correction == Correction()
+    assert all(fleet.next()[1] is None for _ in range(30))
 
 
 def test_policy_that_fails_keeps_the_replicas_and_raises_to_the_minimum() -> None:
-    course = Course()
-    course.policy = replace(course.policy, latency_target_s=cast("float", "soon"), min_replicas=5)
+    fleet = Fleet()
+    fleet.policy = replace(fleet.policy, latency_target_s=cast("float", "soon"), min_replicas=5)
     for _ in range(60):
-        result, failure = course.next()
+        result, failure = fleet.next()
         if failure is not None:
             assert result.decision.direction is not Direction.DOWN
             assert result.decision.replicas >= 3
@@ -149,6 +149,6 @@ def test_policy_that_fails_keeps_the_replicas_and_raises_to_the_minimum() -> Non
 
 
 def test_no_replica_is_removed_in_a_tick_with_an_exception() -> None:
-    course = Course(replicas=9)
-    directions = [course.next(unusable=1)[0].decision.direction for _ in range(200)]
+    fleet = Fleet(replicas=9)
+    directions = [fleet.next(unusable=1)[0].decision.direction for _ in range(200)]
     assert Direction.DOWN not in directions

@@ -50,7 +50,7 @@ def test_last_replica_goes_after_idle_timeout_and_returns_at_once() -> None:
         assert at(0, world)
         assert world.status()["signals"]["arrivalsPerSecond"] == 0.0
         assert world.status()["signals"]["freshness"] == "Fresh"
-        # Somebody knocks: not at the next tick, but now.
+        # A request arrives: its decision comes now, not at the next tick.
         doors.now = RouteStatus(gateways=("10.0.0.1",), activators=2, held=3)
         world.controller.wake("default/resnet")
         await world.run_for(0.1)
@@ -71,8 +71,10 @@ def test_last_replica_goes_after_idle_timeout_and_returns_at_once() -> None:
     ("why", "standing", "silent"),
     [
         pytest.param("signals are not fresh", RouteStatus(gateways=("a",), activators=1), True),
-        pytest.param("somebody is held", RouteStatus(gateways=("a",), activators=1, held=1), False),
-        pytest.param("nobody would hold", RouteStatus(gateways=("a",), activators=0), False),
+        pytest.param(
+            "a request is held", RouteStatus(gateways=("a",), activators=1, held=1), False
+        ),
+        pytest.param("no activator would hold", RouteStatus(gateways=("a",), activators=0), False),
         pytest.param("no gateway leads there", RouteStatus(gateways=(), activators=1), False),
     ],
 )

@@ -127,7 +127,7 @@ async def test_follower_ends_the_stream_so_that_the_gateway_finds_the_leader(
     async def known() -> bool:
         return (await front.hosts()).get(one.key) == {started[1].endpoint}
 
-    await until(known, "the second operator is heard", 5.0)
+    await until(known, "the second operator's snapshot is in use", 5.0)
     async with front.client.get(url(one)) as answered:
         assert answered.status == 200
     assert started[1].seen

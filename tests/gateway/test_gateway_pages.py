@@ -40,11 +40,11 @@ async def test_counts_are_read_until_the_gateway_fails(
         reading = asyncio.create_task(pages.run(lambda: [POD], lambda: 0.1))
         await front.tell(one, canary, replicas=hosts)
 
-        async def heard() -> bool:
+        async def received() -> bool:
             tally = pages.of(canary.key)
             return tally is not None and tally.complete
 
-        await until(heard, "the gateway was heard")
+        await until(received, "the gateway's page was read")
         caplog.clear()
         for _ in range(5):
             async with front.client.post(f"http://127.0.0.1:{one.port}/", data=b"x") as answered:

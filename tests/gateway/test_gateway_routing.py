@@ -238,7 +238,7 @@ async def test_streams_and_websockets_are_forwarded(front: Gateway, started: lis
         await response.prepare(request)
         for number in range(3):
             await response.write(f"data: {number}\n\n".encode())
-            await heard.wait()  # what is kept back until the end is never heard
+            await heard.wait()  # a part that is kept back until the end never arrives
         return response
 
     started.append(await Replica(streams).start())
@@ -259,7 +259,7 @@ async def test_discovery_requires_the_gateway_token_and_ops_port_serves_its_page
 ) -> None:
     one = service()
     await front.tell(one, replicas={})
-    for shown in ((), (("authorization", "Bearer somebody's"),)):
+    for shown in ((), (("authorization", "Bearer another's"),)):
         async with grpc.aio.insecure_channel(f"127.0.0.1:{front.xds_port}") as channel:
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await channel.stream_stream(METHOD)(iter([b""]), metadata=shown).read()

@@ -80,7 +80,7 @@ class Told:
 
 async def becomes(holds: Callable[[], object]) -> None:
     async with asyncio.timeout(5):
-        while not holds():  # noqa: ASYNC110  (nobody announces it)
+        while not holds():  # noqa: ASYNC110  (there is no event for it)
             await asyncio.sleep(0.01)
 
 
@@ -117,7 +117,7 @@ async def test_route_uses_activators_while_no_replica_is_warm() -> None:
         pods.tell("ADDED", replica_pod())
         await becomes(lambda: told.hosts() == [("10.0.0.1", 8000)])
         assert [one.address for one in told.served[0].replicas] == ["10.0.0.1"]
-        # What is held is in flight too, and takes nobody's place; shares are of the replicas.
+        # What is held is in flight too, and takes no other's place; shares are of the replicas.
         assert set(told.bounds().values()) == {8 + 7, 2}
 
         exact = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4, slots=4)

@@ -106,7 +106,7 @@ async def story(how: str) -> float:
     (first,) = world.led
     assert gateways_told(world) == "10.0.0.1 10.0.0.2"
     gone_s = world.now_s()
-    if how == "told to leave":
+    if how == "asked to leave":
         pod = gateway(int(first[1][-1]))
         gateways.tell("MODIFIED", pod | {"metadata": pod["metadata"] | {"deletionTimestamp": "t"}})
     else:
@@ -118,12 +118,12 @@ async def story(how: str) -> float:
     await asyncio.gather(leading, return_exceptions=True)
     (_, (moved_s, to)) = world.led
     assert to != first[1]
-    assert gateways_told(world) == (to if how == "told to leave" else "10.0.0.1 10.0.0.2")
+    assert gateways_told(world) == (to if how == "asked to leave" else "10.0.0.1 10.0.0.2")
     return moved_s - gone_s
 
 
 @pytest.mark.parametrize(
-    ("how", "after_s"), [("killed", 0.0), ("told to leave", 0.0), ("hangs", LOOK_EVERY_S)]
+    ("how", "after_s"), [("killed", 0.0), ("asked to leave", 0.0), ("hangs", LOOK_EVERY_S)]
 )
 def test_deleted_gateway_is_replaced_at_once_and_hanging_one_at_the_next_probe(
     how: str, after_s: float

@@ -14,7 +14,7 @@ from headroom.controller.ports import Cluster
 from headroom.errors import NotLeading
 
 
-class Heard:
+class RecordingCluster:
     """A cluster that notes what it is asked and answers at once."""
 
     def __init__(self) -> None:
@@ -52,11 +52,13 @@ READS: list[tuple[str, tuple[Any, ...]]] = [
 ]
 
 
-def asked(left_s: float, verb: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Heard:
-    heard = Heard()
-    guarded = LeasedCluster(cast(Cluster, heard), Lease(left_s))
+def asked(
+    left_s: float, verb: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> RecordingCluster:
+    cluster = RecordingCluster()
+    guarded = LeasedCluster(cast(Cluster, cluster), Lease(left_s))
     assert asyncio.run(getattr(guarded, verb)(*args, **kwargs)) == f"{verb} answered"
-    return heard
+    return cluster
 
 
 @pytest.mark.parametrize(("verb", "args", "kwargs"), WRITES)
@@ -81,11 +83,11 @@ def test_every_process_reads(verb: str, args: tuple[Any, ...]) -> None:
 def test_without_the_lease_nothing_is_sent_however_fast_the_answer(
     verb: str, args: tuple[Any, ...], kwargs: dict[str, Any], left_s: float
 ) -> None:
-    heard = Heard()
-    guarded = LeasedCluster(cast(Cluster, heard), Lease(left_s))
+    cluster = RecordingCluster()
+    guarded = LeasedCluster(cast(Cluster, cluster), Lease(left_s))
     with pytest.raises(NotLeading, match="not held any more: nothing was written"):
         asyncio.run(getattr(guarded, verb)(*args, **kwargs))
-    assert heard.calls == []
+    assert cluster.calls == []
 
 
 def test_an_empty_lease_has_no_holder() -> None:

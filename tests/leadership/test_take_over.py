@@ -54,7 +54,7 @@ def test_a_leader_without_answers_stops_before_another_begins() -> None:
         decided, writes = world.one.decided, len(world.one.api.writes)
         await asyncio.sleep(9.0)
         assert not world.one.election.leading
-        assert not world.other.election.leading, "nobody may take it for four seconds more"
+        assert not world.other.election.leading, "it may not be taken for four seconds more"
         await asyncio.sleep(6.0)
         assert world.other.decided >= 1
         world.one.api.hangs = False

@@ -103,7 +103,7 @@ def test_children_match_the_golden_files(
     golden = GOLDEN / f"{name}.yaml"
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(rendered)
-    assert rendered == golden.read_text(), "review, then write anew with UPDATE_GOLDEN=1"
+    assert rendered == golden.read_text(), "review, then write again with UPDATE_GOLDEN=1"
 
 
 def test_every_golden_file_has_a_service() -> None:

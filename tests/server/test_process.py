@@ -44,7 +44,7 @@ async def test_drain_under_load_loses_no_request() -> None:
             assert not any(task.done() for task in clients)
             server.process.send_signal(signal.SIGTERM)
             status = 200
-            while status == 200:  # until the signal is heard
+            while status == 200:  # until the signal is handled
                 async with idle.get(f"{server.url}/v2/health/ready") as answer:
                     status, said = answer.status, await answer.json()
             assert (status, said["phase"]) == (503, "draining")

@@ -39,7 +39,7 @@ def test_fleet_half_slow_costs_no_more_than_all_slow(routing: Routing) -> None:
     mixed = played(routing, Fault(kind=FaultKind.SLOW_PODS, start_s=5.0, share=0.5, factor=SLOWER))
     slow = played(routing, Fault(kind=FaultKind.COSTLY_REQUESTS, start_s=5.0, factor=SLOWER))
     assert min(fast.attainment, mixed.attainment, slow.attainment) > 0.99
-    assert mixed.gpu_hours < 1.25 * slow.gpu_hours  # it takes minutes to be told apart
+    assert mixed.gpu_hours < 1.25 * slow.gpu_hours  # it takes minutes to distinguish them
 
 
 def test_fleet_with_one_slow_replica_keeps_its_number() -> None:

@@ -349,7 +349,7 @@ BAD = {
     "two cold starts": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nphases = [{name = "a", median = "1s"}]\n[service.slo]', "line 12: service[0].cold_start: must have either total or phases; got both"),
     "a spread below 1": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nspread = 0.5\n[service.slo]', "line 14: service[0].cold_start.spread: pulling: spread must be >= 1; got 0.5"),
     "connections of none": ('[service.slo]', '[service.clients]\nconnection_requests = 5\n[service.slo]', "line 13: service[0].clients.connection_requests: connection_requests needs connections or users; got neither"),
-    "users beside a rate": ('[service.slo]', '[service.clients]\nusers = 5\n[service.slo]', "line 4: service[0].arrivals: arrivals of users and users of clients need one another; got only one of them"),
+    "users next to a rate": ('[service.slo]', '[service.clients]\nusers = 5\n[service.slo]', "line 4: service[0].arrivals: arrivals of users and users of clients need one another; got only one of them"),
     "a fault of another kind": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "flood"\nstart = "1s"\n', "line 15: fault[0].kind: must be 'scrape-loss', 'metrics-restart', 'pod-kill', 'node-loss', 'slow-pods', 'costly-requests' or 'slow-starts'; got \"flood\""),
     "a share of nothing": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1s"\nshare = 0', "line 17: fault[0].share: a fault's share must lie in (0, 1]; got 0"),
     "a fault after the end": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "10m"', "line 16: fault[0].start: start must be before the load ends at 600 s; got 600 s"),

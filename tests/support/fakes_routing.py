@@ -185,7 +185,7 @@ class RoutedWorld:
 async def becomes(holds: Callable[[], object], within_s: float = 30.0) -> None:
     """Wait until something holds."""
     async with asyncio.timeout(within_s):
-        while not holds():  # noqa: ASYNC110  (nobody announces it)
+        while not holds():  # noqa: ASYNC110  (there is no event for it)
             await asyncio.sleep(0.05)
 
 

@@ -13,7 +13,7 @@ from headroom.resources.names import DELETION_COST
 from support.cluster_world import FakeClock, FakeCluster, Manifest
 
 RUNNING_PODS = ("Deployment", "StatefulSet", "Group")
-"""Kinds that are followed: Kubernetes' own, and one of somebody else's with a scale subresource."""
+"""Kinds that are followed: Kubernetes' own, and a custom resource with a scale subresource."""
 WARMUP_S = 10.0
 BOUNDS_S = tuple(0.001 * 1.15**k for k in range(80))
 

@@ -65,7 +65,7 @@ def test_two_prometheus_replicas_at_the_same_time_are_not_mixed() -> None:
         series("a", "p", (20.0, "7"), ha="1"),
     ]
     assert list(read(*both, replica_labels=("ha",))["p"].page.values) == [7.0]
-    # Under a label that nobody named they are series of the server itself.
+    # Under a label that is not a replica label they are series of the server itself.
     assert list(read(*both)["p"].page.values) == [7.0, 7.0]
 
 

@@ -148,7 +148,7 @@ def test_certificates_replaced_at_once_under_load_lose_no_request(
         label = f"app.kubernetes.io/name={name}"
         words = ("annotate", "pods", "-l", label, "renewed=yes", "--namespace", SYSTEM)
         cluster.kubectl(*words)
-    # Only a gateway that is told of new replicas can answer once all old ones are gone.
+    # Only a gateway that knows the new replicas can answer once all old ones are gone.
     for pod in service.pods():
         scope = ("--namespace", service.namespace)
         cluster.kubectl("delete", "pod", pod["metadata"]["name"], *scope)

@@ -22,7 +22,7 @@ def pod(
     state: PodState = PodState.READY,
     *,
     ready_s: float = 0.0,
-    marked_by: MarkedBy = MarkedBy.NOBODY,
+    marked_by: MarkedBy = MarkedBy.NONE,
     in_replica_set: bool = True,
 ) -> ObservedPod:
     detail = "CrashLoopBackOff" if state is PodState.BROKEN else ""
@@ -58,8 +58,8 @@ CASES: dict[str, tuple[list[ObservedPod], list[PodSample], int, list[str]]] = {
         2,
         [],
     ),
-    "nobody said anything": (READY, [], 2, []),
-    "who says nothing may be busy": (READY, LOADS[:3], 3, ["b", "c", "a"]),
+    "no pod states its load": (READY, [], 2, []),
+    "a pod without a stated load may be busy": (READY, LOADS[:3], 3, ["b", "c", "a"]),
     "all go": (READY, LOADS, 4, []),
     "none goes": (READY, LOADS, 0, []),
     "the broken before the warming": (
@@ -68,7 +68,7 @@ CASES: dict[str, tuple[list[ObservedPod], list[PodSample], int, list[str]]] = {
         1,
         ["f"],
     ),
-    "all that is not ready goes by itself, then the least loaded": (
+    "pods that are not ready go first, then the least loaded": (
         [*READY, pod("e", PodState.WARMING), pod("f", PodState.BROKEN)],
         LOADS,
         3,
@@ -86,7 +86,7 @@ CASES: dict[str, tuple[list[ObservedPod], list[PodSample], int, list[str]]] = {
         1,
         ["b"],
     ),
-    "somebody else's costs stand": (
+    "costs of another client are kept": (
         [*READY[:3], pod("d", marked_by=MarkedBy.OTHERS)],
         LOADS,
         1,

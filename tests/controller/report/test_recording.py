@@ -67,8 +67,8 @@ COUNTED = {
         [None, None, None, 2],
     ),
     "one goes": ([{"a": 5, "b": 5}, {"a": 9}, {"a": 12}], [None, None, 3]),
-    "one begins anew": ([{"a": 50}, {"a": 3}, {"a": 8}], [None, None, 5]),
-    "nobody is there": ([{"a": 5}, {}, {}, {"y": 4}, {"y": 6}], [None, None, None, None, 2]),
+    "one restarts at zero": ([{"a": 50}, {"a": 3}, {"a": 8}], [None, None, 5]),
+    "no pod is there": ([{"a": 5}, {}, {}, {"y": 4}, {"y": 6}], [None, None, None, None, 2]),
     "all are silent": ([{"a": 5}, {"a": None}, {"a": None}, {"a": 9}], [None, None, None, None]),
 }
 

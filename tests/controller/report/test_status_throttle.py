@@ -55,7 +55,7 @@ def test_status_when_unchanged_is_due_at_the_services_own_moment(
         (MOVED, 1000, 0.0, True),
         (STALE, 1000, 24.0, False),
         (STALE, 1000, 25.0, True),
-        (FRESH, 1000, 24.0, False),  # it may have changed and come back: nobody knows
+        (FRESH, 1000, 24.0, False),  # it may have changed and come back, unseen
         (FRESH, 100, 2.5, True),
         (FRESH, 1000, -1.0, True),
     ],

@@ -309,7 +309,7 @@ def test_tick_of_a_removed_service_is_cancelled() -> None:
     async def go_on() -> None:
         try:
             await asyncio.sleep(5.0)
-            ended.append("by itself")
+            ended.append("alone")
         except asyncio.CancelledError:
             ended.append("broken off")
             raise

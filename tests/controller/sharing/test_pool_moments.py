@@ -96,7 +96,7 @@ def test_held_accelerators_include_terminating_pods() -> None:
 def test_lower_priority_yields_the_shortage_in_time() -> None:
     told = Told()
     assert told.every(0, 30, short()) is None
-    assert told.at(30.0, short()) is None  # since it was first told of, a moment later
+    assert told.at(30.0, short()) is None  # since its first report, a moment later
     assert told.at(32.0, short()) == 2
     assert told.pool.preempted_by("high") == "low (priority 0) yields 2"
     assert told.pool.preempted_by("low") == told.pool.preempted_by("nobody") == ""

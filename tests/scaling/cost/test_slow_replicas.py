@@ -83,7 +83,7 @@ def test_fleet_latency_is_where_few_enough_are_late() -> None:
     mixed = fleet((3.0, 1))
     assert mixed.late(34.0, 12, mixed.latency_s(34.0, 12)) == pytest.approx(0.05, rel=1e-3)
     assert mixed.latency_s(34.0, 12) > 2 * mixed.latency_s(34.0, 24)
-    assert mixed.latency_s(34.0, 8) == math.inf  # an eighth waits for ever
+    assert mixed.latency_s(34.0, 8) == math.inf  # an eighth waits without end
     assert mixed.idle_s == pytest.approx(0.21)
     capacity_rps = mixed.capacity_rps(1.5, 12)
     assert mixed.late(12 * capacity_rps, 12, 1.5) == pytest.approx(0.05, rel=1e-3)

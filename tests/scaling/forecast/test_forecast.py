@@ -48,7 +48,7 @@ def single(values: list[float]) -> Vector:
     ("after", "before", "weights", "share", "ratio"),
     [
         ([], [5.0], [1.0], 0.7, 1.0),  # nothing followed: it stays
-        ([10.0], [5.0], [1.0], 0.7, 1.0),  # 1 beside 6 of staying: 0.7 of 7 is 4.9
+        ([10.0], [5.0], [1.0], 0.7, 1.0),  # 1 against 6 of staying: 0.7 of 7 is 4.9
         ([10.0], [5.0], [30.0], 0.7, 2.0),  # 36 x 0.7 is beyond the 6 of staying
         ([10.0], [5.0], [14.0], 0.3, 1.0),  # 20 x 0.3 = 6 is just staying
         ([2.5, 10.0], [5.0, 5.0], [12.0, 12.0], 0.4, 0.5),  # 30 x 0.4 = 12

@@ -30,7 +30,7 @@ def test_parts_are_the_best_that_are_not_below_zero(seed: int) -> None:
     random = np.random.default_rng(seed)
     count = int(random.integers(2, 6))
     columns = random.normal(size=(30, count)) * 10.0 ** random.uniform(-3.0, 5.0, count)
-    if seed % 3 == 0:  # hardly to be told apart
+    if seed % 3 == 0:  # hard to distinguish
         columns[:, 1] = 2.0 * columns[:, 0] * (1.0 + 1e-3 * random.normal(size=30))
     true = random.normal(size=count) / np.abs(columns).max(axis=0)
     seconds = columns @ true + 0.1 * random.normal(size=30)

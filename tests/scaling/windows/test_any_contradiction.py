@@ -23,10 +23,10 @@ from scaling.windows.contradicted_fleet import (
 )
 from support.fakes_scaling import Service
 
-Course = list[tuple[int, Lie | None]]
+History = list[tuple[int, Lie | None]]
 """For how many ticks which lie."""
 
-COURSES: dict[str, tuple[float, int, Routing, Course]] = {
+HISTORIES: dict[str, tuple[float, int, Routing, History]] = {
     "counters that fall to half, after a page that is missing": (
         *(12.2, 2, Routing.RANDOM),
         [(12, None), (1, silent()), (8, scaled(0.5))],
@@ -67,9 +67,9 @@ COURSES: dict[str, tuple[float, int, Routing, Course]] = {
 """Requests per second, replicas, their routing, and what one of them does."""
 
 
-@pytest.mark.parametrize("course", COURSES)
-def test_reports_of_one_replica_over_time_add_at_most_one(course: str) -> None:
-    rate_rps, replicas, routing, steps = COURSES[course]
+@pytest.mark.parametrize("history", HISTORIES)
+def test_reports_of_one_replica_over_time_add_at_most_one(history: str) -> None:
+    rate_rps, replicas, routing, steps = HISTORIES[history]
     fleet = Fleet(rate_rps, replicas, routing)
     decisions = [decision for ticks, lie in steps for decision in fleet.run(ticks, lie)]
     assert max(one.replicas for one in decisions) <= replicas + 1

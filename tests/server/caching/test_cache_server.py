@@ -144,7 +144,7 @@ async def test_closed_intake_refuses_cache_hits(start: Start) -> None:
     world = await start(cache=cache())
     await typed(world)
     world.runner.drain()
-    assert await typed(world) == [3.0]  # accepted as before, until the door closes
+    assert await typed(world) == [3.0]  # accepted as before, until the intake closes
     world.runner.close_intake()
     assert (await world.predict([1.0, 2.0])).status_code == 503
 

@@ -104,7 +104,7 @@ class Queue(RuleBasedStateMachine):
         assert bool(sealed.batch) == bool(alive), "never idle with work"
         assert sealed.items <= MAX
         assert keys(sealed.batch) == [one.key for one in alive][: len(sealed.batch)], "in order"
-        assert all(one not in alive for one in sealed.expired), "nobody expires early"
+        assert all(one not in alive for one in sealed.expired), "none expires early"
         self.left += keys(sealed.batch) + keys(sealed.expired)
         self.executed += keys(sealed.batch)
 

@@ -89,7 +89,7 @@ def test_byte_limit_evicts_no_request_in_vain() -> None:
 def test_exported_predictions_are_those_of_admission() -> None:
     one = scheduler(waiting=16, busy_since_s=-0.004)
     assert one.delay_s(0.0) == pytest.approx(0.006 + 0.020)
-    assert one.saturation(0.0) is None, "nobody had a deadline"
+    assert one.saturation(0.0) is None, "none had a deadline"
     one.offer(entry(1, 0.097, arrived_s=-0.003), 0.0)
     assert one.saturation(0.0) == pytest.approx((0.026 + 0.010) / 0.1, rel=0.01)
     unknown: Scheduler[None] = Scheduler(8, Caps(8), chance=lambda: 0.0)

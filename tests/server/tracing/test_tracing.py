@@ -32,7 +32,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNSAMPLED = PARENT[:-1] + "0"
 
 
-class Nobody:
+class NoTracing:
     def batch(self, model: str, done: ExecutedBatch[Any]) -> object:
         raise AssertionError(model, done)
 
@@ -94,7 +94,7 @@ def rounded(spans: list[Span]) -> list[tuple[str, float, float]]:
 def test_request_spans_have_no_gaps(
     noted: dict[str, Any], parts: list[tuple[str, float, float]]
 ) -> None:
-    trace = Trace(Nobody(), None, 9.0)
+    trace = Trace(NoTracing(), None, 9.0)
     for name, value in noted.items():
         setattr(trace, name, Batch(*value) if name == "batch" else value)
     assert rounded(of_request(trace, 11.0)) == parts

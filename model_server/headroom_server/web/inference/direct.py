@@ -39,7 +39,7 @@ MAX_BODY_BYTES = 64 * 1024
 """Larger bodies are received through ASGI, which has back pressure."""
 
 
-class _Nobody:
+class _NoWaiters:
     """An event without waiters."""
 
     def set(self) -> None:
@@ -65,7 +65,7 @@ class Exchange(Generic[T]):
         "response_started",
         "target",
     )
-    message_event = _Nobody()
+    message_event = _NoWaiters()
 
     def __init__(self, target: T, head: Head, arrived_s: float) -> None:
         self.target = target

@@ -101,7 +101,7 @@ async def mark(
     outdated = [
         one for one in staying if one.marked_by is MarkedBy.US and one.pod.uid not in chosen
     ]
-    missing = [one for one in chosen.values() if one.pod.marked_by is MarkedBy.NOBODY]
+    missing = [one for one in chosen.values() if one.pod.marked_by is MarkedBy.NONE]
     writes = [_manifest(service, one.pod, one.why) for one in missing]
     writes += [_manifest(service, one, "") for one in outdated[:MOST_MARKED]]
     if not writes or now_s < state.marks_again_s:

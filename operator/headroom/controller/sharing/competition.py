@@ -109,7 +109,7 @@ def seen(
     leaving = sum(pod.state is PodState.TERMINATING for pod in placed)
     allocated = len(placed) - leaving
     desired, floor = decision.alone, decision.floor_replicas
-    if not writable:  # whatever it would need: others find it as it stands
+    if not writable:  # whatever it would need: others find it unchanged
         desired, floor = max(observation.current, allocated), max(floor, allocated)
     refused = sum(_lacks(pod, resource) for pod in observation.pods)
     return Seen(

@@ -246,12 +246,12 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
         PodState.BROKEN,
         "container server: restarted 2 times, last ended with OOMKilled (code 137)",
     ),
-    "it crashed twice, and nobody says when": (
+    "it crashed twice, at unknown times": (
         pod(container=running(3, restartCount=2, lastState={"terminated": {"exitCode": 1}})),
         PodState.WARMING,
         "",
     ),
-    "nobody has heard of its node": (
+    "its node is unknown": (
         pod(phase="Unknown"),
         PodState.BROKEN,
         "NodeLost",

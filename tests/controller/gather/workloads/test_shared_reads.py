@@ -120,7 +120,7 @@ def test_shared_read_too_old_is_discarded() -> None:
     async def story(stage: Stage) -> None:
         await stage.see("b")
         await asyncio.sleep(2.9)
-        assert await stage.see("a") == (["a1"], False)  # nobody had read it before
+        assert await stage.see("a") == (["a1"], False)  # it was not read before
         await asyncio.sleep(0.05)
         assert await stage.see("a") == (["a1"], True)  # and b is not due yet
         await asyncio.sleep(1.0)

@@ -37,7 +37,7 @@ REVISED = {"observedGeneration": 3, "updateRevision": "b", "currentRevision": "a
         (workload(DONE | {"replicas": 3}), False),
         (workload({"observedGeneration": 3}), False),  # of none, none is old
         (workload({"observedGeneration": 3, "replicas": 1}), True),
-        (workload({}), True),  # nobody has looked at it
+        (workload({}), True),  # no controller has observed it
         (workload({}, version="example.com/v1"), False),  # it does not say
         (workload({"replicas": 2}, version="example.com/v1"), False),
         (workload({"replicas": 2, "updatedReplicas": 1}, version="example.com/v1"), True),

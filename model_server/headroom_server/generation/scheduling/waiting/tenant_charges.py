@@ -56,7 +56,7 @@ class TenantCharges:
         if sequence.charged:
             tenant = sequence.request.tenant
             self._shares.correct(tenant, _work_done(sequence) - sequence.charged)
-            for line in self._lines:  # a line finds by itself what has grown
+            for line in self._lines:  # a line finds what has grown
                 line.account_changed(tenant)
 
 

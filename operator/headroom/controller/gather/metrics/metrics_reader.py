@@ -161,7 +161,7 @@ def samples_of(service: InferenceService, known: PodSamples | None) -> PodSample
     runtime = service.spec.runtime
     model, batch = service.spec.model.name, None
     if runtime.profile == "headroom" and service.spec.target_ref is None:
-        model = service.model_name  # it is told so by the operator
+        model = service.model_name  # the operator sets it
     if runtime.max_batch_size is not None:
         batch = Batch(largest=runtime.max_batch_size, slots=runtime.instances)
     fillers = [one.name for one in service.spec.class_promises if one.best_effort]

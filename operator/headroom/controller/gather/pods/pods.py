@@ -26,7 +26,7 @@ _RawPod = Mapping[str, Any]
 class MarkedBy(StrEnum):
     """Which client set the cost by which a ReplicaSet chooses what it removes."""
 
-    NOBODY = "Nobody"
+    NONE = "None"
     US = "Us"
     OTHERS = "Others"
 
@@ -46,7 +46,7 @@ class ObservedPod:
     """Since when all of its containers run; None while one does not."""
     on_host_network: bool = False
     in_replica_set: bool = False
-    marked_by: MarkedBy = MarkedBy.NOBODY
+    marked_by: MarkedBy = MarkedBy.NONE
     gated: bool = False
     """Whether it becomes ready only when the operator has warmed it."""
     waits_for: gate.GateReason | None = None
@@ -131,7 +131,7 @@ def _marked_by(raw: _RawPod) -> MarkedBy:
     annotations = raw["metadata"].get("annotations") or {}
     if REMOVED_FIRST in annotations:
         return MarkedBy.US
-    return MarkedBy.OTHERS if DELETION_COST in annotations else MarkedBy.NOBODY
+    return MarkedBy.OTHERS if DELETION_COST in annotations else MarkedBy.NONE
 
 
 def _created_s(raw: _RawPod) -> float:

@@ -155,7 +155,7 @@ class SharedReads:
             listing.answer.set_result({})
         except Exception as error:  # noqa: BLE001  (raised where it is waited for)
             listing.answer.set_exception(error)
-            listing.answer.exception()  # nobody may be waiting
+            listing.answer.exception()  # no reader may be waiting
 
     def _due_soon(
         self, service: InferenceService, sharing: Sharing, now_s: float

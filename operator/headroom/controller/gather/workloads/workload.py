@@ -77,7 +77,7 @@ def is_rolling(manifest: Mapping[str, Any]) -> bool:
     if isinstance(observed, int) and observed < generation:
         return True
     if "updateRevision" in status:
-        rolls = _rolls_by_itself(manifest["spec"])
+        rolls = _replaces_all_pods(manifest["spec"])
         return rolls and status["updateRevision"] != status.get("currentRevision")
     replicas = status.get("replicas", 0)
     updated = status.get("updatedReplicas", 0 if ours_to_know else replicas)
@@ -162,7 +162,7 @@ def _of_apps(manifest: Manifest) -> Workload:
     )
 
 
-def _rolls_by_itself(spec: Mapping[str, Any]) -> bool:
+def _replaces_all_pods(spec: Mapping[str, Any]) -> bool:
     """Whether its controller replaces pods; with OnDelete or a partition two revisions may stay."""
     strategy = spec.get("updateStrategy") or {}
     partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)

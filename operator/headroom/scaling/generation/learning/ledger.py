@@ -175,7 +175,7 @@ class Ledger:
         read = experts.touched(_SHARES, mean[:, 2], np.array([with_prompts]))
         found = sums.rows(mean, read, np.array([count]), np.array([seconds / count]))[0]
         found[sums.INNER], found[sums.PRODUCTS] = inner[sums.LEFT, sums.RIGHT], right
-        found[sums.INTERVALS] = count  # each iteration was seen by itself
+        found[sums.INTERVALS] = count  # each iteration was seen alone
         of_read = found[sums.READ :].reshape(-1, sums.PER_SHARE)
         of_read[:, : sums.TERMS] = read[0][:, np.newaxis] * inner[0]
         key = _key(sequences, computed)
