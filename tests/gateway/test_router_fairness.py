@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.gateway import Snapshot
@@ -114,7 +114,7 @@ class Costly(Told):
         super().__init__()
         self.published = 0
 
-    def publish(self, what: Snapshot | Iterable[Served]) -> None:
+    def publish(self, what: Snapshot | Iterable[Served], kept: Collection[str] = ()) -> None:
         if isinstance(what, Snapshot):
             self.published += 1
             begun_s = time.thread_time()

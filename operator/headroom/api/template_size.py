@@ -1,8 +1,8 @@
 """Bounds the pod template of a stored spec, of which a tenant chooses the size. Pure.
 
-Its schema is open. An object of 1.2 MB may be 400 000 values, which take the event loop 0.6 s to look at, and as long
-again with what is made of them: who changed it twice a second had all of the loop. Usual templates
-have 50 values; the schema bounds all other parts of a spec.
+Its schema is open. An object of 1.2 MB may be 400 000 values, which take the event loop 0.6 s to
+look at, and as long again with what is made of them: who changed it twice a second had all of the
+loop. Usual templates have 50 values; the schema bounds all other parts of a spec.
 """
 
 from __future__ import annotations

@@ -114,12 +114,13 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
 
 def _begun(state: State, observation: Observation) -> tuple[State, Observation]:
     """Return what the tick starts from: time does not go backwards."""
-    if state.last_s is None:
+    last_s = state.last_s
+    if last_s is None:
         return state.begun(observation.now_s), observation
-    if observation.now_s <= state.last_s:
+    if observation.now_s <= last_s:
         state = replace(state, windows=state.windows.repeating(observation.samples))
-        observation = replace(observation, now_s=state.last_s)
-    if observation.now_s - state.last_s > LONGEST_GAP_S:
+        observation = replace(observation, now_s=last_s)
+    if observation.now_s - last_s > LONGEST_GAP_S:
         # the process or the clock paused or jumped: counters say nothing about the time between
         state = replace(state, windows=Windows())
     return state, observation

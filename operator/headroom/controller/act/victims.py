@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from headroom.api import InferenceService
 from headroom.controller.act.state import ActState
 from headroom.controller.gather.gather_tick import Gathered
-from headroom.controller.gather.pods.pods.pods import MarkedBy, ObservedPod
+from headroom.controller.gather.pods.pods import MarkedBy, ObservedPod
 from headroom.controller.ports import Cluster, Manifest
 from headroom.errors import ClusterError, Forbidden
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER

@@ -9,8 +9,8 @@ from typing import Any
 from headroom.api import InferenceService
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.gather.metrics.scrape_failure import ScrapeFailure
-from headroom.controller.gather.pods.pods.pods.pod_ownership import MOST_READS, Owned
-from headroom.controller.gather.pods.pods.pods.pods import ObservedPod, observe
+from headroom.controller.gather.pods.pod_ownership import MOST_READS, Owned
+from headroom.controller.gather.pods.pods import ObservedPod, observe
 from headroom.controller.gather.revisions import Revisions
 from headroom.controller.gather.state import GatherState
 from headroom.controller.gather.workloads.shared_reads import SharedReads, Sharing

@@ -10,7 +10,7 @@ from dataclasses import replace
 from headroom.api import InferenceService
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult
 from headroom.controller.decide.recovery import DecisionFailure
-from headroom.controller.gather.pods.pods.pods import ObservedPod
+from headroom.controller.gather.pods.pods import ObservedPod
 from headroom.controller.ports import Recorder
 from headroom.controller.report.error_budget import judged
 from headroom.controller.report.evaluation import DecisionListener, Evaluation

@@ -18,7 +18,7 @@ from headroom.api.service_status.conditions import (
     ConditionStatus,
     ConditionType,
 )
-from headroom.scaling.explanation.explanation.decision_message import counted
+from headroom.scaling.explanation.decision_message import counted
 from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.replica_defect import Defect
 

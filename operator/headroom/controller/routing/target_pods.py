@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headroom.api import InferenceService
-from headroom.controller.gather.pods.pods.pod_ownership import PodOwnership
+from headroom.controller.gather.pods.pod_ownership import PodOwnership
 from headroom.controller.gather.workloads.workload import TargetUnusable, Workload, read_workload
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.routing.ports import WatchPods

@@ -7,7 +7,7 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.promise.error_budget import Outcomes, one_alone_is_late
 from headroom.scaling.promise.failures import Failures
 from headroom.scaling.rules.rule_results import RuleResults
-from headroom.scaling.state.state.state import State
+from headroom.scaling.state.state import State
 from headroom.scaling.values.decision import DemandKnown, ReplicaCounts
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals

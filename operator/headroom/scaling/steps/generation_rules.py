@@ -10,7 +10,7 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet import surge
 from headroom.scaling.promise.reserve import USUAL_S, Usual
 from headroom.scaling.rules.rule_results import RuleResults
-from headroom.scaling.state.state.state import State
+from headroom.scaling.state.state import State
 from headroom.scaling.steps.generating import Generating
 from headroom.scaling.values.decision import Reason, Recommendation, ReplicaCounts
 from headroom.scaling.values.observation import Observation, PodState

@@ -17,7 +17,7 @@ from headroom.scaling.limits.scale_down import hold_s
 from headroom.scaling.limits.stabilization import Coverage
 from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
-from headroom.scaling.state.state.state import State
+from headroom.scaling.state.state import State
 from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.observation import Observation, Pod
 from headroom.scaling.values.policy import Policy, Routing

@@ -8,7 +8,7 @@ from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s
 from headroom.cli.commands.doctor.facts import Facts, Manifest, subject, uid
 from headroom.cli.commands.doctor.findings import Diagnosis, warning
-from headroom.controller.gather.pods.pods.pods import is_held
+from headroom.controller.gather.pods.pods import is_held
 
 
 def pods_have_one_budget(facts: Facts) -> Iterator[Diagnosis]:

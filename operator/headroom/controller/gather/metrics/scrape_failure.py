@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.api.timestamps import rfc3339
-from headroom.controller.gather.pods.pods.pods import ObservedPod
+from headroom.controller.gather.pods.pods import ObservedPod
 from headroom.telemetry.prometheus_pages import ScrapedPage
 
 NOT_SCRAPED = (

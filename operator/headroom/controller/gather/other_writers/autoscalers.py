@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headroom.controller.gather.pods.pods.pod_ownership import controller_of
+from headroom.controller.gather.pods.pod_ownership import controller_of
 from headroom.controller.ports import Cluster
 from headroom.errors import ClusterError, Forbidden, NotFound
 

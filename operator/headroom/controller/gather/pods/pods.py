@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from headroom.api.timestamps import epoch_s
-from headroom.controller.gather.pods.pods.container_faults import running_since_s
-from headroom.controller.gather.pods.pods.model_download import ModelDownload, download_of
-from headroom.controller.gather.pods.pods.pod_state import is_finished, is_terminating, state_of
+from headroom.controller.gather.pods.container_faults import running_since_s
+from headroom.controller.gather.pods.model_download import ModelDownload, download_of
+from headroom.controller.gather.pods.pod_state import is_finished, is_terminating, state_of
 from headroom.controller.warmup import gate
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
 from headroom.resources.object_conditions import condition, reason_and_message, since_s
