@@ -230,7 +230,7 @@ async def test_namespace_that_cannot_be_read_ends_no_watch_of_another() -> None:
         api.refused.clear()
         unlisted.clear()
         async with asyncio.timeout(SEEN_WITHIN_S):
-            while dark not in api.asked:  # noqa: ASYNC110  (nobody announces it)
+            while dark not in api.asked:  # noqa: ASYNC110  (nothing announces it)
                 await asyncio.sleep(0.05)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

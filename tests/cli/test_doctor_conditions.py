@@ -77,7 +77,7 @@ def test_pods_that_may_not_be_created_get_the_remedy_of_what_forbids_them(
     assert remedy in found.remedy
 
 
-def test_service_at_zero_that_others_scale_says_that_nobody_starts_a_replica() -> None:
+def test_service_at_zero_that_others_scale_says_that_nothing_starts_a_replica() -> None:
     down = saying("Ready", "False", "NoReadyReplicas")
     facts = conditioned(down, spec__scaling={"mode": "Recommend"}, status__replicas=0)
     (found,) = conditions_need_attention(facts, ())

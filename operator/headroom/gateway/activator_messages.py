@@ -62,7 +62,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What an activator is told."""
+    """The messages that an activator gets."""
 
     version: str
     services: tuple[Served, ...]
@@ -89,7 +89,7 @@ def services_body(services: Iterable[Served], kept: Iterable[str] = ()) -> tuple
 
 
 def read(body: bytes) -> Told:
-    """Decode what an activator is told; raise ValueError."""
+    """Decode a message to an activator; raise ValueError."""
     try:
         said = json.loads(body)
         services = tuple(

@@ -16,7 +16,7 @@ from headroom.scaling.values.observation import PodState
 WAIT_AT_LEAST_S, WAIT_AT_MOST_S = 30.0, 600.0
 """A scheduler tries again within 10 s; a node that comes later than this is not waited for."""
 QUOTA_S = 10.0
-"""A quota does not grow by itself as a cluster does; an object that leaves it may count for some
+"""A quota does not grow as an autoscaled cluster does; an object that leaves it may count for some
 seconds."""
 
 OTHER_NEEDS = (

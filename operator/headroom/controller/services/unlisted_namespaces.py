@@ -1,4 +1,4 @@
-"""Which namespaces cannot be listed, why, and when each is tried again. Pure.
+"""Which namespaces cannot be listed, why, and when each is tried again. No I/O.
 
 Of several namespaces one may refuse: its RoleBinding is missing, or the namespace is deleted. The
 others go on meanwhile.
