@@ -1,6 +1,6 @@
 """Shares the event loop between owners whose work takes long: pages to parse, pages to render.
 
-An owner is a namespace (of metrics pages and events of pods) or a client's address (of the
+An owner is a namespace (of metrics pages, events of pods and lists) or a client's address (of the
 console). Each has a token bucket of CPU time, filled with its part of 30 % of the loop. Work that
 fits it runs at once: a usual metrics page takes 0.1 ms and always fits, one of 256 kB of new series
 takes 50 to 110 ms. Other work runs one at a time, the owners in turns, each followed by a pause of
