@@ -64,10 +64,10 @@ class OperatorClient:
             try:
                 status, body = await self._post(FOLLOW_PATH, _FOLLOW_WITHIN)
                 if status == 200:
-                    told = read(body)
-                    services = told.after(services)
+                    sent = read(body)
+                    services = sent.after(services)
                     await served(services)
-                    self._version, self.synced = told.version, True
+                    self._version, self.synced = sent.version, True
                 if status in (200, 304):
                     pause_s, complaint = AGAIN_AFTER_S, ""
                     continue

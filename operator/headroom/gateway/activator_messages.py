@@ -61,8 +61,8 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """The messages that an activator gets."""
+class Services:
+    """The services that an operator sends to an activator."""
 
     version: str
     services: tuple[Served, ...]
@@ -88,8 +88,8 @@ def services_body(services: Iterable[Served], kept: Iterable[str] = ()) -> tuple
     return version, f'{{"version":"{version}","services":{content}}}'.encode()
 
 
-def read(body: bytes) -> Told:
-    """Decode a message to an activator; raise ValueError."""
+def read(body: bytes) -> Services:
+    """Decode the services; raise ValueError."""
     try:
         said = json.loads(body)
         services = tuple(
@@ -97,7 +97,7 @@ def read(body: bytes) -> Told:
             for one in said["services"]
         )
         kept = frozenset(str(one) for one in said.get("kept", ()))
-        return Told(version=str(said["version"]), services=services, kept=kept)
+        return Services(version=str(said["version"]), services=services, kept=kept)
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"the message must have version and services: {error!r}") from error
 

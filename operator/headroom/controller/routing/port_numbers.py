@@ -73,8 +73,8 @@ def read(
 def unverified(slices: Iterable[Manifest], most: int) -> dict[int, str]:
     """Return the ports that the slices of one namespace record, with the keys of their services.
 
-    It is unknown whether the services exist, so these ports are only kept free: at most as many as
-    the services of a namespace may have.
+    Whether the services exist is unknown, so these ports are only kept free: at most as many as the
+    services of a namespace may have.
     """
     found: dict[int, str] = {}
     for one in slices:

@@ -25,6 +25,8 @@ PER_SERVICE_S = 0.03
 """A LIST has some 10 kB per service, so that however many there are it is 0.3 MB/s at most: every
 5 s up to 166 services, every 30 s at a thousand."""
 RETRY_S = 2.0
+LEAST_SPREAD = 0.8
+"""Least share of a pause before a namespace is tried again."""
 _REMEDY = (
     "bind the operator's Role in it, or remove it from watch.namespaces. Its services stay as they "
     f"are, the other namespaces go on, and it is tried again every {LONGEST_PAUSE_S:.0f} s"
@@ -50,7 +52,8 @@ class Resync:
         scopes: tuple[str | None, ...] = tuple(namespaces) or (None,)
         self._histories = {scope: ListHistory() for scope in scopes}
         self._unread = set(namespaces)
-        self._unlisted = UnlistedNamespaces(chance)
+        self._unlisted = UnlistedNamespaces()
+        self._chance = chance
         self._on_unlisted = on_unlisted
         self._doubted = asyncio.Event()
         self._complaint = ""
@@ -136,7 +139,8 @@ class Resync:
         """Say once of each namespace why it cannot be listed, while others can."""
         now_s, news = asyncio.get_running_loop().time(), False
         for namespace, error in failed.items():
-            if self._unlisted.failed(namespace, str(error), now_s):
+            spread = self._chance.uniform(LEAST_SPREAD, 1.0)
+            if self._unlisted.failed(namespace, str(error), now_s, spread):
                 news = True
                 _log.warning("namespace %s cannot be read: %s: %s", namespace, _REMEDY, error)
         if news:

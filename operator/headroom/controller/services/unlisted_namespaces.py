@@ -6,13 +6,11 @@ others go on meanwhile.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0
 """The first is short: after an installation, permissions take a moment to be in force."""
-JITTER = 0.2
 
 
 @dataclass(slots=True)
@@ -26,8 +24,6 @@ class _Refused:
 class UnlistedNamespaces:
     """The namespaces whose last LIST failed while that of another one succeeded."""
 
-    chance: random.Random
-    """Spreads the attempts of several operators."""
     _refused: dict[str, _Refused] = field(default_factory=dict)
 
     def __contains__(self, namespace: object) -> bool:
@@ -42,11 +38,13 @@ class UnlistedNamespaces:
         """Return those that are to be tried again."""
         return [namespace for namespace, one in self._refused.items() if one.due_s <= now_s]
 
-    def failed(self, namespace: str, why: str, now_s: float) -> bool:
-        """Process a LIST that failed; return whether that is news."""
+    def failed(self, namespace: str, why: str, now_s: float, spread: float = 1.0) -> bool:
+        """Process a LIST that failed; return whether that is news.
+
+        `spread`, at most 1, shortens the pause, so that several operators do not ask at once.
+        """
         known = self._refused.get(namespace)
         pause_s = FIRST_PAUSE_S if known is None else min(LONGEST_PAUSE_S, 2.0 * known.pause_s)
-        spread = self.chance.uniform(1.0 - JITTER, 1.0)
         self._refused[namespace] = _Refused(why, pause_s, now_s + spread * pause_s)
         return known is None or known.why != why
 
