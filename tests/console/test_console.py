@@ -48,6 +48,27 @@ async def test_clients_that_do_not_read_pages_are_few() -> None:
     await asyncio.gather(serving, return_exceptions=True)
 
 
+async def test_page_is_rendered_at_most_once_a_second_however_many_ask() -> None:
+    """16 connections of one client took the event loop of all evaluations."""
+
+    class Counted(OperatorMetrics):
+        pages = 0
+
+        def page(self) -> bytes:
+            self.pages += 1
+            return super().page()
+
+    instruments = Counted()
+    app = application(Health(controller()), instruments)
+    async with TestClient(TestServer(app)) as client:
+        for _ in range(20):
+            assert b"headroom_operator_leader 0.0" in await (await client.get("/metrics")).read()
+        assert instruments.pages <= 10  # 20 without a bound; a crowded machine takes seconds
+        instruments.led(leading=True, transitions=1)
+        await asyncio.sleep(1.1)
+        assert b"headroom_operator_leader 1.0" in await (await client.get("/metrics")).read()
+
+
 async def test_endpoints_are_served() -> None:
     instruments = OperatorMetrics()
     instruments.ticked(seconds=0.01, lag_s=0.0, outcome="ok")

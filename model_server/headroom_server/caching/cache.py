@@ -46,6 +46,9 @@ class CacheRequest(NamedTuple):
     connection: Connection
     owner: str | None = None
     """The tenant of these entries; None: all tenants share them."""
+    line: tuple[str, int] = ("", 0)
+    """Tenant and priority, by which it is served. It waits for no equal request of another line:
+    that one may wait behind all that its tenant has asked, at the last priority."""
 
 
 class Cache:
@@ -102,7 +105,8 @@ class Cache:
 
         wait = Bounded(request, self._clock)
         steps = Steps(lambda: levels.stored(key, decode, wait), compute, wait)
-        outputs, source = await self._flights.value(key, steps, request.work.size)
+        flight = key + repr(request.line).encode()
+        outputs, source = await self._flights.value(flight, steps, request.work.size)
         if source is not Source.COMPUTED:
             self._by_source[source] += 1
         return outputs, source

@@ -19,6 +19,7 @@ from headroom.activator.proxy import HoldingProxy
 from headroom.activator.request_buffer import RequestBuffer
 from headroom.bounded_listener import serve_pages
 from headroom.gateway.activator_messages import Report, Served
+from headroom.recent_page import RecentPage
 
 _log = logging.getLogger(__name__)
 
@@ -123,7 +124,12 @@ class Activator:
             leaving=self._leaving,
         )
 
+    def _metrics_page(self) -> bytes:
+        return self.metrics.page(self._buffer.requests, self._buffer.body_bytes)
+
     async def _serve_pages(self) -> None:
+        recent = RecentPage(self._metrics_page)
+
         async def livez(_: web.Request) -> web.Response:
             return web.json_response({"live": True})
 
@@ -132,9 +138,8 @@ class Activator:
             return web.json_response({"ready": ready}, status=200 if ready else 503)
 
         async def metrics(_: web.Request) -> web.Response:
-            buffer = self._buffer
-            page = self.metrics.page(buffer.requests, buffer.body_bytes)
-            return web.Response(body=page, headers={"Content-Type": "text/plain; version=0.0.4"})
+            headers = {"Content-Type": "text/plain; version=0.0.4"}
+            return web.Response(body=recent.get(), headers=headers)
 
         app = web.Application()
         app.add_routes(

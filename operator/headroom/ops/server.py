@@ -12,10 +12,12 @@ from headroom.bounded_listener import serve_pages
 from headroom.ops.checks import Check, as_json, as_lines, passed
 from headroom.ops.health import Health
 from headroom.ops.operator_metrics import OperatorMetrics
+from headroom.recent_page import RecentPage
 
 
 def application(health: Health, instruments: OperatorMetrics) -> web.Application:
     """Build the application; it answers without the cluster."""
+    recent = RecentPage(instruments.page)
 
     async def livez(request: web.Request) -> web.Response:
         return _verdict(request, "livez", health.livez(), health.about())
@@ -24,7 +26,7 @@ def application(health: Health, instruments: OperatorMetrics) -> web.Application
         return _verdict(request, "readyz", health.readyz(), health.about())
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=instruments.page(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return web.Response(body=recent.get(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     served = web.Application()
     served.add_routes(

@@ -117,6 +117,32 @@ async def test_concurrent_equal_requests_are_one_execution(start: Start) -> None
     assert seen["headroom_cache_hits_total{flight}"] == 7
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"x-tenant": "busy"}, {"x-tenant": "other"}),
+        ({"x-request-priority": "9"}, {"x-request-priority": "0"}),
+    ],
+)
+async def test_equal_request_of_another_tenant_or_priority_is_not_waited_for(
+    start: Start, before: dict[str, str], after: dict[str, str]
+) -> None:
+    """It may wait behind thousands of its tenant's, or behind all others."""
+    world = await start(cache=cache())
+
+    async def ask(headers: dict[str, str]) -> Any:
+        body = {"instances": [[1.0, 2.0]]}
+        answer = await world.http.post("/v1/models/m:predict", json=body, headers=headers)
+        return answer.json()["predictions"]
+
+    held = await world.hold_device()
+    asked = [asyncio.create_task(ask(headers)) for headers in (before, before, after, after)]
+    await world.waiting(2)
+    world.engine.free.set()
+    assert await asyncio.gather(*asked) == [[3.0]] * 4
+    await held
+
+
 async def test_cache_hit_needs_no_place_in_the_queue(start: Start) -> None:
     world = await start(max_waiting=1, max_batch_size=1, cache=cache())
     await typed(world)

@@ -115,7 +115,8 @@ class Intake:
         self._check_open()
         if self._featuring is not None:
             due_s = None if options.deadline_s is None else arrived_s + options.deadline_s
-            request = CacheRequest(work, due_s, connection, options.tenant)
+            line = options.tenant, options.priority
+            request = CacheRequest(work, due_s, connection, options.tenant, line)
             work = await self._featuring.featured(request)
             if self._closed() is Refusal.NOT_READY:  # it was accepted, even if it drains now
                 raise self._refused(Refusal.NOT_READY)
@@ -136,7 +137,7 @@ class Intake:
         # a request that waits for an equal one may execute after the intake was closed:
         # _execute checks again
         outputs, source = await cache.outputs(
-            CacheRequest(work, due_s, connection),
+            CacheRequest(work, due_s, connection, line=(options.tenant, options.priority)),
             lambda: self._execute(work, arrived_s, options, connection),
         )
         trace = TRACE.get()
