@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 
 from headroom.scaling.forecast.forecast import Expected, Rates
 from headroom.scaling.limits.scale_down import REBALANCED_HOLD_S, hold_s
-from headroom.scaling.rules.recommenders import for_latency, for_removal, for_utilization
+from headroom.scaling.rules.rate_rules import for_latency, for_removal, for_utilization
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state.state import State
 from headroom.scaling.steps.latency_model import corrected_target_s, tail_of

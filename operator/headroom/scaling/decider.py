@@ -20,17 +20,11 @@ from collections.abc import Sequence
 
 from headroom.scaling.evidence.demand import estimate_demand
 from headroom.scaling.evidence.demand_estimate import DemandEstimate
-from headroom.scaling.evidence.misses import learn_from_outcomes, with_risk
-from headroom.scaling.evidence.notes import evidence_notes
-from headroom.scaling.explanation import generation_explanation
-from headroom.scaling.explanation.explanation import explain
-from headroom.scaling.forecast.forecast import Expected
+from headroom.scaling.evidence.misses import TickFindings, learn_from_outcomes, with_risk
+from headroom.scaling.explanation.tick_explanation import explain_tick
 from headroom.scaling.forecast.rate_history import LONGEST_GAP_S
 from headroom.scaling.frozen import replace
-from headroom.scaling.limits.limit_input import LimitInput
-from headroom.scaling.promise.margin import NO_MARGIN
-from headroom.scaling.promise.reserve import NO_RESERVE
-from headroom.scaling.rules.rule_results import RuleResults, evaluate_rules
+from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.state.state import State
 from headroom.scaling.steps import (
     correcting,
@@ -43,17 +37,15 @@ from headroom.scaling.steps import (
     tick_model,
 )
 from headroom.scaling.steps.pace import at_pace
+from headroom.scaling.steps.recommending import recommend
 from headroom.scaling.steps.tick_model import TickModel
 from headroom.scaling.values.decision import (
     Decision,
-    Demand,
-    LimitApplied,
     Recommendation,
     ReplicaCounts,
 )
 from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy
-from headroom.scaling.values.signals import Signals
 from headroom.scaling.windows.signals import read_signals
 from headroom.scaling.windows.sliding_windows import Windows
 
@@ -96,7 +88,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         ready,
         demand.recommendation,
     )
-    rules = _recommend(model, risked, state, demand.signals, expected, hidden, serving, ready)
+    rules = recommend(model, risked, state, demand.signals, expected, hidden, serving, ready)
     results = rebalancing.with_surge(
         policy, state, replacing.with_surge(policy, state, rules, left_out)
     )
@@ -104,7 +96,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     state = _learn_from_results(model, state, demand, serving, results, hidden, now_s)
     limit_input = limiting.limit_input(model, state, observation, counts, results)
     replicas, applied = limiting.limit(limit_input)
-    decision = _explain(model, state, limit_input, results, replicas, applied, demand.demand)
+    decision = explain_tick(model, state, limit_input, results, replicas, applied, demand.demand)
     decision, state = replacing.step(policy, state, observation, rules, model.serving, decision)
     decision, state = rebalancing.step(
         policy, state, observation, model.serving, model.target_s, decision
@@ -124,36 +116,6 @@ def _begun(state: State, observation: Observation) -> tuple[State, Observation]:
         # the process or the clock paused or jumped: counters say nothing about the time between
         state = replace(state, windows=Windows())
     return state, observation
-
-
-def _recommend(
-    model: TickModel,
-    risked: Policy,
-    state: State,
-    signals: Signals,
-    expected: Expected | None,
-    hidden: Recommendation | None,
-    serving: ReplicaCounts,
-    ready: Sequence[str],
-) -> RuleResults:
-    """Evaluate the rules; while an obstacle is seen, what was learned of misses does not count."""
-    hindered, claim = state.obstacles.obstacle is not None, model.claim
-    return evaluate_rules(
-        risked,
-        expected,
-        signals,
-        model.serving,
-        serving,
-        model.target_s,
-        learning.backlogs_of(model.policy, state, model.serving, ready),
-        hidden=hidden,
-        margin=NO_MARGIN if hindered else state.margin,
-        reserve=NO_RESERVE if hindered else state.reserve,
-        usual=generation_rules.usual(model.policy, state, model.generation),
-        start_s=state.cold_starts.assumed_s,
-        understated=state.contradictions.understated,
-        parallel_requests=None if claim is None else claim.max_batch * claim.slots,
-    )
 
 
 def _learn_from_results(
@@ -178,47 +140,19 @@ def _learn_from_results(
         state = correcting.correct(
             policy, state, model.signals, model.batches, serving, results, now_s
         )
-    state = learn_from_outcomes(
-        policy,
-        state,
-        model.signals,
-        demand,
-        serving,
-        results,
-        now_s,
+    found = TickFindings(
+        signals=model.signals,
+        estimate=demand,
+        counts=serving,
+        results=results,
+        now_s=now_s,
         reachable=model.reachable,
         disturbed=disturbed,
         outcomes=generation.outcomes if generation is not None else None,
         hour_requests=generation.hour_requests if generation is not None else 0.0,
     )
+    state = learn_from_outcomes(policy, state, found)
     return learning.remember(policy, state, model.signals, results, now_s)
-
-
-def _explain(
-    model: TickModel,
-    state: State,
-    limit_input: LimitInput,
-    results: RuleResults,
-    replicas: int,
-    applied: tuple[LimitApplied, ...],
-    demand: Demand,
-) -> Decision:
-    """Return the decision with its reason and all that it follows from."""
-    now_s = limit_input.now_s
-    notes = evidence_notes(state, demand, now_s)
-    decision = explain(
-        limit_input, state, results, replicas, applied, model.serving, model.target_s, notes
-    )
-    decision = replace(
-        decision,
-        demand=demand,
-        obstacle=state.obstacles.obstacle,
-        obstacle_detail=state.obstacles.text(now_s),
-        margin=state.margin.replicas(max(1, results.carries)) / max(1, results.carries),
-        late_share=state.budget.late_share,
-        left_out=(*state.contradictions.left_out(now_s), *state.repeated_pages.named),
-    )
-    return generation_explanation.described(model.policy, state, model.generation, decision)
 
 
 def _ended(

@@ -22,7 +22,7 @@ from headroom.scaling import (
 from headroom.scaling.explanation.decision_message import gap_to_model, message
 from headroom.scaling.explanation.explanation import binding, counterfactuals
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.rules.recommenders import for_latency
+from headroom.scaling.rules.rate_rules import for_latency
 from headroom.scaling.values.decision import Decision, LimitApplied, Recommendation, format_seconds
 from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.signals import MISSING

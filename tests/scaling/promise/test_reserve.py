@@ -15,6 +15,7 @@ from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.promise.error_budget import ErrorBudget
 from headroom.scaling.promise.reserve import FADE_S, MOST, Reserve, Usual
+from headroom.scaling.rules.rule_inputs import RuleInputs
 from headroom.scaling.rules.rule_results import evaluate_rules
 from headroom.scaling.values.decision import Reason, ReplicaCounts
 from headroom.scaling.values.policy import Routing
@@ -106,16 +107,17 @@ def reserved(rate_rps: float, usual: Usual | None, start_s: float = 300.0) -> in
     """The replicas that the reserve requests at this rate."""
     rates = Rates(for_ceiling_rps=rate_rps, for_latency_rps=rate_rps)
     results = evaluate_rules(
-        policy(),
-        Expected(later=rates, most=rates, burst_rps=None),
-        Signals(arrival_rps=Signal(freshness=Freshness.FRESH, value=rate_rps)),
-        TailLatency(cost=COST, percentile=0.95, routing=Routing.LEAST_IN_FLIGHT),
-        ReplicaCounts(ready=5),
-        1.5,
-        (),
-        reserve=Reserve(),
-        usual=usual,
-        start_s=start_s,
+        RuleInputs(
+            policy=policy(),
+            expected=Expected(later=rates, most=rates, burst_rps=None),
+            signals=Signals(arrival_rps=Signal(freshness=Freshness.FRESH, value=rate_rps)),
+            tail=TailLatency(cost=COST, percentile=0.95, routing=Routing.LEAST_IN_FLIGHT),
+            counts=ReplicaCounts(ready=5),
+            target_s=1.5,
+            reserve=Reserve(),
+            usual=usual,
+            start_s=start_s,
+        )
     )
     found = [one.replicas for one in results.recommendations if one.rule is Reason.RESERVE]
     return found[0] if found else 0

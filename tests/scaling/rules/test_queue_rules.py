@@ -23,7 +23,8 @@ from headroom.scaling import (
     Signals,
 )
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.rules.recommenders import for_backlog, for_queue, replicas_for_latency
+from headroom.scaling.rules.queue_rules import for_backlog, for_queue
+from headroom.scaling.rules.rate_rules import replicas_for_latency
 from headroom.scaling.values.tuning import Tuning
 from headroom.scaling.windows.signals import backlogs, old_queues, shared_queue
 from headroom.scaling.windows.sliding_windows import Windows

@@ -19,6 +19,7 @@ from headroom.scaling import (
 from headroom.scaling.forecast.bursts import burst_rate_rps
 from headroom.scaling.forecast.forecast import Expected, Rates
 from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.rules.rule_inputs import RuleInputs
 from headroom.scaling.rules.rule_results import evaluate_rules
 from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.signals import Signal, Signals
@@ -184,13 +185,17 @@ def test_removal_leaves_replicas_for_those_that_routing_passes() -> None:
 
     def needed(*queues: int) -> int:
         return evaluate_rules(
-            service,
-            Expected(later=rates.times(0.8), most=rates, burst_rps=None),
-            Signals(arrival_rps=Signal(freshness=Freshness.FRESH, value=15.0, age_s=0.0)),
-            TailLatency(cost=cost, percentile=0.95, routing=service.routing),
-            ReplicaCounts(ready=9),
-            1.0,
-            queues,
+            RuleInputs(
+                policy=service,
+                expected=Expected(later=rates.times(0.8), most=rates, burst_rps=None),
+                signals=Signals(
+                    arrival_rps=Signal(freshness=Freshness.FRESH, value=15.0, age_s=0.0)
+                ),
+                tail=TailLatency(cost=cost, percentile=0.95, routing=service.routing),
+                counts=ReplicaCounts(ready=9),
+                target_s=1.0,
+                backlogs=queues,
+            )
         ).needed
 
     assert [needed(), needed(600), needed(600, 700)] == [6, 7, 8]

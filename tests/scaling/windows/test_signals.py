@@ -10,7 +10,7 @@ from headroom.scaling import CostModel, Freshness, Observation, Pod, PodState, R
 from headroom.scaling.forecast.bursts import burst_rate_rps
 from headroom.scaling.forecast.forecast import Rates
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.rules.recommenders import for_burst, for_removal, for_utilization
+from headroom.scaling.rules.rate_rules import for_burst, for_removal, for_utilization
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.windows.by_replica import executed_batches
 from headroom.scaling.windows.signals import read_signals

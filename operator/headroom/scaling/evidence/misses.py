@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from headroom.scaling.evidence.demand_estimate import DemandEstimate
 from headroom.scaling.frozen import replace
 from headroom.scaling.promise.error_budget import Outcomes, one_alone_is_late
@@ -43,55 +45,46 @@ RECORD_AT_MOST = 2.0
 as high as they were."""
 
 
-def learn_from_outcomes(
-    policy: Policy,
-    state: State,
-    signals: Signals,
-    estimate: DemandEstimate,
-    counts: ReplicaCounts,
-    results: RuleResults,
-    now_s: float,
-    *,
-    reachable: bool = True,
-    disturbed: bool = False,
-    outcomes: Outcomes | None = None,
-    hour_requests: float = 0.0,
-) -> State:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickFindings:
+    """What a tick found, by which its outcomes are judged."""
+
+    signals: Signals
+    estimate: DemandEstimate
+    counts: ReplicaCounts
+    results: RuleResults
+    now_s: float
+    reachable: bool
+    """Whether an idle replica meets the target, as far as is known."""
+    disturbed: bool
+    """Whether late answers say nothing about most replicas, as while one is replaced."""
+    outcomes: Outcomes | None
+    """What ended, where it is judged by the promises on tokens; None: count it."""
+    hour_requests: float
+
+
+def learn_from_outcomes(policy: Policy, state: State, tick: TickFindings) -> State:
     """Count this tick's misses; move the margin, the reserve and the risk level.
 
-    While `disturbed` by a replica that is replaced, or while one alone is late, they say nothing
-    about the others; nor while replicas start, about those. Unless the target is `reachable` and no
+    While disturbed by a replica that is replaced, or while one alone is late, they say nothing
+    about the others; nor while replicas start, about those. Unless the target is reachable and no
     obstacle is seen, more replicas would change nothing.
     """
-    elapsed_s = 0.0 if state.last_s is None else now_s - state.last_s
-    allowed = 1.0 - policy.latency_percentile
-    failures = state.failures
-    if outcomes is None:
-        failures, outcomes, alone = _counted(policy, state, now_s)
-        disturbed |= alone
-    since_s = None
-    if not disturbed:
-        since_s = _steady_since_s(state, signals, estimate, counts, results, now_s)
-    helps = reachable and state.obstacles.obstacle is None
-    steady = (
-        since_s is not None
-        and now_s - max(since_s, state.ready_since_s) >= policy.pace * STEADY_S
-        and reachable
-        and counts.warming == 0
-        and results.desired.replicas <= counts.ready
-    )
+    elapsed_s = 0.0 if state.last_s is None else tick.now_s - state.last_s
+    allowed, ready = 1.0 - policy.latency_percentile, tick.counts.ready
+    failures, outcomes, alone = _ended(policy, state, tick)
+    since_s = None if tick.disturbed or alone else _steady_since_s(state, tick)
+    steady = since_s is not None and _is_steady(policy, state, tick, since_s)
+    helps = tick.reachable and state.obstacles.obstacle is None
     budget = state.budget.observe(outcomes, elapsed_s, steady=steady, pace=policy.pace)
-    may_rise = steady and helps and counts.ready < policy.max_replicas
+    may_rise = steady and helps and ready < policy.max_replicas
+    carrying = max(1, tick.results.carries) if may_rise else 0
     margin, budget = state.margin.observe(
-        budget,
-        allowed,
-        elapsed_s,
-        carrying=max(1, results.carries) if may_rise else 0,
-        ready=counts.ready,
+        budget, allowed, elapsed_s, carrying=carrying, ready=ready
     )
     risk, reserve = state.risk, state.reserve
     if helps:
-        risk = risk.observe(outcomes, budget, allowed, hour_requests)
+        risk = risk.observe(outcomes, budget, allowed, tick.hour_requests)
         reserve = reserve.observe(budget, allowed, elapsed_s)
     return replace(
         state,
@@ -104,13 +97,15 @@ def learn_from_outcomes(
     )
 
 
-def _counted(policy: Policy, state: State, now_s: float) -> tuple[Failures, Outcomes, bool]:
+def _ended(policy: Policy, state: State, tick: TickFindings) -> tuple[Failures, Outcomes, bool]:
     """Return what ended since the last tick, without failures that no replica prevents.
 
     Also whether it is one replica alone that is late.
     """
+    if tick.outcomes is not None:
+        return state.failures, tick.outcomes, False
     target_s, window_s = policy.latency_target_s, policy.stable_window_s
-    failures = state.failures.observe(state.windows, state.cost, target_s, now_s)
+    failures = state.failures.observe(state.windows, state.cost, target_s, tick.now_s)
     outcomes = Outcomes.of(state.windows, target_s, failures.share(state.windows, window_s))
     allowed = 1.0 - policy.latency_percentile
     alone = outcomes.late > allowed * outcomes.ended and one_alone_is_late(
@@ -119,24 +114,28 @@ def _counted(policy: Policy, state: State, now_s: float) -> tuple[Failures, Outc
     return failures, outcomes, alone
 
 
-def _steady_since_s(
-    state: State,
-    signals: Signals,
-    estimate: DemandEstimate,
-    counts: ReplicaCounts,
-    results: RuleResults,
-    now_s: float,
-) -> float | None:
+def _is_steady(policy: Policy, state: State, tick: TickFindings, since_s: float) -> bool:
+    """Return whether the ready replicas alone have carried the arrivals for long enough."""
+    return (
+        tick.now_s - max(since_s, state.ready_since_s) >= policy.pace * STEADY_S
+        and tick.reachable
+        and tick.counts.warming == 0
+        and tick.results.desired.replicas <= tick.counts.ready
+    )
+
+
+def _steady_since_s(state: State, tick: TickFindings) -> float | None:
     """Return since when the ready replicas carry the counted arrivals; None while they do not.
 
     It begins only once the queue of the time before has been worked off: answers to requests that
     came when replicas were too few are late, and say nothing about the present.
     """
-    enough = results.known and counts.ready > 0 and results.carries <= counts.ready
-    exact = estimate.demand.known is DemandKnown.EXACT
+    results, ready, signals = tick.results, tick.counts.ready, tick.signals
+    enough = results.known and ready > 0 and results.carries <= ready
+    exact = tick.estimate.demand.known is DemandKnown.EXACT
     if not (enough and exact and signals.arrival_rps.fresh):
         return None
     if state.steady_since_s is not None:
         return state.steady_since_s
     waiting = signals.waiting.value or 0.0
-    return now_s if waiting <= estimate.queue_bound else None
+    return tick.now_s if waiting <= tick.estimate.queue_bound else None

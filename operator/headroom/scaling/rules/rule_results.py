@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.limits.limit_input import DesiredReplicas
-from headroom.scaling.promise.margin import NO_MARGIN, Margin
-from headroom.scaling.promise.reserve import NO_RESERVE, Reserve, Usual
-from headroom.scaling.rules import recommenders
+from headroom.scaling.rules.promise_rules import for_error_budget, for_reserve
+from headroom.scaling.rules.queue_rules import for_backlog, for_queue
+from headroom.scaling.rules.rate_rules import (
+    for_burst,
+    for_latency,
+    for_removal,
+    for_utilization,
+    replicas_for_rate,
+)
+from headroom.scaling.rules.rule_inputs import RuleInputs
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.values.decision import Recommendation, ReplicaCounts
 from headroom.scaling.values.policy import Policy
-from headroom.scaling.values.signals import Signals
 from headroom.scaling.values.tuning import Component
+
+Rules = dict[Component, Recommendation | None]
+"""What each rule recommends; None if it cannot know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,71 +51,27 @@ class RuleResults:
         return max(self.recommendations, key=lambda rule: rule.replicas, default=None)
 
 
-def evaluate_rules(
-    policy: Policy,
-    expected: Expected | None,
-    signals: Signals,
-    tail: ServingModel | None,
-    counts: ReplicaCounts,
-    target_s: float,
-    backlogs: Sequence[int],
-    hidden: Recommendation | None = None,
-    margin: Margin = NO_MARGIN,
-    reserve: Reserve = NO_RESERVE,
-    usual: Usual | None = None,
-    start_s: float = 0.0,
-    understated: float = 1.0,
-    parallel_requests: int | None = None,
-) -> RuleResults:
-    """Evaluate every rule whose inputs are known.
-
-    `understated` times the counted requests may arrive: a removal must leave enough for them.
-    A replica executes `parallel_requests` at once, as its server says; None if unknown. It usually
-    starts within `start_s`. `usual` is None unless the service generates.
-    """
-    tuning, rate_rps = policy.tuning, signals.arrival_rps.value
-    load = _Load()
-    if tail is not None and expected is not None and rate_rps is not None:
-        load = _load(policy, expected, rate_rps, tail, target_s, usual, understated)
-    rules = dict(load.rules)
-    by_arrivals = _most(rule for component, rule in rules.items() if tuning.has(component))
-    if tuning.has(Component.MARGIN):  # learned at the counted rate, which a forecast is not
-        rules[Component.MARGIN] = recommenders.for_error_budget(margin, load.carries)
-    reachable = tail is None or tail.idle_s <= policy.latency_target_s
-    if tuning.has(Component.RESERVE) and reachable:
-        rules[Component.RESERVE] = recommenders.for_reserve(
-            policy, reserve, load.usually, start_s, usual
-        )
-    promised = _most([rules.get(Component.MARGIN), rules.get(Component.RESERVE)])
-    if tail is not None and expected is not None:
-        most_rps = max(expected.later.for_ceiling_rps, expected.burst_rps or 0.0)
-        rules[Component.BACKLOG] = recommenders.for_backlog(
-            policy, tail, most_rps, backlogs, target_s
-        )
-    if reachable:  # else more would not help
-        rules[Component.QUEUE] = recommenders.for_queue(
-            policy,
-            tail,
-            signals,
-            counts=counts,
-            target_s=target_s,
-            parallel_requests=parallel_requests,
-        )
-    rules[Component.HIDDEN_DEMAND] = hidden
-    passed = len(backlogs) if backlogs and policy.routing.sees_load and load.removal else 0
-    every = [rule for component, rule in rules.items() if rule and tuning.has(component)]
+def evaluate_rules(given: RuleInputs) -> RuleResults:
+    """Evaluate every rule whose inputs are known."""
+    has, load = given.policy.tuning.has, _load(given)
+    by_arrivals = _most(rule for component, rule in load.rules.items() if has(component))
+    promises = _by_promise(given, load)
+    hidden = {Component.HIDDEN_DEMAND: given.hidden}
+    rules = {**load.rules, **promises, **_by_queue(given), **hidden}
+    every = tuple(rule for component, rule in rules.items() if rule and has(component))
     ceiling = rules.get(Component.CEILING)
-    desired = _with_replacements(_most(every), counts)
+    desired = _with_replacements(_most(every), given.counts)
+    passed = len(given.backlogs) if given.policy.routing.sees_load and load.removal else 0
     return RuleResults(
-        known=tail is not None,
-        recommendations=tuple(every),
+        known=given.tail is not None,
+        recommendations=every,
         desired=DesiredReplicas(
             replicas=desired,
             by_arrivals=by_arrivals,
             by_ceiling=ceiling.replicas if ceiling else 0,
         ),
         needed=max(desired, load.removal + passed),
-        needed_by_arrivals=max(by_arrivals, promised, load.removal),
+        needed_by_arrivals=max(by_arrivals, _most(promises.values()), load.removal),
         sufficient=load.sufficient,
         carries=load.carries,
     )
@@ -126,24 +91,19 @@ class _Load:
     """The fewest that a removal may leave, by its margin."""
 
 
-def _load(
-    policy: Policy,
-    expected: Expected,
-    rate_rps: float,
-    tail: ServingModel,
-    target_s: float,
-    usual: Usual | None,
-    understated: float,
-) -> _Load:
-    rules = _by_arrivals(policy, expected, rate_rps, tail, target_s)
-    carries = usually = recommenders.replicas_for_rate(policy, tail, rate_rps, target_s)
+def _load(given: RuleInputs) -> _Load:
+    policy, tail, expected = given.policy, given.tail, given.expected
+    rate_rps, target_s, usual = given.signals.arrival_rps.value, given.target_s, given.usual
+    if tail is None or expected is None or rate_rps is None:
+        return _Load()
+    carries = usually = replicas_for_rate(policy, tail, rate_rps, target_s)
     if usual is not None and usual.rate_rps < rate_rps:
-        usually = recommenders.replicas_for_rate(policy, tail, usual.rate_rps, target_s)
+        usually = replicas_for_rate(policy, tail, usual.rate_rps, target_s)
     removal = 0
     if policy.tuning.has(Component.REMOVAL_MARGIN):
-        removal = recommenders.for_removal(policy, tail, expected.most.times(understated), target_s)
+        removal = for_removal(policy, tail, expected.most.times(given.understated), target_s)
     return _Load(
-        rules=rules,
+        rules=_by_arrivals(policy, expected, rate_rps, tail, target_s),
         carries=carries,
         usually=usually,
         sufficient=max(carries, _burst(policy, expected, tail, target_s)),
@@ -153,17 +113,17 @@ def _load(
 
 def _by_arrivals(
     policy: Policy, expected: Expected, rate_rps: float, tail: ServingModel, target_s: float
-) -> dict[Component, Recommendation | None]:
+) -> Rules:
     """Evaluate the rules that depend on arrivals."""
     later = expected.later
     return {
-        Component.LATENCY: recommenders.for_latency(
+        Component.LATENCY: for_latency(
             policy, tail, later.for_latency_rps, target_s, now_rps=rate_rps, occasion=later.occasion
         ),
-        Component.CEILING: recommenders.for_utilization(
+        Component.CEILING: for_utilization(
             policy, tail.cost, later.for_ceiling_rps, now_rps=rate_rps, occasion=later.occasion
         ),
-        Component.BURST: recommenders.for_burst(policy, tail, expected.burst_rps, target_s),
+        Component.BURST: for_burst(policy, tail, expected.burst_rps, target_s),
     }
 
 
@@ -171,7 +131,39 @@ def _burst(policy: Policy, expected: Expected, tail: ServingModel, target_s: flo
     """Return the replicas for the present burst; 0 without one."""
     if expected.burst_rps is None or not policy.tuning.has(Component.BURST):
         return 0
-    return recommenders.replicas_for_rate(policy, tail, expected.burst_rps, target_s)
+    return replicas_for_rate(policy, tail, expected.burst_rps, target_s)
+
+
+def _by_promise(given: RuleInputs, load: _Load) -> Rules:
+    """Evaluate the rules of the error budget, for replicas that carry the present arrivals."""
+    policy, rules = given.policy, Rules()
+    if policy.tuning.has(Component.MARGIN):  # learned at the counted rate, which a forecast is not
+        rules[Component.MARGIN] = for_error_budget(given.margin, load.carries)
+    if policy.tuning.has(Component.RESERVE) and given.reachable:
+        rules[Component.RESERVE] = for_reserve(
+            policy, given.reserve, load.usually, given.start_s, given.usual
+        )
+    return rules
+
+
+def _by_queue(given: RuleInputs) -> Rules:
+    """Evaluate the rules of queues."""
+    policy, tail, expected, rules = given.policy, given.tail, given.expected, Rules()
+    if tail is not None and expected is not None:
+        most_rps = max(expected.later.for_ceiling_rps, expected.burst_rps or 0.0)
+        rules[Component.BACKLOG] = for_backlog(
+            policy, tail, most_rps, given.backlogs, given.target_s
+        )
+    if given.reachable:  # else more would not help
+        rules[Component.QUEUE] = for_queue(
+            policy,
+            tail,
+            given.signals,
+            counts=given.counts,
+            target_s=given.target_s,
+            parallel_requests=given.parallel_requests,
+        )
+    return rules
 
 
 def _most(rules: Iterable[Recommendation | None]) -> int:

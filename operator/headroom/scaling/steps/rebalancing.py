@@ -12,7 +12,7 @@ from headroom.scaling.demand.hidden_demand import concurrency_within
 from headroom.scaling.frozen import replace
 from headroom.scaling.replacement.rebalancer import LONGEST_S, SETTLED_S, Situation
 from headroom.scaling.replacement.spread import Load
-from headroom.scaling.rules.recommenders import MOST_REPLICAS
+from headroom.scaling.rules.rate_rules import MOST_REPLICAS
 from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state.state import State
