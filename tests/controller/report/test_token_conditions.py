@@ -10,8 +10,8 @@ import pytest
 from headroom.api.reasons import StatusReason
 from headroom.api.service_status.conditions import ConditionStatus, ConditionType
 from headroom.controller.act.write_result import WriteResult
+from headroom.controller.decide.measured_promise import Measured
 from headroom.controller.decide.recovery import DecisionFailure
-from headroom.controller.decide.token_slo import Measured
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report.conditions.condition_result import ConditionResult, TickResult
 from headroom.controller.report.conditions.condition_rules import of_tick

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.controller.decide.token_slo import FIELDS, Measured
+from headroom.controller.decide.measured_promise import FIELDS, Measured
 from headroom.controller.decide.token_window import TokenWindow
 from headroom.scaling.generation.promises.class_judgement import (
     ClassJudgement,

@@ -18,12 +18,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from headroom.api.service_spec.service_level import ServiceLevel
-from headroom.api.service_status.status_durations import duration_text
+from headroom.controller.decide.measured_promise import FIELDS, Measured
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.policy import Policy
-from headroom.scaling.values.token_decision import TokenMeasurement
 from headroom.scaling.values.tokens import Binding
 
 CONSTANT_S = 300.0
@@ -41,54 +40,6 @@ LEAST_MISS = 1.5
 """Smallest miss that the factor's growth is computed from, because smaller ones would take half an
 hour to add a replica."""
 _SHARPEST = 4.0
-FIELDS = {
-    Binding.TIME_TO_FIRST_TOKEN: "timeToFirstToken",
-    Binding.TIME_PER_OUTPUT_TOKEN: "timePerOutputToken",
-    Binding.LATENCY: "latency",
-}
-NAMES = {
-    "timeToFirstToken": "time to first token",
-    "timePerOutputToken": "time per output token",
-    "latency": "latency",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """One promise and its measurement."""
-
-    name: str
-    """Name of its field in `slo`."""
-    percentile: int
-    target_s: float
-    value_s: float | None
-    """None where no request was counted in the window."""
-    class_name: str = ""
-    """The class of requests that it is promised to; empty: the service's."""
-
-    @property
-    def known(self) -> bool:
-        """Whether any request was counted."""
-        return self.value_s is not None
-
-    @property
-    def missed(self) -> bool:
-        """Whether it is known to be broken."""
-        return self.value_s is not None and self.value_s > self.target_s
-
-    def at_most(self, other: TokenMeasurement | None) -> Measured:
-        """Return the lower of this measurement of the service and another one of it."""
-        if other is None or self.class_name or other.measured_s is None or self.value_s is None:
-            return self
-        return replace(self, value_s=min(self.value_s, other.measured_s))
-
-    @property
-    def message(self) -> str:
-        """The measured percentile and its target."""
-        whose = f" of class {self.class_name}" if self.class_name else ""
-        what = f"p{self.percentile} of {NAMES[self.name]}{whose}"
-        found = "not known" if self.value_s is None else _text(self.value_s)
-        return f"{what} is {found}, the target {duration_text(self.target_s)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +182,3 @@ class TokenSLOController:
 
 
 NO_TOKEN_SLO = TokenSLOController()
-
-
-def _text(seconds: float) -> str:
-    return "above every bound" if math.isinf(seconds) else duration_text(seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headroom.api.reasons import StatusReason
 from headroom.api.service_status.conditions import ConditionStatus
 from headroom.api.service_status.status_durations import duration_text
-from headroom.controller.decide.token_slo import FIELDS, NAMES
+from headroom.controller.decide.measured_promise import FIELDS, NAMES
 from headroom.controller.report.conditions.condition_result import TickResult, join
 from headroom.scaling.generation.promises.class_judgement import ClassState
 from headroom.scaling.generation.promises.classes import SERVICE

@@ -12,6 +12,8 @@ from headroom.api.reasons import StatusReason
 from headroom.api.service_status.conditions import Condition, ConditionStatus, ConditionType
 from headroom.controller.act.write_result import WriteResult
 from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI
+from headroom.controller.decide.measured_promise import Measured
+from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.decide.recovery import DecisionFailure
 from headroom.controller.decide.scaling_conflicts import ConflictStatus
 from headroom.controller.decide.token_slo import Measured
