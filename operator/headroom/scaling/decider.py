@@ -28,6 +28,7 @@ from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.state.state import State
 from headroom.scaling.steps import (
     correcting,
+    forecasting,
     generating,
     generation_rules,
     learning,
@@ -35,6 +36,7 @@ from headroom.scaling.steps import (
     rebalancing,
     replacing,
     tick_model,
+    waiting,
 )
 from headroom.scaling.steps.pace import at_pace
 from headroom.scaling.steps.recommending import recommend
@@ -61,7 +63,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         policy, learning.restart_hold_on_manual_scale_up(state, observation), observation
     )
     signals = read_signals(
-        policy, state.windows, observation, learning.standing_queue(policy, state, now_s)
+        policy, state.windows, observation, waiting.standing_queue(policy, state, now_s)
     )
     state, left_out = replacing.observe(policy, state, signals, observation)
     serving = replacing.serving(counts, left_out)
@@ -73,8 +75,8 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     state, demand = estimate_demand(
         policy, state, model.judged, model.saturated_cost, serving, ready, now_s
     )
-    risked = learning.with_drain_time(with_risk(policy, state), state)
-    state, expected = learning.forecast_arrivals(
+    risked = waiting.with_drain_time(with_risk(policy, state), state)
+    state, expected = forecasting.forecast_arrivals(
         risked, state, demand.signals, now_s, demand.at_most_rps, observation.ready
     )
     expected = generation_rules.beyond_chance(policy, model.generation, expected)
@@ -152,7 +154,7 @@ def _learn_from_results(
         hour_requests=generation.hour_requests if generation is not None else 0.0,
     )
     state = learn_from_outcomes(policy, state, found)
-    return learning.remember(policy, state, model.signals, results, now_s)
+    return limiting.remember(policy, state, model.signals, results, now_s)
 
 
 def _ended(

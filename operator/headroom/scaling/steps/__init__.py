@@ -2,6 +2,6 @@
 
 - before the rules: pace, learning, replacing, tick_model
 - its models: latency_model for batches; generating, with generation_judgement, for generated text
-- the rules: recommending
+- the rules: waiting and forecasting for them, recommending
 - after the rules: generation_rules, correcting, rebalancing, limiting
 """

@@ -1,31 +1,21 @@
-"""Updates the state with a tick: samples, forecast and stabilization windows."""
+"""Takes the samples of a tick into the state: windows, cost, cold starts, connections."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from headroom.scaling.demand.connections import EVERY_S, Connections
-from headroom.scaling.forecast import bursts
-from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
 from headroom.scaling.limits import cold_start
-from headroom.scaling.limits.flaps import LONGEST_HOLD_S
-from headroom.scaling.limits.scale_down import hold_s
 from headroom.scaling.limits.stabilization import Coverage
-from headroom.scaling.rules.rule_results import RuleResults
-from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state.state import State
 from headroom.scaling.values.decision import ReplicaCounts
-from headroom.scaling.values.observation import Observation, Pod
+from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
-from headroom.scaling.values.signals import Freshness, Signals
 from headroom.scaling.windows.by_replica import arrivals_of, executed_batches, sampled_throughout
 from headroom.scaling.windows.contradictions import Contradictions
 from headroom.scaling.windows.leaps import crowded, overlong
-from headroom.scaling.windows.signals import backlogs, old_queues, shared_queue
+from headroom.scaling.windows.signals import shared_queue
 from headroom.scaling.windows.sliding_windows import Windows
 
 
@@ -128,91 +118,3 @@ def _observed(
     arrived = arrivals_of(windows, known, EVERY_S)
     # without evictions new replicas stay idle, and must look like an uneven load
     return connections.observe(observation.now_s, arrived, shares, spread=policy.rebalances)
-
-
-def standing_queue(policy: Policy, state: State, now_s: float) -> int | None:
-    """Return the minimum queue over the shortest window; None until that window is covered."""
-    window_s = policy.shortest_window_s
-    if state.windows.watched_s(now_s, window_s) < window_s:
-        return None
-    return state.waiting_low.value
-
-
-def with_drain_time(policy: Policy, state: State) -> Policy:
-    """Return the policy with a drain time of a cold start, at most that of its tuning.
-
-    So a shortage ends within two cold starts: the first brings the replicas, in the second they
-    work off what has waited.
-    """
-    start_s = max(LEAST_DRAIN_S * policy.pace, state.cold_starts.at_least_s)
-    if start_s >= policy.tuning.drain_s:
-        return policy
-    return replace(policy, tuning=replace(policy.tuning, drain_s=start_s))
-
-
-LEAST_DRAIN_S = 10.0
-
-
-def backlogs_of(
-    policy: Policy, state: State, tail: ServingModel | None, ready: Sequence[str]
-) -> tuple[int, ...]:
-    """Return the queues of replicas that carry fewer requests because of them; none without a cost.
-
-    Where routing sees load, those that outlast the start of another replica.
-    """
-    if tail is None:
-        return ()
-    full_rps, window_s = tail.cost.full_batch_rps, 2 * policy.shortest_window_s
-    windows, target_s = state.windows, policy.latency_target_s
-    if not policy.routing.sees_load:
-        return backlogs(windows, ready, full_rps=full_rps, target_s=target_s, window_s=window_s)
-    if isinstance(tail, GeneratingFleet):
-        return ()
-    least_s = max(target_s, state.cold_starts.assumed_s)
-    return old_queues(windows, ready, full_rps=full_rps, least_s=least_s, window_s=window_s)
-
-
-def forecast_arrivals(
-    policy: Policy,
-    state: State,
-    signals: Signals,
-    now_s: float,
-    at_most_rps: float | None = None,
-    ready: Sequence[Pod] = (),
-) -> tuple[State, Expected | None]:
-    """Return the expected arrivals, None while no rate is known; learn from fresh rates.
-
-    A burst counts up to `at_most_rps`: what exceeds it are further tries.
-    """
-    rate = signals.arrival_rps
-    if rate.value is None:
-        return state, None
-    if rate.fresh:
-        burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s, rate.age_s or 0.0)
-    else:
-        burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s, ready=ready)
-    if burst_rps is not None and at_most_rps is not None:
-        burst_rps = min(burst_rps, at_most_rps)
-    start_s = state.cold_starts.assumed_s
-    if rate.fresh:
-        forecast = state.forecast.observe(policy, now_s, rate.value, burst_rps, start_s)
-        state = replace(state, forecast=forecast)
-    return state, state.forecast.expected(policy, now_s, rate.value, burst_rps, start_s)
-
-
-def remember(
-    policy: Policy, state: State, signals: Signals, results: RuleResults, now_s: float
-) -> State:
-    """Enter this tick into the stabilization windows; a tick without fresh metrics leaves a gap."""
-    if signals.freshness is not Freshness.FRESH or not results.known:
-        return state
-    longest_s = max(hold_s(policy, state), LONGEST_HOLD_S)
-    return replace(
-        state,
-        desired_low=state.desired_low.add(
-            now_s, results.desired.replicas, policy.scale_up_stabilization_s
-        ),
-        needed_high=state.needed_high.add(now_s, results.needed, longest_s),
-        arrivals_high=state.arrivals_high.add(now_s, results.needed_by_arrivals, longest_s),
-        coverage=state.coverage.seen(now_s, max(policy.stale_after_s, 3 * policy.tick_s)),
-    )

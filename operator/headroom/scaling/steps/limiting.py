@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from headroom.scaling.demand.shared_limit import SharedLimit
+from headroom.scaling.frozen import replace
 from headroom.scaling.limits.bounds import apply_allocation, apply_bounds
+from headroom.scaling.limits.flaps import LONGEST_HOLD_S
 from headroom.scaling.limits.limit_input import LimitInput
-from headroom.scaling.limits.scale_down import limit_decrease
+from headroom.scaling.limits.scale_down import hold_s, limit_decrease
 from headroom.scaling.limits.scale_up import limit_increase
 from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.state.state import State
@@ -13,6 +15,25 @@ from headroom.scaling.steps.tick_model import TickModel
 from headroom.scaling.values.decision import LimitApplied, Obstacle, ReplicaCounts
 from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
+from headroom.scaling.values.signals import Freshness, Signals
+
+
+def remember(
+    policy: Policy, state: State, signals: Signals, results: RuleResults, now_s: float
+) -> State:
+    """Enter this tick into the stabilization windows; a tick without fresh metrics leaves a gap."""
+    if signals.freshness is not Freshness.FRESH or not results.known:
+        return state
+    longest_s = max(hold_s(policy, state), LONGEST_HOLD_S)
+    return replace(
+        state,
+        desired_low=state.desired_low.add(
+            now_s, results.desired.replicas, policy.scale_up_stabilization_s
+        ),
+        needed_high=state.needed_high.add(now_s, results.needed, longest_s),
+        arrivals_high=state.arrivals_high.add(now_s, results.needed_by_arrivals, longest_s),
+        coverage=state.coverage.seen(now_s, max(policy.stale_after_s, 3 * policy.tick_s)),
+    )
 
 
 def limit_input(

@@ -10,7 +10,7 @@ from headroom.scaling.promise.reserve import NO_RESERVE
 from headroom.scaling.rules.rule_inputs import RuleInputs
 from headroom.scaling.rules.rule_results import RuleResults, evaluate_rules
 from headroom.scaling.state.state import State
-from headroom.scaling.steps import generation_rules, learning
+from headroom.scaling.steps import generation_rules, waiting
 from headroom.scaling.steps.tick_model import TickModel
 from headroom.scaling.values.decision import Recommendation, ReplicaCounts
 from headroom.scaling.values.policy import Policy
@@ -37,7 +37,7 @@ def recommend(
             tail=model.serving,
             counts=serving,
             target_s=model.target_s,
-            backlogs=learning.backlogs_of(model.policy, state, model.serving, ready),
+            backlogs=waiting.backlogs_of(model.policy, state, model.serving, ready),
             hidden=hidden,
             margin=NO_MARGIN if hindered else state.margin,
             reserve=NO_RESERVE if hindered else state.reserve,
