@@ -29,7 +29,6 @@ from headroom.scaling.state.state import State
 from headroom.scaling.steps import (
     correcting,
     forecasting,
-    generating,
     generation_rules,
     learning,
     limiting,
@@ -137,7 +136,9 @@ def _learn_from_results(
         # late answers of a surge say nothing about the rest, nor where replicas are unused
         surging = hidden is not None or state.obstacles.obstacle is not None
         disturbed = disturbed or surging
-        state = generating.correct(state, generation, serving, results, now_s, surging=surging)
+        state = correcting.correct_generation(
+            state, generation, serving, results, now_s, surging=surging
+        )
     elif not disturbed:
         state = correcting.correct(
             policy, state, model.signals, model.batches, serving, results, now_s

@@ -7,11 +7,12 @@ import pytest
 
 from headroom.scaling import State
 from headroom.scaling.generation.learning import learned_checkpoint
-from headroom.scaling.generation.learning.estimate import Ratios
 from headroom.scaling.generation.learning.learned import GenerationState
-from headroom.scaling.generation.learning.ledger import RECENT_S, Intervals, Ledger
+from headroom.scaling.generation.learning.ledger import RECENT_S, Ledger
 from headroom.scaling.generation.learning.lengths import WIDTH, Lengths
+from headroom.scaling.generation.learning.mean_iterations import Intervals
 from headroom.scaling.generation.learning.model_inputs import scaled
+from headroom.scaling.generation.learning.ratios import Ratios
 from headroom.scaling.values.tokens import IterationCost
 
 PROMPT, STEPS, CONTEXT = 800.0, 100.0, 850.0

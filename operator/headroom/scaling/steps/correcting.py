@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from headroom.scaling.frozen import replace
+from headroom.scaling.generation.promises.token_promises import WINDOW_S
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.state.state import State
+from headroom.scaling.steps.generating import Generating
 from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
@@ -59,3 +61,34 @@ def correct(
 
 
 _QUEUED_WINDOWS = 4
+
+
+def correct_generation(
+    state: State,
+    generating: Generating,
+    counts: ReplicaCounts,
+    results: RuleResults,
+    now_s: float,
+    *,
+    surging: bool,
+) -> State:
+    """Compare measured with modelled tails while the ready replicas have sufficed for a window."""
+    fleet, rate = generating.fleet, generating.signals.arrival_rps
+    if fleet is None or surging or counts.ready < max(1, results.sufficient):
+        return replace(state, sufficient_since_s=None)
+    since_s = now_s if state.sufficient_since_s is None else state.sufficient_since_s
+    since_s = max(since_s, state.ready_since_s)
+    state = replace(state, sufficient_since_s=since_s)
+    if now_s - since_s < WINDOW_S or not rate.fresh or not rate.value or state.last_s is None:
+        return state
+    measured = generating.measured
+    if generating.classes.filled:  # iterations are full whatever the load: it teaches no tail
+        measured = {}
+    learned = state.generation.corrected(
+        fleet.capacity.replica,
+        measured,
+        rate.value,
+        counts.ready,
+        now_s - state.last_s,
+    )
+    return replace(state, generation=learned)

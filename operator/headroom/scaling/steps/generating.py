@@ -22,7 +22,6 @@ from headroom.scaling.generation.promises.class_judgement import ClassState
 from headroom.scaling.generation.promises.classes import SERVICE
 from headroom.scaling.generation.promises.token_promises import WINDOW_S, Measured, strictest
 from headroom.scaling.promise.error_budget import Outcomes
-from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.state.state import State
 from headroom.scaling.steps.generation_judgement import (
     judge_outcomes,
@@ -30,7 +29,6 @@ from headroom.scaling.steps.generation_judgement import (
     with_latency,
     without_infeasible,
 )
-from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Signals
@@ -176,37 +174,6 @@ def _loaded(
     load, in_flight = rate_rps.value / ready / fleet.capacity.most_rps, signals.in_flight
     learned = learned.seen(load, (in_flight.value or 0.0) / ready)
     return learned, own.capacity.replica.output_token_spread(rate_rps.value / ready, ready)
-
-
-def correct(
-    state: State,
-    generating: Generating,
-    counts: ReplicaCounts,
-    results: RuleResults,
-    now_s: float,
-    *,
-    surging: bool,
-) -> State:
-    """Compare measured with modelled tails while the ready replicas have sufficed for a window."""
-    fleet, rate = generating.fleet, generating.signals.arrival_rps
-    if fleet is None or surging or counts.ready < max(1, results.sufficient):
-        return replace(state, sufficient_since_s=None)
-    since_s = now_s if state.sufficient_since_s is None else state.sufficient_since_s
-    since_s = max(since_s, state.ready_since_s)
-    state = replace(state, sufficient_since_s=since_s)
-    if now_s - since_s < WINDOW_S or not rate.fresh or not rate.value or state.last_s is None:
-        return state
-    measured = generating.measured
-    if generating.classes.filled:  # iterations are full whatever the load: it teaches no tail
-        measured = {}
-    learned = state.generation.corrected(
-        fleet.capacity.replica,
-        measured,
-        rate.value,
-        counts.ready,
-        now_s - state.last_s,
-    )
-    return replace(state, generation=learned)
 
 
 def _of_latency(policy: Policy) -> TokenTargets:

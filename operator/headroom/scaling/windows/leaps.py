@@ -12,9 +12,7 @@ restart.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +25,6 @@ from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_ITEMS,
     BATCH_SECONDS,
-    BATCHES,
-    LATENCY,
-    MISSED,
     Vector,
 )
 from headroom.scaling.windows.sliding_windows import Windows
@@ -37,9 +32,7 @@ from headroom.scaling.windows.sliding_windows import Windows
 HIGH, HIGH_CAPACITIES, CATCHES_UP = 3.0, 2.0, 1.5
 HIGH_SLOTS = 64.0
 """A server may have more workers than it says, and become slow: it is replaced, not held out."""
-CROWDED, FEWEST_ANSWERED = 2.0, 8.0
 _QUIET_S = 12.0
-_LEAST_S = 1e-9
 
 
 def may_leap(before: Windows, after: Windows, cost: CostModel) -> bool:
@@ -60,72 +53,6 @@ def may_leap(before: Windows, after: Windows, cost: CostModel) -> bool:
     most = HIGH_CAPACITIES * (cost.full_batch_rps * elapsed_s + cost.slots * cost.max_batch)
     most_s = HIGH_SLOTS * cost.slots * (elapsed_s + cost.batch_s(cost.max_batch))
     return any_set(served > most) or any_set(added[:, BATCH_SECONDS] > most_s)
-
-
-def crowded(windows: Windows) -> frozenset[str]:
-    """Return the replicas that executed many more requests than they answered, unlike the others.
-
-    What their batches seem to cost would change the cost of all.
-    """
-    added, columns = windows.series.added, windows.series.columns
-    if len(columns) < 2 or not windows.bounds_s:
-        return frozenset()
-    items, answered = added[:, BATCH_ITEMS], added[:, -1]
-    surplus = items - CROWDED * np.maximum(answered, FEWEST_ANSWERED)
-    if not any_set(surplus > 0.0):
-        return frozenset()
-    each = items / np.maximum(answered, FEWEST_ANSWERED)
-    usual = float(np.sort(each)[(len(each) - 1) // 2])
-    return frozenset(
-        uid
-        for uid, one in zip(columns, each.tolist(), strict=True)
-        if one > CROWDED * max(usual, 1.0)
-    )
-
-
-def overlong(windows: Windows) -> frozenset[str]:
-    """Return the replicas whose batches took longer than their requests can have, unlike others'.
-
-    No batch lasts longer than a request in it, and the histogram bounds what requests lasted; those
-    still in flight allow for a batch each. Worked: 14 requests of at most 0.5 s, and 15 s of
-    batches: the counters were wrong before, or are now, and teach neither cost nor speed.
-    """
-    added, bounds_s = windows.series.added, windows.bounds_s
-    if len(windows.series.columns) < 2 or len(bounds_s) < 2:
-        return frozenset()
-    counts, seconds = added[:, LATENCY:], added[:, BATCH_SECONDS]
-    if not np.count_nonzero(seconds):  # a server that generates has no batches
-        return frozenset()
-    lasted_s = counts @ _at_most_s(bounds_s)
-    over = seconds > lasted_s
-    if not any_set(over):
-        return frozenset()
-    last = -2 if math.isinf(bounds_s[-1]) else -1
-    over &= (counts[:, -1] <= counts[:, last]) & (added[:, MISSED] <= 0.0)
-    shares = seconds / np.maximum(lasted_s, _LEAST_S)
-    usual = float(np.sort(shares)[(len(shares) - 1) // 2])
-    over &= shares > CROWDED * usual
-    found = set()
-    for uid, column in windows.series.columns.items():
-        sample = windows.last.get(uid)
-        if not over[column] or sample is None or sample.generation is not None:
-            continue
-        mean_s = seconds[column] / max(1.0, added[column, BATCHES])
-        if seconds[column] > lasted_s[column] + (sample.waiting + sample.running + 1.0) * mean_s:
-            found.add(uid)
-    return frozenset(found)
-
-
-@lru_cache(maxsize=64)
-def _at_most_s(bounds_s: tuple[float, ...]) -> Vector:
-    """Return what each cumulative count adds to the seconds that its requests lasted at most.
-
-    Those in the bucket without an end add nothing.
-    """
-    finite = [bound for bound in bounds_s if math.isfinite(bound)]
-    weights = np.zeros(len(bounds_s))
-    weights[: len(finite)] = -np.diff([*finite, 0.0])
-    return weights
 
 
 class _Work(NamedTuple):

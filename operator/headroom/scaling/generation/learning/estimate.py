@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from headroom.scaling.generation.learning import experts, sums
 from headroom.scaling.generation.learning.least_squares import non_negative
+from headroom.scaling.generation.learning.ratios import PROMPT, Ratios
 from headroom.scaling.generation.learning.sums import TERMS, Squares
 from headroom.scaling.values.tokens import IterationCost
 
@@ -40,64 +41,11 @@ OF_MISFIT = 0.1
 was taken half of it. Worked: answers of two tokens, times between tokens alone: with experts a
 dense engine deviates by 15 of 335 less after 18 minutes, and would carry five times as much. A
 mixture at a steady load: by 12 of 42 less after 4 minutes, 20 of 180 after 15."""
-USUAL_EXPERTS = 120.0
-"""f k / (E b), where f / b is not stated: reading all experts against computing a token of k of
-them. 114 for Qwen3 30B-A3B; a dense model's a / b, of which active experts are about half."""
 FAR_OFF = 4.0
 """Times its usual ratio at which a measured part may be a minimum of its own."""
 LEAST_INTERVALS, LEAST_ITERATIONS = 60.0, 1000.0
 """Fewer may lie on a bent line by chance. Exact sums count each iteration as an interval, but what
 is read of experts is known of their mean only."""
-FIXED, PROMPT, SEQUENCE, CONTEXT = range(TERMS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ratios:
-    """What is known of engines: other parts of the cost over b, the cost of a prompt token."""
-
-    fixed_per_prompt: float = 294.0
-    """a / b; 189 to 357."""
-    sequence_per_prompt: float = 0.8
-    """d / b; 0.6 to 0.9."""
-    context_per_prompt: float = 1.8e-3
-    """c / b; 0.5e-3 to 3.6e-3."""
-    product_per_prompt: float = 4.5e-5
-    """e / b, which counters cannot tell from b; 2.7e-5 to 6.2e-5."""
-    experts_per_prompt: float = 0.0
-    """f / b, where it is stated."""
-    expert_share: float = 0.0
-    """k / E, where it is stated."""
-    errors: tuple[float, float, float] = (0.6, 0.5, 0.67)
-    """Errors of the first three ratios, as shares of them."""
-
-    @classmethod
-    def of(cls, stated: IterationCost | None) -> Ratios:
-        """Return the ratios of a stated cost; the usual ones without one."""
-        usual = cls()
-        if stated is None or not stated.prompt_token_s > 0.0:
-            return usual
-        per_prompt = 1.0 / stated.prompt_token_s
-        return cls(
-            fixed_per_prompt=per_prompt * stated.fixed_s or usual.fixed_per_prompt,
-            sequence_per_prompt=per_prompt * stated.sequence_s or usual.sequence_per_prompt,
-            context_per_prompt=per_prompt * stated.context_token_s or usual.context_per_prompt,
-            product_per_prompt=per_prompt * stated.prompt_product_s or usual.product_per_prompt,
-            experts_per_prompt=per_prompt * stated.experts_s,
-            expert_share=stated.expert_share,
-        )
-
-    def experts(self, share: float) -> tuple[float, float]:
-        """Return f / b of this share k / E, and its error."""
-        if self.experts_per_prompt > 0.0:
-            return self.experts_per_prompt, STATED_ERROR * self.experts_per_prompt
-        return USUAL_EXPERTS / share, EXPERTS_ERROR * USUAL_EXPERTS / share
-
-    @property
-    def known(self) -> tuple[tuple[int, float, float], ...]:
-        """Each term's ratio to b and its error."""
-        ratios = self.fixed_per_prompt, self.sequence_per_prompt, self.context_per_prompt
-        pairs = zip((FIXED, SEQUENCE, CONTEXT), ratios, self.errors, strict=True)
-        return tuple((term, ratio, ratio * error) for term, ratio, error in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +192,4 @@ def _by_logarithm(times: float) -> float:
 
 _ROUNDS = 4
 _NEAR = 1.01
-STATED_ERROR, EXPERTS_ERROR = 0.3, 0.5
-"""Relative errors of a stated f / b, and of the usual one."""
 _QUARTER = 0.25

@@ -14,10 +14,10 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generation.counters.token_counters import Increase, TokenCounters
 from headroom.scaling.generation.counters.token_table import Count
 from headroom.scaling.generation.learning import intervals
-from headroom.scaling.generation.learning.estimate import Ratios
 from headroom.scaling.generation.learning.ledger import Ledger
 from headroom.scaling.generation.learning.lengths import Lengths
 from headroom.scaling.generation.learning.model_inputs import Inputs, scaled, smallest_limits
+from headroom.scaling.generation.learning.ratios import Ratios
 from headroom.scaling.generation.learning.tail_correction import corrected
 from headroom.scaling.generation.promises.token_promises import Measured, PromiseWindow
 from headroom.scaling.generation.replica_model.replica import GeneratingReplica, TailFactors
