@@ -20,7 +20,7 @@ from headroom.scaling.demand.away import Carried, away_for
 from headroom.scaling.demand.hidden_demand import works_off
 from headroom.scaling.forecast.bursts import burst_rate_rps
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.rules.recommenders import for_queue
+from headroom.scaling.rules.queue_rules import for_queue
 from headroom.scaling.values.decision import Reason
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.windows.sliding_windows import Windows

@@ -29,7 +29,8 @@ def for_queue(
     The part above `queue_depth` per ready replica must be worked off within `drain_s`: the rule
     adds excess / drain_s to the arrivals. Worked: 96 waiting at 2 replicas of depth 8 are 80 too
     many; with 180 s the rule plans for 0.44/s more than arrive. While replicas are warming it waits
-    for them. While no rate is known, it assumes that the ready replicas are at capacity.
+    for them. While no rate is known, it assumes that the ready replicas are at capacity, and asks
+    for up to thrice as many: for how long the queue has grown is not known either.
 
     While no cost is known, replicas are added until there is room for the queue. A replica executes
     `parallel_requests` at once, and as many may wait. Worked: 12 wait and 4 run at one replica that
@@ -53,6 +54,8 @@ def for_queue(
             rate_rps = ready * tail.capacity_rps(target_s, max(1, ready))
         rate_rps += excess / policy.tuning.drain_s
         replicas = replicas_for_latency(policy, tail, rate_rps, target_s)
+        if replicas is not None and signals.arrival_rps.value is None:
+            replicas = min(replicas, _most_unknown(ready))
     if replicas is None:
         return None
     return Recommendation(
@@ -68,7 +71,12 @@ def _with_room(queue: float, depth: int, parallel_requests: int, ready: int) -> 
     The next step follows when these are ready.
     """
     enough = rounded_up((queue + parallel_requests * ready) / (depth + parallel_requests))
-    return min(max(enough, ready + 1), max(1, math.floor(GROWTH * ready)))
+    return min(max(enough, ready + 1), _most_unknown(ready))
+
+
+def _most_unknown(ready: int) -> int:
+    """Return the most replicas to request while the rate or the cost is not known."""
+    return max(1, math.floor(GROWTH * ready))
 
 
 def for_backlog(
