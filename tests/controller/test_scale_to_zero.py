@@ -57,6 +57,8 @@ def test_last_replica_goes_after_idle_timeout_and_returns_at_once() -> None:
         assert at(1, world)
         assert "3 requests are held" in world.status()["decision"]["message"]
         await world.run_for(4.0)
+        warned = [one["reason"] for one in world.cluster.events() if one["type"] == "Warning"]
+        assert warned == [], "a start that was requested is no fault"
         assert world.condition("Ready") == ("False", "WarmingUp")
         assert "0 of 1 replicas are ready, 3 requests are held" in world.message("Ready")
         await world.run_for(26.0)

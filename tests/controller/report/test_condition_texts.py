@@ -138,6 +138,20 @@ def test_overwritten_replicas_name_the_remedy_of_the_mode(mode: str, by: str, sa
     assert ("until the decision changes" in text) is (mode == "Auto")
 
 
+@pytest.mark.parametrize(
+    ("replicas", "ready", "said"),
+    [
+        (0, 0, None),
+        (2, 0, "it is learned once a replica is ready; see Ready"),
+        (2, 1, None),
+    ],
+)
+def test_unknown_cost_asks_for_requests_only_where_one_can_be_answered(
+    replicas: int, ready: int, said: str | None
+) -> None:
+    assert steps_of("Auto", replicas, ready, "shop").get(StatusReason.COST_UNKNOWN) == said
+
+
 @pytest.mark.parametrize("mode", ["External", "Recommend"])
 @pytest.mark.parametrize("replicas", [0, 2])
 def test_steps_where_decisions_are_advice_are_brief_and_start_nothing(

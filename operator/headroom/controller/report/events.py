@@ -133,11 +133,12 @@ def of_rollout(changed: str, undone_of: str = "") -> Event:
 def of_conditions(before: Conditions, after: Conditions) -> Iterator[Event]:
     """Yield an event per condition that changed its status; a new reason alone is no event."""
     old = {condition.type: condition.status for condition in before}
+    at_zero = any(condition.reason == StatusReason.SCALED_TO_ZERO for condition in before)
     for condition in after:
         if old.get(condition.type) is condition.status:
             continue
         reported = (ConditionType(condition.type), condition.status) in _REPORTED
-        if reported and not _is_first_warming(condition, old):
+        if reported and not _is_first_warming(condition, old, at_zero=at_zero):
             yield Event(
                 reason=condition.reason,
                 note=f"{condition.type} is {condition.status}: {condition.message}",
@@ -146,12 +147,18 @@ def of_conditions(before: Conditions, after: Conditions) -> Iterator[Event]:
             )
 
 
-def _is_first_warming(condition: Condition, old: Mapping[str, ConditionStatus]) -> bool:
-    """A new service that warms up is not ready and has no metrics, which needs no event."""
-    return (
-        old.get(condition.type) is ConditionStatus.UNKNOWN
-        and condition.reason in (StatusReason.WARMING_UP, StatusReason.NO_READY_REPLICAS)
-    )  # fmt: skip
+def _is_first_warming(
+    condition: Condition, old: Mapping[str, ConditionStatus], *, at_zero: bool
+) -> bool:
+    """Return whether a new service warms up, or one that was at zero, which needs no event.
+
+    It is not ready and has no metrics; the event of its scaling says why it starts.
+    """
+    is_new = at_zero or old.get(condition.type) is ConditionStatus.UNKNOWN
+    return is_new and condition.reason in (
+        StatusReason.WARMING_UP,
+        StatusReason.NO_READY_REPLICAS,
+    )
 
 
 def manifest(

@@ -100,6 +100,17 @@ class TickResult:
         )
 
     @property
+    def is_waking(self) -> bool:
+        """Whether the first replica after scale to zero is about to be written."""
+        return (
+            self.written.replicas == 0
+            and self.decision.replicas > 0
+            and self.service.spec.scaling.min_replicas == 0
+            and self.service.spec.scaling.mode == "Auto"
+            and self.written.refused is None
+        )
+
+    @property
     def is_collecting(self) -> bool:
         """Whether replicas answer and rates are not known yet: nothing is wrong, it passes.
 

@@ -96,6 +96,9 @@ def steps_of(mode: str, replicas: int, ready: int, namespace: str) -> Mapping[St
     """
     doctor = f"{DIAGNOSE} -n {namespace}"
     steps = {StatusReason.METRICS_STALE: doctor, StatusReason.METRICS_MISSING: doctor}
+    if replicas and not ready:
+        learned = "it is learned once a replica is ready"
+        steps[StatusReason.COST_UNKNOWN] = f"{learned}; see {ConditionType.READY}"
     if mode not in _RAISE:
         if ready >= replicas:
             steps[StatusReason.NO_READY_REPLICAS] = f"see {ConditionType.ABLE_TO_SCALE}"

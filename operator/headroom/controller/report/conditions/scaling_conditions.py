@@ -46,7 +46,10 @@ def ready(tick: TickResult) -> Judgement:
         return TRUE, StatusReason.SERVING, join(ready, replica_messages.cold(tick))
     wanted = f"{ready}, minReplicas is {least}"
     if least == 0:
-        wanted = f"{ready}, {tick.route.held} requests are held"
+        held = tick.route.held
+        wanted = f"{ready}, {held} {'request is' if held == 1 else 'requests are'} held"
+    if tick.is_waking:
+        return FALSE, StatusReason.WARMING_UP, f"{wanted}; the first replica is requested"
     if counts.broken:
         why = replica_messages.detail(tick, PodState.BROKEN)
         return FALSE, replica_messages.why_broken(tick), f"{wanted}; {why}"
