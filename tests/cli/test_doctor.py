@@ -15,6 +15,7 @@ from headroom.cli.commands.doctor.cluster_checks import difference
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.facts import Facts, Unread
 from headroom.cli.commands.doctor.findings import Severity, as_json, as_text, is_well
+from headroom.controller.permissions import Permission
 from support.fakes_doctor import (
     HEALTHY,
     NODE,
@@ -217,6 +218,19 @@ def test_causes_fit_a_terminal_and_remedies_stay_in_one_line() -> None:
     assert max(map(len, causes)) <= 80
     assert len([line for line in text if line.startswith("    remedy: ")]) == 1
     assert as_text(found, 1, "namespace vision").count("\n") == 3
+
+
+def test_account_without_its_role_is_one_finding() -> None:
+    """A lost binding takes 25 permissions."""
+    user = "system:serviceaccount:headroom-system:headroom-operator"
+    verbs = ("get", "list", "watch", "patch", "update")
+    lacks = tuple(
+        (user, Permission(verb=verb, group="apps", resource="deployments")) for verb in verbs
+    )
+    (found,) = examined(replace(HEALTHY, denied=lacks))
+    assert found.why == "it may not get deployments.apps -A, and lacks 4 more permissions"
+    (found,) = examined(replace(HEALTHY, denied=lacks[:2]))
+    assert found.why == "it may not get deployments.apps -A; list deployments.apps -A"
 
 
 def test_finding_of_many_conditions_names_the_first_and_their_number() -> None:

@@ -18,6 +18,8 @@ SKEW_S = 5.0
 """Kubernetes' times are whole seconds, and a write takes time: less is no skew."""
 LATE_WRITE_S = 25.0
 """Status is written within a tick's deadline of 20 s after its decision."""
+MOST_LACKED = 3
+"""Permissions that a finding lists; of more it names the first: a role or its binding is gone."""
 _INSTALL = "install the operator: kubectl apply --server-side -k deploy, or its Helm chart"
 
 
@@ -85,16 +87,25 @@ def operator_runs(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def operator_has_permissions(facts: Facts) -> Iterator[Diagnosis]:
-    """Find permissions that the operator's ServiceAccount lacks, where it may read services."""
+    """Find permissions that the operator's ServiceAccount lacks, where it may read services.
+
+    One finding per account.
+    """
     unread = unread_namespaces(facts)
+    by_user: dict[str, list[str]] = {}
     for user, permission in facts.denied:
         if (user, permission.namespace) in unread:
             continue
+        by_user.setdefault(user, []).append(str(permission))
+    for user, lacks in by_user.items():
+        shown = lacks if len(lacks) <= MOST_LACKED else lacks[:1]
+        more = f", and lacks {len(lacks) - 1} more permissions" if len(shown) < len(lacks) else ""
         yield problem(
             StatusReason.PERMISSION_MISSING,
             user,
-            f"it may not {permission}",
-            "apply the shipped ClusterRole: deploy/base/rbac.yaml, or the Helm chart",
+            f"it may not {'; '.join(shown)}{more}",
+            "apply the shipped roles and their bindings: helm upgrade of the chart, or "
+            "deploy/base/rbac.yaml",
         )
 
 
