@@ -1,10 +1,9 @@
 """`headroom doctor`: reads the facts once, then derives findings, each with its remedy.
 
-- The command: command, examination, findings.
-- What is read: gather, cluster_reading, pod_probe, operator_deployment, facts.
-- Checks of the installation: cluster_checks, operator_checks, certificate_checks, node_checks,
-  eviction_checks.
-- Checks of one service: service_checks, routing_checks, telemetry_checks, prometheus_checks,
-  token_checks, condition_checks.
-- Remedies: condition_remedies, profile_remedy.
+- the facts: facts, gather, cluster_reading, pod_probe, operator_deployment
+- the findings: command, examination, findings
+- checks of the cluster: cluster_checks, operator_checks, certificate_checks, node_checks
+- checks of services: service_checks, eviction_checks, routing_checks, telemetry_checks,
+  prometheus_checks, profile_remedy, token_checks
+- conditions that no check explains: condition_checks, condition_remedies
 """
