@@ -99,7 +99,7 @@ AS_ADVICE: dict[StatusReason, str] = {
 }
 """Remedies that differ where another client scales."""
 AS_ADVICE_AT_ZERO: dict[StatusReason, str] = {
-    _R.NO_READY_REPLICAS: "raise the replicas to start one: in this scaling.mode the operator starts none",
+    _R.NO_READY_REPLICAS: "raise the replicas: in this scaling.mode the operator starts none",
 }
 """Remedies that differ where another client scales and has requested no replica."""
 _UNKNOWN_REASON = "follow the message, and read the operator's log"
