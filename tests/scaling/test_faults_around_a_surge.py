@@ -18,6 +18,7 @@ from headroom.scaling import (
 )
 from headroom.scaling.demand.away import Carried, away_for
 from headroom.scaling.demand.hidden_demand import works_off
+from headroom.scaling.demand.open_stream import OpenStream
 from headroom.scaling.forecast.bursts import burst_rate_rps
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.rules.queue_rules import for_queue
@@ -92,6 +93,18 @@ def test_queue_that_grew_over_a_gap_hides_nothing_while_it_is_worked_off() -> No
         decision, state = decide(service, state, seen)
         known.add(decision.demand.known)
     assert known == {DemandKnown.EXACT}
+
+
+def test_queue_that_was_made_unseen_must_be_level_for_long() -> None:
+    """Eight replicas answer 32/s while 22/s arrive: within 4 s chance hides what they work off."""
+    stream, seen = OpenStream(), load(arrived=176.0, in_flight=400)
+    stream = stream.observe(0.0, seen, TICK_S, 28.0)
+    assert stream.unseen
+    assert stream.observe(2.0, seen, TICK_S, 28.0).unseen
+    assert not stream.observe(2.0, load(in_flight=20), TICK_S, 28.0).unseen
+    again = OpenStream(points=((0.0, 20),)).observe(2.0, seen, TICK_S, 28.0)
+    assert not again.unseen, "a queue that was made within a tick was seen"
+    assert again.observe(60.0, seen, TICK_S, 28.0).unseen, "one of a gap was not"
 
 
 @pytest.mark.parametrize("back_s", [2.0, 4.0, 9.0])
@@ -192,6 +205,7 @@ def test_rollout_asks_for_one_replica_more_and_not_for_half_of_them_again() -> N
     service = Service(rate_rps=29.0, replicas=4, load_s=60.0, policy=policy(max_replicas=40))
     service.run(120)
     assert service.replicas == 4
+    service.rolling = True
     rules, most = set(), 0
     for _ in range(4):
         service.born.pop(next(iter(service.born)))

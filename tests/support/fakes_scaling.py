@@ -107,6 +107,7 @@ class Service:
     now_s: float = 1000.0
     gpus: int = 100
     scrape: bool = True
+    rolling: bool = False
     allocation: Allocation | None = None
     state: State = field(default_factory=State.initial)
     born: dict[str, float] = field(default_factory=dict)
@@ -166,6 +167,7 @@ class Service:
             current=self.replicas,
             pods=self.pods(),
             samples=self.samples(),
+            rolling=self.rolling,
             allocation=self.allocation,
         )
 

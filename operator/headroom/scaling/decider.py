@@ -72,7 +72,14 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     state, model = tick_model.observe(policy, state, observation, signals, ready)
     policy = model.policy
     state, demand = estimate_demand(
-        policy, state, model.judged, model.saturated_cost, serving, ready, now_s
+        policy,
+        state,
+        model.judged,
+        model.saturated_cost,
+        serving,
+        ready,
+        now_s,
+        rolling=observation.rolling,
     )
     risked = waiting.with_drain_time(with_risk(policy, state), state)
     state, expected = forecasting.forecast_arrivals(

@@ -6,6 +6,11 @@ queue is worked off, arrivals equal answers within chance, as with waiting clien
 no more arrive than were counted while the queue grew, nothing is hidden: replicas that carry that
 rate are requested already. Worked: 40/s meet one replica of 4/s for 60 s; then 13 replicas answer
 52/s, so that the queue shrinks by 48 requests in 4 s, of which chance can hide 18.
+
+A queue that was made while nothing was measured, before a restart or in a gap, may be of either. It
+has to be level for `UNSEEN_S`. Worked: eight replicas answer 32/s while 22/s arrive, so
+that 40 requests fewer are there after 4 s, of which chance can hide 13, and 320 after 32 s, of
+which it can hide 38.
 """
 
 from __future__ import annotations
@@ -15,7 +20,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from headroom.scaling.demand.throughput import Throughput
+from headroom.scaling.windows.sample_intake import GAP_S
 
+UNSEEN_S = 32.0
+"""For so long a queue must be level, at least, that was made while nothing was measured."""
 PARTS = 4
 """Parts of a window in each of which the requests in flight must have grown."""
 _STEADY = 0.5
@@ -31,10 +39,13 @@ class OpenStream:
     points: tuple[tuple[float, int], ...] = ()
     """(time, requests in flight) of the last window, one for each part and its begin."""
     rate_rps: float | None = None
+    unseen: bool = False
+    """Whether a queue stands that was made while nothing was measured."""
 
     def observe(self, now_s: float, load: Throughput, tick_s: float, in_time: float) -> OpenStream:
         """Return the knowledge with this tick added; `in_time` requests are answered in time."""
         part_s = load.window_s / PARTS
+        seen = bool(self.points) and now_s - self.points[-1][0] <= max(GAP_S, 2.0 * tick_s)
         if self.points and now_s - self.points[-1][0] < part_s - tick_s / 2:
             points = self.points
         else:
@@ -42,7 +53,10 @@ class OpenStream:
         rate_rps = None if load.in_flight <= in_time else self.rate_rps
         if points is not self.points and _grows(points, load, tick_s):
             rate_rps = load.arrival_rps
-        return OpenStream(points=points, rate_rps=rate_rps)
+        unseen = self.unseen if seen else True
+        if rate_rps is not None or load.in_flight <= in_time:
+            unseen = False
+        return OpenStream(points=points, rate_rps=rate_rps, unseen=unseen)
 
     def explains(self, load: Throughput) -> bool:
         """Whether no more requests arrive than were counted while they made the queue."""

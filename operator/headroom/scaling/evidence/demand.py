@@ -14,6 +14,7 @@ from headroom.scaling.demand.hidden_demand import (
     works_off,
 )
 from headroom.scaling.demand.old_queues import without_old_queues
+from headroom.scaling.demand.open_stream import UNSEEN_S
 from headroom.scaling.demand.throughput import FULL, Throughput, measure_throughput, works_near_full
 from headroom.scaling.evidence.demand_estimate import DemandEstimate
 from headroom.scaling.evidence.obstacles import with_obstacles
@@ -47,6 +48,8 @@ def estimate_demand(
     counts: ReplicaCounts,
     ready: Sequence[str],
     now_s: float,
+    *,
+    rolling: bool = False,
 ) -> tuple[State, DemandEstimate]:
     """Return the demand behind the counted arrivals, and the state with this tick's evidence."""
     rate_rps = signals.arrival_rps.value
@@ -76,11 +79,15 @@ def estimate_demand(
         if policy.routing.sees_load:
             load = without_old_queues(policy, state.windows, load, cost, ready, now_s)
     level_s = policy.pace * LEVEL_S
+    if stream.unseen:
+        level_s = max(UNSEEN_S, level_s)
     if policy.stale_after_s > USUALLY_STALE_S:
         level_s += 2.0 * (policy.stale_after_s - USUALLY_STALE_S)
     history = state.in_flight.add(now_s, load.in_flight, policy.tick_s, level_s)
     settled_s = now_s - state.ready_since_s
-    away = away_for(state.changes, whole.ready, now_s, state.cold_starts.late_s)
+    away = 0
+    if rolling:
+        away = away_for(state.changes, whole.ready, now_s, state.cold_starts.late_s)
     carried = state.carried.observe(whole, rate_rps, settled_s / policy.pace, away)
     state = replace(state, in_flight=history, open_stream=stream, carried=carried)
     if stream.explains(load) or works_off(whole) or not is_hidden(load, history, now_s, level_s):
