@@ -174,7 +174,7 @@ def test_life_page_names_existing_functions(page: str) -> None:
 def test_index_of_decisions_has_each_record_once_with_its_state(folder: str) -> None:
     index = (ROOT / folder / "README.md").read_text(encoding="utf-8")
     changes = {"Revises": "Revised by", "Supersedes": "Superseded by"}
-    for record in (ROOT / folder).glob("0*.md"):
+    for record in (ROOT / folder).glob("[0-9]*.md"):
         title, _, head, *_ = record.read_text(encoding="utf-8").split("\n")
         number = int(record.name[:3])
         rows = [row for row in index.split("\n") if f"]({record.name})" in row]

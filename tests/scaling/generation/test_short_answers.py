@@ -75,8 +75,9 @@ def learned_and_true(
         (QWEN_8B_L40S, (1500, 20), 4.0, 3, 1.15),
         (QWEN_32B, (8000, 60), 0.6, 2, 1.15),
         (LLAMA_8B, (1000, 300), 24.0, 2, 1.15),
+        (LLAMA_8B, (6000, 120), 14.0, 3, 1.09),
     ],
-    ids=["labels", "short answers", "long prompts", "chat"],
+    ids=["labels", "short answers", "long prompts", "chat", "prompts that share iterations"],
 )
 def test_capacity_by_times_between_tokens_and_of_prompts(
     cost: IterationCost,

@@ -11,6 +11,7 @@ ready still compiles and fills its caches, so its first intervals are left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -28,6 +29,8 @@ from headroom.scaling.values.tokens import RequestShape
 Vector = NDArray[np.float64]
 COLD_S = 30.0
 _ROUNDING = 1.05
+_ROUNDS = 6
+"""Enough to find within 2 % how many prompts share an iteration."""
 ENGINE_SECONDS = "engine seconds per iteration"
 TOKEN_TIMES = "times between tokens"  # noqa: S105
 EXACT_SUMS = "sums over iterations"
@@ -127,10 +130,14 @@ def _of_prompts(
     chunks = max(1.0, shape.computed_tokens / DEFAULT_ITERATION_TOKENS)
     step_s, elapsed_s = seconds / prompts / chunks, float(increase.elapsed_s.sum())
     sequences, computing = total[Count.SEQUENCE_S] / elapsed_s, seconds / elapsed_s
-    token_s = total[Count.SEQUENCE_S] / max(steps, 1.0)
-    before_s = token_s + min(1.0, computing) * (step_s - token_s)
-    others = _other_prompts(np.array([prompts / elapsed_s * before_s]), sequences, level)[0]
-    others *= -np.expm1(-sequences - computing)
+    token_s = min(step_s, total[Count.SEQUENCE_S] / max(steps, 1.0))
+    busy = -math.expm1(-sequences - computing)
+
+    others = 0.0
+    for _ in range(_ROUNDS):
+        under_way_s = _iteration_under_way_s(step_s, token_s, computing, others)
+        number = np.array([prompts / elapsed_s * under_way_s])
+        others = (others + busy * float(_other_prompts(number, sequences, level)[0])) / 2.0
     tokens = shape.computed_tokens * (1.0 + others) / chunks
     return Intervals(
         iterations=np.array([prompts * chunks]),
@@ -141,6 +148,21 @@ def _of_prompts(
         products=np.array([tokens * _products_per_token(shape)]),
         prompt_share=np.ones(1),
     )
+
+
+def _iteration_under_way_s(step_s: float, token_s: float, computing: float, others: float) -> float:
+    """Return the time of the iteration that a prompt finds under way.
+
+    `token_s` is the mean iteration, `step_s` one that computes prompts: of the time they are
+    `computing` / E[prompts in one], because several may share an iteration. Longer ones are found
+    more often. Worked: 14 prompts per second, 72 ms with a prompt, 37 ms on average: 55 ms.
+    """
+    share = min(1.0, computing * (-math.expm1(-others) / others if others > 0.0 else 1.0))
+    prompt_iterations = share * token_s / step_s
+    if prompt_iterations >= 1.0:
+        return step_s
+    plain_s = max(0.0, token_s - prompt_iterations * step_s) / (1.0 - prompt_iterations)
+    return share * step_s + (1.0 - share) * plain_s
 
 
 def _other_prompts(number: Vector, decoding: Vector | float, level: float) -> Vector:
