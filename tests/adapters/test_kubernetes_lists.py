@@ -94,7 +94,7 @@ async def test_list_of_large_objects_is_read_in_smaller_pages(
 async def test_one_large_object_does_not_leave_the_pages_behind_it_small(
     api: KubernetesApi, server: Answering
 ) -> None:
-    """A stranger's object just below the bound made a list of 7000 pods take 7000 requests."""
+    """A foreign object just below the bound made a list of 7000 pods take 7000 requests."""
 
     async def answer(request: web.Request) -> web.Response:
         first = int(request.query.get("continue", "0"))

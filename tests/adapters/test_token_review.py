@@ -1,4 +1,4 @@
-"""Tokens are reviewed a few at a time, and strangers do not displace the accepted ones."""
+"""Tokens are reviewed a few at a time, and unknown clients do not displace the accepted ones."""
 
 from __future__ import annotations
 

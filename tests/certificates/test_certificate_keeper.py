@@ -145,7 +145,7 @@ async def test_keeper_that_ends_between_writes_is_continued_by_the_next(writes: 
     world.assert_whole()
 
 
-async def test_keeper_with_stranger_certificate_issues_its_own() -> None:
+async def test_keeper_with_a_certificate_of_another_ca_issues_its_own() -> None:
     world = World()
     await world.keeper().renew()
     stranger = new_ca(BEGIN_S)

@@ -40,7 +40,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 
 @pytest.mark.parametrize("owners", [1, 4, 100])
 def test_hostile_pages_leave_most_of_the_loop_to_others(owners: int) -> None:
-    """400 pages of 100 ms: a stranger's page is parsed at once, after one of theirs at most."""
+    """400 pages of 100 ms: another's page is parsed at once, after one of theirs at most."""
 
     async def story() -> None:
         loop = Loop()

@@ -45,7 +45,7 @@ def after(*phases: tuple[float, int, float, float]) -> tuple[SharedLimit, float]
         pytest.param((30, 8, 12.9, 1.6), 8, id="half as many again, 8 % more answers"),
         pytest.param((30, 15, 36.0, 2.4), None, id="three times the answers"),
         pytest.param((30, 8, 14.4, 1.8), None, id="half as many again, 20 % more answers"),
-        pytest.param((30, 15, 22.0, 1.4), None, id="dearer requests, and more answers"),
+        pytest.param((30, 15, 22.0, 1.4), None, id="costlier requests, and more answers"),
         pytest.param((30, 7, 12.0, 1.7), None, id="too few more replicas to judge"),
         pytest.param((30, 15, 12.0, 2.4), None, id="idle, not busy"),
         pytest.param((10, 15, 12.0, 0.8), None, id="ready for 10 s"),
@@ -71,7 +71,7 @@ def test_growth_waits_for_the_verdict_as_soon_as_it_looks_like_a_limit() -> None
     assert limit.most is None
 
 
-def test_requests_that_became_dearer_over_minutes_are_no_limit() -> None:
+def test_requests_that_became_costlier_over_minutes_are_no_limit() -> None:
     """Replicas that follow a slow rise of the cost answer what arrives, however many they are."""
     limit, _ = after(*((80, ready, 12.0, 12.0 / ready) for ready in (5, 6, 7, 8, 9, 10, 11, 12)))
     assert limit.most is None

@@ -74,7 +74,7 @@ async def test_sealed_store_returns_what_it_stored_and_hides_the_key() -> None:
 @pytest.mark.parametrize(
     "written", [b"", b"value", bytes(64), Seal(SECRET[::-1]).sealed(SEAL.name(KEY), b"value", 1e9)]
 )
-async def test_sealed_store_with_a_strangers_value_raises(written: bytes) -> None:
+async def test_sealed_store_with_a_value_of_another_key_raises(written: bytes) -> None:
     store = SealedStore(Memory({SEAL.name(KEY): written}), SEAL, lambda: 1000.0)
     with pytest.raises(ValueError, match="without HEADROOM_CACHE_REDIS_KEY"):
         await store.get(KEY)

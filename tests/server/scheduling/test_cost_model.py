@@ -101,7 +101,7 @@ def test_slowdown_at_one_length_scales_all_lengths() -> None:
         model = model.observe(8, 0.16, 1)
     assert model.batch_s(8, 1) == pytest.approx(0.16, rel=0.01)
     assert model.batch_s(8, 4) == pytest.approx(0.64, rel=0.01)
-    assert model.batch_s(8, 2) == model.batch_s(8, 4), "never timed: as dear as the next longer one"
+    assert model.batch_s(8, 2) == model.batch_s(8, 4), "never timed: as the next longer one"
     assert model.batch_s(8, 9) == model.batch_s(8, 4), "longer than all timed: as the longest"
 
 

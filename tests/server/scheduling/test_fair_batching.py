@@ -57,11 +57,11 @@ def batches(batcher: Batcher[str], now_s: float = 0.0) -> list[list[int]]:
     [
         pytest.param([8, 8, 8], [[0, 1, 2]], id="one length: as they came"),
         pytest.param([1, 8, 1, 1], [[0, 2, 3], [1]], id="the longer one waits for its own batch"),
-        pytest.param([8, 1, 8, 1], [[0, 2], [1, 3]], id="8 s for 2 more: dearer than 1.2 s apart"),
+        pytest.param([8, 1, 8, 1], [[0, 2], [1, 3]], id="8 s for 2 more: more than 1.2 s apart"),
         # a batch of their own costs 1.2 s for both, to be padded from 1 to 2 only 0.4 s
         pytest.param([2, 1, 1], [[0, 1, 2]], id="a little padding is cheaper than a batch"),
         pytest.param([2, 1, 2, 2, 2, 1], [[0, 2, 3, 4], [1, 5]], id="its own length goes first"),
-        pytest.param([1, 2, 8], [[0, 1], [2]], id="1.8 s together, 1.1 + 1.4 s apart; 8 is dear"),
+        pytest.param([1, 2, 8], [[0, 1], [2]], id="1.8 s together, 1.1 + 1.4 s apart; 8 is costly"),
     ],
 )
 def test_batch_is_built_around_the_first_request(

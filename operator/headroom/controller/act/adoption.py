@@ -1,9 +1,9 @@
-"""Whose a child object is: the service's, an orphan that it may take back, or another's.
+"""Decides whose a child object is: the service's, an orphan that it may adopt, or another's.
 
 `kubectl delete --cascade=orphan` leaves children without an owner, and they go on serving. The next
-InferenceService of the name takes them back, as workload controllers take back their pods. Like
-them it first looks at its own object again: what is being deleted must take nothing back, since
-garbage collection would then delete it, too.
+InferenceService of the name adopts them, as workload controllers adopt their pods. Like them it
+first reads its own object again: an owner that is being deleted must adopt nothing, since garbage
+collection would then delete it, too.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def check_owner(live: Mapping[str, Any], service: InferenceService) -> None:
 
 
 async def recheck(cluster: Cluster, service: InferenceService) -> None:
-    """Before an orphan is taken back: raise Conflict unless the service exists and is to stay.
+    """Before an orphan is adopted: raise Conflict unless the service exists and is to stay.
 
     Raises ClusterError.
     """

@@ -96,7 +96,7 @@ async def gather(
         raw_pods=owned.ours,
         unread=(
             *_missing(unlisted, len(owned.unresolved)),
-            *(ScrapeFailure(pod=one.name, why=one.why) for one in owned.strangers),
+            *(ScrapeFailure(pod=one.name, why=one.why) for one in owned.unverified),
             *measured.unread,
         ),
         own=seen.own,

@@ -1,4 +1,4 @@
-"""Others who scale the same: noticed, said with the remedy, and never fought."""
+"""Other clients that scale the same workload are noticed and reported with the remedy."""
 
 from __future__ import annotations
 

@@ -43,7 +43,9 @@ class Scene:
     def ours(self, *pods: Manifest, uid: str = "d") -> tuple[list[str], list[str]]:
         found = asyncio.run(self.lineage.of(self.cluster, pods, uid))
         self.unresolved = [one["metadata"]["name"] for one in found.unresolved]
-        return [one["metadata"]["name"] for one in found.ours], [one.why for one in found.strangers]
+        return [one["metadata"]["name"] for one in found.ours], [
+            one.why for one in found.unverified
+        ]
 
 
 DEPLOYMENT = owned("Deployment", "llm", "d")
@@ -195,7 +197,7 @@ def test_large_set_of_groups_is_whole_after_some_calls_and_never_partly_absent()
     scene = Scene(*objects)
     scene.cluster.objects["StatefulSet", "default", "group"] = LEADERS
     for _ in range(10):
-        ours, strangers = scene.ours(*workers)
-        assert not strangers
+        ours, unverified = scene.ours(*workers)
+        assert not unverified
         assert len(ours) + len(scene.unresolved) == 100
     assert len(ours) == 100

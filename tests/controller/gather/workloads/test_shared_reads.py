@@ -62,7 +62,7 @@ class Stage:
         self._put("v1", "Pod", {"name": name, "namespace": namespace, "labels": labels})
 
     def disguise(self, kind: str, of: str, number: int) -> None:
-        """Put the label on this number of a stranger's objects."""
+        """Put the label on this number of foreign objects."""
         for key in [key for key in self.cluster.objects if key[1] == "stranger"]:
             del self.cluster.objects[key]
         for at in range(number):
@@ -283,7 +283,7 @@ def test_failed_shared_list_fails_all_and_is_retried() -> None:
 
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
 def test_services_of_a_list_with_an_object_too_large_to_read_are_read_alone(kind: str) -> None:
-    """A stranger's object with a service's label is in no list of the service's own namespace."""
+    """A foreign object with a service's label is in no list of the service's own namespace."""
 
     async def story(stage: Stage) -> None:
         stage.cluster.fail("list_all", kind, AnswerTooLarge("at most 4194304 bytes"))

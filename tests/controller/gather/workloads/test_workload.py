@@ -104,4 +104,4 @@ def test_controller_chain_is_followed_up_to_its_bound(between: int, is_ours: boo
         "metadata": {"name": "p", "namespace": "default", "ownerReferences": [bystander, owner(0)]}
     }
     owned = asyncio.run(PodOwnership().of(cluster, [pod], "workload"))
-    assert (len(owned.ours), owned.strangers, owned.unresolved) == (int(is_ours), (), ())
+    assert (len(owned.ours), owned.unverified, owned.unresolved) == (int(is_ours), (), ())

@@ -26,7 +26,7 @@ _RawPod = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stranger:
+class UnverifiedPod:
     """A selected pod whose controllers may not be read."""
 
     name: str
@@ -59,7 +59,7 @@ class Owned:
     """The owners of the selected pods; a pod in no field belongs to another workload."""
 
     ours: tuple[_RawPod, ...] = ()
-    strangers: tuple[Stranger, ...] = ()
+    unverified: tuple[UnverifiedPod, ...] = ()
     """Pods whose owner may not be read."""
     unresolved: tuple[_RawPod, ...] = ()
     """Pods whose owner is read by a later call; they may be the workload's."""
@@ -78,7 +78,11 @@ class PodOwnership:
         Raises ClusterError where the API does not answer.
         """
         call = _Call(cluster, workload_uid)
-        ours, strangers, left = dict[int, _RawPod](), dict[int, Stranger](), list(enumerate(pods))
+        ours, unverified, left = (
+            dict[int, _RawPod](),
+            dict[int, UnverifiedPod](),
+            list(enumerate(pods)),
+        )
         for call.reads_left in (None, MOST_READS):  # what is known takes no turn
             later = list[tuple[bool, str, int]]()
             for index, pod in left:
@@ -90,7 +94,7 @@ class PodOwnership:
                     later.append((turn.again, created, index))
                 except (Forbidden, Rejected) as error:
                     why = f"its owner cannot be read: {error}"
-                    strangers[index] = Stranger(name=str(pod["metadata"]["name"]), why=why)
+                    unverified[index] = UnverifiedPod(name=str(pod["metadata"]["name"]), why=why)
             left = [(index, pods[index]) for _, _, index in sorted(later)]
         self._above = {uid: above for uid, above in self._above.items() if uid in call.passed}
         self._unread = {
@@ -100,7 +104,7 @@ class PodOwnership:
         }
         return Owned(
             tuple(ours[index] for index in sorted(ours)),
-            tuple(strangers[index] for index in sorted(strangers)),
+            tuple(unverified[index] for index in sorted(unverified)),
             tuple(pod for _, pod in left),
         )
 

@@ -150,7 +150,7 @@ class SharedReads:
         except CrowdedError as crowded:
             self._crowded_s |= dict.fromkeys(crowded.names, listing.begun_s)
             listing.answer.set_result({})  # each reads alone
-        except AnswerTooLarge:  # an object of a stranger: each reads in its own namespace
+        except AnswerTooLarge:  # a foreign object: each reads in its own namespace
             self._crowded_s |= dict.fromkeys((name for _, name in wanted), listing.begun_s)
             listing.answer.set_result({})
         except Exception as error:  # noqa: BLE001  (raised where it is waited for)
