@@ -169,10 +169,10 @@ class ActivatorApi:
         return report
 
     def _record(self, report: Report) -> None:
-        news = self._reports.record(report, _now_s())
-        if news.changed:
+        changes = self._reports.record(report, _now_s())
+        if changes.changed:
             self._on_change()
-        for key in news.first_held:
+        for key in changes.first_held:
             self._on_held(key)
 
 

@@ -11,7 +11,7 @@ FORGOTTEN_AFTER_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class ReportedChanges:
     """What a report says that the one before it did not."""
 
     changed: bool
@@ -45,7 +45,7 @@ class ActivatorReports:
         """Return the requests of a service that were reported, since the first report."""
         return self._arrived.get(key, 0)
 
-    def record(self, report: Report, now_s: float) -> News:
+    def record(self, report: Report, now_s: float) -> ReportedChanges:
         """Keep a report, and return what is new in it."""
         before, at_s = self._reports.get(report.address, (Report(address=""), 0.0))
         if now_s - at_s >= GONE_AFTER_S:
@@ -59,7 +59,7 @@ class ActivatorReports:
             self._count(dict(before.arrived), report)
         was, held = dict(before.held), dict(report.held)
         ports = (before.listening, before.leaving) != (report.listening, report.leaving)
-        return News(
+        return ReportedChanges(
             changed=ports or was != held,
             first_held=tuple(key for key, number in held.items() if number and not was.get(key)),
         )

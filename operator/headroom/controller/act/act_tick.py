@@ -20,7 +20,7 @@ from headroom.controller.act.field_ownership import is_controlled_by, last_other
 from headroom.controller.act.other_children import write_other_children
 from headroom.controller.act.rejected_again import asks_to_wait
 from headroom.controller.act.scale_writer import replicas_to_write, write_replicas
-from headroom.controller.act.state import ActState, News
+from headroom.controller.act.state import ActState, DeploymentChanges
 from headroom.controller.act.template_change import described
 from headroom.controller.act.victims import mark
 from headroom.controller.act.write_result import Step, WriteResult
@@ -157,15 +157,15 @@ class Writes:
                 result, unapplied=unapplied, invalid=invalid, overwritten=overwritten
             )
         changed = described(live, applied)
-        self.state.news = self.state.news.and_also(
+        self.state.changes = self.state.changes.merged_with(
             adopted=not is_controlled_by(live, self.service.uid),
             changed=changed,
             undone_of=(last_other_writer(live) or UNKNOWN_WRITER) if undone and changed else "",
         )
         if _generation(applied) != _generation(live):
             raise Conflict("the Deployment's spec is not the one that was decided on")
-        news, self.state.news = self.state.news, News()
-        return applied, replace(result, news=news)
+        changes, self.state.changes = self.state.changes, DeploymentChanges()
+        return applied, replace(result, changes=changes)
 
     async def _scale(self, workload: Manifest | None, result: WriteResult) -> WriteResult:
         """Write the replicas of the workload as it was read; return it with the earlier result."""

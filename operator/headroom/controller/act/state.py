@@ -59,7 +59,7 @@ class ChildrenCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class DeploymentChanges:
     """What an apply changed in the Deployment."""
 
     adopted: bool = False
@@ -70,9 +70,9 @@ class News:
     undone_of: str = ""
     """Who had changed it since the apply before, which this one undid; empty if no client had."""
 
-    def and_also(self, *, adopted: bool, changed: str, undone_of: str) -> News:
+    def merged_with(self, *, adopted: bool, changed: str, undone_of: str) -> DeploymentChanges:
         """Return these changes together with those of a later apply."""
-        return News(
+        return DeploymentChanges(
             adopted=self.adopted or adopted,
             changed=changed or self.changed,
             undone_of=undone_of if changed else self.undone_of,
@@ -90,7 +90,7 @@ class ActState:
     unjudged: Manifest | None = None
     """The Deployment of a new spec that was not accepted yet: status says so only until a tick is
     reported, also one in which the dry run was not answered."""
-    news: News = field(default_factory=News)
+    changes: DeploymentChanges = field(default_factory=DeploymentChanges)
     """Changes that no result has reported yet: a tick that changes the Deployment's spec returns
     none."""
     overwrites: OverwriteBackoff[bool] = field(default_factory=OverwriteBackoff)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headroom.controller.act.state import News
+from headroom.controller.act.state import DeploymentChanges
 
 
 class Step(StrEnum):
@@ -24,7 +24,7 @@ class WriteResult:
     """What the workload requests now."""
     created: bool = False
     """Whether the Deployment did not exist before."""
-    news: News = field(default_factory=News)
+    changes: DeploymentChanges = field(default_factory=DeploymentChanges)
     """Changes of the Deployment since the last result."""
     scaled: bool = False
     refused: Step | None = None

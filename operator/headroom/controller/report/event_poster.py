@@ -54,10 +54,10 @@ def of_tick(
     written, found = tick.written, list[Event]()
     if written.created:
         found.append(events.of_creation(written.replicas))
-    if written.news.adopted:
+    if written.changes.adopted:
         found.append(events.of_adoption(written.replicas))
-    if written.news.changed:
-        found.append(events.of_rollout(written.news.changed, written.news.undone_of))
+    if written.changes.changed:
+        found.append(events.of_rollout(written.changes.changed, written.changes.undone_of))
     if written.evicted:
         found.append(events.of_replacement(written.evicted, tick.decision))
     if written.scaled:

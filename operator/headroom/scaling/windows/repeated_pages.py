@@ -1,8 +1,8 @@
 """Leaves out pages that repeat themselves while requests are in flight. Pure.
 
 A replica with requests in flight ends a batch or an iteration soon, and its counters move. A page
-that stays the same for longer is no news: what writes it hangs, or something in between keeps it.
-Taken as news it shows a replica without arrivals, and later the requests of all that time in one
+that stays the same for longer is not new: what writes it hangs, or something in between keeps it.
+Taken as new it shows a replica without arrivals, and later the requests of all that time in one
 tick. Left out, the replica is silent (`unscraped`), and what it counts next is of the whole time.
 
 A server that writes its page every 10 s repeats it also where the page happens to show no request

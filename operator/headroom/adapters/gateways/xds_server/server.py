@@ -137,21 +137,21 @@ class XdsServer:
             await context.abort(
                 grpc.StatusCode.UNAUTHENTICATED, "the gateway's ServiceAccount token is required"
             )
-        news = asyncio.Event()
-        self._streams.add(news)
+        wakeup = asyncio.Event()
+        self._streams.add(wakeup)
         state = StreamState()
-        receiving = asyncio.create_task(_receive(requests, state, news))
+        receiving = asyncio.create_task(_receive(requests, state, wakeup))
         try:
             async with asyncio.timeout(stream_s):
                 while self._snapshot is not None and not receiving.done():
-                    news.clear()
+                    wakeup.clear()
                     async for response in self._responses(state):
                         await context.write(response)
-                    await news.wait()
+                    await wakeup.wait()
         except TimeoutError:
             return
         finally:
-            self._streams.discard(news)
+            self._streams.discard(wakeup)
             receiving.cancel()
             self._on_left()
         if self._snapshot is None:
@@ -194,7 +194,9 @@ class XdsServer:
         return body
 
 
-async def _receive(requests: AsyncIterator[bytes], state: StreamState, news: asyncio.Event) -> None:
+async def _receive(
+    requests: AsyncIterator[bytes], state: StreamState, wakeup: asyncio.Event
+) -> None:
     """Receive a gateway's requests until it disconnects. Raises ValueError for a malformed one."""
     refused = ""
     try:
@@ -209,9 +211,9 @@ async def _receive(requests: AsyncIterator[bytes], state: StreamState, news: asy
                 )
             refused = request.refused or refused
             state.on_request(request)
-            news.set()
+            wakeup.set()
     finally:
-        news.set()
+        wakeup.set()
 
 
 def _parts(delta: Delta) -> Iterator[Delta]:
