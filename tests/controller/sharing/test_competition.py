@@ -295,7 +295,7 @@ def test_only_insufficient_resource_counts_as_shortage(says: str, refused: int) 
 
 
 @pytest.mark.parametrize(("current", "refused"), [(1, 0), (2, 1)])
-def test_surge_replica_of_a_rollout_is_not_missing(current: int, refused: int) -> None:
+def test_surge_replica_of_a_rollout_is_no_shortage(current: int, refused: int) -> None:
     lacks = _pod(PodState.UNSCHEDULABLE, placed=False, detail="1 Insufficient nvidia.com/gpu.")
     pods = (_pod(PodState.READY, placed=True), lacks)
     decision = Decision(

@@ -103,7 +103,7 @@ def seen(
     """Return what the others see of a service: what it holds, lacks and wants of a resource.
 
     `count` are those of one replica. A pod holds its accelerators from when it has a node until it
-    is gone. A surge replica of a rollout, beyond those that are wanted, is not missing.
+    is gone. A surge replica of a rollout, beyond those that are wanted, is no shortage.
     """
     placed = [pod for pod in observation.pods if pod.scheduled_s is not None]
     leaving = sum(pod.state is PodState.TERMINATING for pod in placed)
