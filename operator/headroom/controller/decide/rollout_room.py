@@ -16,7 +16,7 @@ from headroom.scaling.values.observation import PodState
 WAIT_AT_LEAST_S, WAIT_AT_MOST_S = 30.0, 600.0
 """A scheduler tries again within 10 s; a node that comes later than this is not waited for."""
 QUOTA_S = 10.0
-"""No node that is added makes a quota larger; an object that leaves it may count for some seconds."""
+"""A new node makes no quota larger; an object that leaves one may count for some seconds."""
 
 OTHER_NEEDS = (
     "the surge replica finds no room, and requests more or other resources than an earlier replica "
