@@ -200,6 +200,22 @@ def test_two_rollouts_at_once_keep_the_operators_limit_and_both_end() -> None:
     play_rollouts(story)
 
 
+def test_change_made_while_no_operator_ran_keeps_the_limit_too() -> None:
+    async def story(world: RollingWorld) -> None:
+        world.caps = Caps(accelerators=1)
+        await world.restart_operator()
+        await created(world, 9, **ONE)
+        world.image(NEW, **ONE)
+        await world.restart_operator()
+        for _ in range(40):
+            await world.run_for(1.0)
+            there = world.pods.of("resnet")
+            assert sum("deletionTimestamp" not in pod["metadata"] for pod in there) <= 1
+        assert images(world) == {NEW}
+
+    play_rollouts(story)
+
+
 def test_two_rollouts_at_once_share_one_free_accelerator() -> None:
     async def story(world: RollingWorld) -> None:
         world.pods.capacity = 3
