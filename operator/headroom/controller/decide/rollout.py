@@ -30,6 +30,7 @@ class RolloutPlan:
 
 
 IN_PLACE = "replicas are replaced in place, because there was no accelerator for a surge replica"
+NO_ROOM_YET = "the surge replica finds no room; if that lasts, replicas are replaced in place"
 NO_ROOM = "replicas are replaced in place: --max-accelerators leaves no room for a surge replica"
 
 
@@ -51,7 +52,7 @@ def plan(facts: RolloutFacts) -> RolloutPlan:
     if due_s is None:
         return RolloutPlan(update=SURGE, surges=True, why=held_back(facts))
     if facts.now_s < due_s:
-        why = f"the surge replica finds no room; without one, in place from {rfc3339(due_s)} on"
+        why = f"{NO_ROOM_YET} from {rfc3339(due_s)} on"
         return RolloutPlan(update=SURGE, surges=True, why=why)
     return RolloutPlan(update=in_place(facts.missing), why=IN_PLACE)
 
