@@ -13,10 +13,8 @@ from headroom.api.service_status.conditions import Condition, ConditionStatus, C
 from headroom.controller.act.write_result import WriteResult
 from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI
 from headroom.controller.decide.measured_promise import Measured
-from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.decide.recovery import DecisionFailure
 from headroom.controller.decide.scaling_conflicts import ConflictStatus
-from headroom.controller.decide.token_slo import Measured
 from headroom.controller.gather.gateways.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report.conditions.next_steps import with_next_step
