@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headroom.scaling.evidence.notes import evidence_notes
-from headroom.scaling.explanation.explanation import explain, generation_explanation
+from headroom.scaling.explanation import generation_explanation
+from headroom.scaling.explanation.explanation import explain
 from headroom.scaling.frozen import replace
 from headroom.scaling.limits.limit_input import LimitInput
 from headroom.scaling.rules.rule_results import RuleResults
