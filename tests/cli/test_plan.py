@@ -158,7 +158,10 @@ def test_plan_for_200_per_second_chooses_batch_and_no_wait() -> None:
             "attention heads must be a multiple of the key-value heads (7); got 64. Read both",
         ),
         ("kv-cache --layers 1 --width 8 --heads 8 --kv-heads 0", "must be at least 1; got 0"),
-        ("kv-cache --layers 1 --width 8 --head-dim 8", "--heads, whose width --head-dim is, must"),
+        (
+            "kv-cache --layers 1 --width 8 --head-dim 8",
+            "--heads, which --head-dim applies to, must",
+        ),
     ],
 )
 def test_plan_of_invalid_input_exits_with_2(line: str, says: str) -> None:

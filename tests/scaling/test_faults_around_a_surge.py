@@ -138,29 +138,6 @@ def test_process_that_restarts_while_the_clock_is_set_back_counts_from_zero() ->
 
 
 @pytest.mark.parametrize(
-    ("served", "found"),
-    [
-        pytest.param(False, None, id="requests that were held while no replica served"),
-        pytest.param(True, 5.0, id="a burst at replicas that served before"),
-    ],
-)
-def test_requests_held_for_the_first_replica_are_no_burst(
-    served: bool, found: float | None
-) -> None:
-    """Twenty requests that came within a minute reach the new replica in one second."""
-    windows = Windows()
-    old, new = ready_pod("a", created_s=-100.0), ready_pod("b", created_s=1.0, ready_s=60.0)
-    for tick in range(33):
-        now_s = TICK_S * tick
-        pods = ((old,) if served else ()) + ((new,) if now_s >= 60.0 else ())
-        samples = tuple(
-            sample(pod.uid, now_s, 20.0 if pod is new and now_s > 60.0 else 0.0) for pod in pods
-        )
-        windows = windows.absorb(Observation(now_s=now_s, current=1, pods=pods, samples=samples))
-    assert burst_rate_rps(policy(), windows, now_s) == found
-
-
-@pytest.mark.parametrize(
     ("changes", "ready", "away"),
     [
         pytest.param(((0.0, 3),), 2, 1, id="one of three"),

@@ -40,8 +40,8 @@ def burst_rate_rps(
     """
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     short_s = [window_s for window_s in policy.burst_windows_s if 2 * window_s <= watched_s]
-    if not short_s or windows.served_s(now_s) < 2 * max(policy.burst_windows_s):
-        return None  # what was held while no replica served comes at once
+    if not short_s:
+        return None
     if age_s > APART_S and moves_apart(windows, policy.stable_window_s, age_s, now_s):
         return None  # a short window holds the mean of a scrape interval
     windows_s = [*short_s, watched_s]

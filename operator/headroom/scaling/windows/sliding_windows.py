@@ -63,9 +63,6 @@ class Windows:
     ends_s: Vector = field(default_factory=lambda: np.empty(0))
     """Where the present window of each pod ends, [pods]: now, or at the last scrape of a ready pod;
     never before the end of its series."""
-    served_since_s: float | None = None
-    """Since when some replica has been ready; None while none is, -infinity: since before the first
-    tick."""
     seen_s: float | None = None
     """The last tick with a new sample of any pod; None before it."""
     gap_s: tuple[float, float] = (-math.inf, -math.inf)
@@ -111,24 +108,9 @@ class Windows:
             series=series,
             last=last,
             ends_s=ends_s,
-            served_since_s=self._served_since_s(observation),
             seen_s=now_s if newer else self.seen_s,
             gap_s=gap_s,
         )
-
-    def _served_since_s(self, observation: Observation) -> float | None:
-        if not observation.ready and not observation.unlisted_ready:
-            return None
-        if self.served_since_s is not None:
-            return self.served_since_s
-        return -math.inf if self.since_s is None else observation.now_s
-
-    def served_s(self, now_s: float) -> float:
-        """Seconds in which some replica has been ready, without a break.
-
-        Before, requests were held or refused, and no counter tells how many came.
-        """
-        return 0.0 if self.served_since_s is None else now_s - self.served_since_s
 
     def rebased(self, samples: Sequence[PodSample]) -> Windows:
         """Return the windows as if these samples were the last of their pods; nothing is added."""
