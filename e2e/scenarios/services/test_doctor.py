@@ -35,7 +35,7 @@ HTTPServer(("", 8000), Server).serve_forever()
 """
 VLLM = {"profile": "vllm", "maxBatchSize": 8, "port": PORT}
 FOUND = {
-    ("PermissionMissing", "operator"): "apply the shipped ClusterRole",
+    ("PermissionMissing", "operator"): "apply the shipped roles",
     ("CRDOutdated", "inferenceservices.headroom.dev"): "headroom crd | kubectl apply",
     ("ClockSkew", SKEWED): "synchronize its clock",
     ("WrongPort", "wrong-port"): "set spec.runtime.port",
