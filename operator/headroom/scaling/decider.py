@@ -32,6 +32,7 @@ from headroom.scaling.steps import (
     generation_rules,
     learning,
     limiting,
+    pairing,
     rebalancing,
     replacing,
     tick_model,
@@ -86,17 +87,18 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         risked, state, demand.signals, now_s, demand.at_most_rps, observation.ready
     )
     expected = generation_rules.beyond_chance(policy, model.generation, expected)
+    state, planned = pairing.expect(state, observation, demand.signals, expected)
     hidden = generation_rules.for_surge(
         policy,
         state,
         model.generation,
-        expected,
+        planned,
         observation,
         serving,
         ready,
         demand.recommendation,
     )
-    rules = recommend(model, risked, state, demand.signals, expected, hidden, serving, ready)
+    rules = recommend(model, risked, state, demand.signals, planned, hidden, serving, ready)
     results = rebalancing.with_surge(
         policy, state, replacing.with_surge(policy, state, rules, left_out)
     )
@@ -105,6 +107,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     limit_input = limiting.limit_input(model, state, observation, counts, results)
     replicas, applied = limiting.limit(limit_input)
     decision = explain_tick(model, state, limit_input, results, replicas, applied, demand.demand)
+    decision = pairing.explained(policy, state, observation, model.generation, expected, decision)
     decision, state = replacing.step(policy, state, observation, rules, model.serving, decision)
     decision, state = rebalancing.step(
         policy, state, observation, model.serving, model.target_s, decision

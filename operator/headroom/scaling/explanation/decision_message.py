@@ -22,6 +22,7 @@ _LIMITS = {
     Reason.NO_EFFECT: "more replicas have not helped, so no more are requested",
     Reason.CAPACITY_SHORTAGE: "replicas are unschedulable or broken, so no more are requested",
     Reason.YIELDED_TO_PRIORITY: "a service of higher priority gets the last accelerators",
+    Reason.HELD_FOR_PARTNER: "the other pool of the pair is not well, so no replica is removed",
     Reason.ROLLING_OUT: "no replica is removed during a rollout",
     Reason.METRICS_STALE: "metrics are stale, so no replica is removed",
     Reason.METRICS_MISSING: "metrics are missing, so the replica count is kept",

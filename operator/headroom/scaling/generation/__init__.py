@@ -5,4 +5,5 @@
 - promises: what was measured of the promises on tokens
 - learning: cost, lengths and tails, from tick to tick
 - fleet: how many replicas keep the promises
+- pools: what a prefill and a decode pool tell each other
 """

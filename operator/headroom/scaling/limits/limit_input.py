@@ -82,6 +82,8 @@ class LimitInput:
     """Whether earlier growth has not helped."""
     most_useful: int | None = None
     """More replicas than this would only wait: not even the ceiling asks for them."""
+    held_for: str = ""
+    """Why the other pool of a pair allows no removal; empty if it does, or there is none."""
     contradicted: bool = False
     """Whether the other replicas contradict the samples of one."""
 

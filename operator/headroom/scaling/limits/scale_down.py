@@ -26,7 +26,8 @@ what the HPA waits, and what a large model takes to load."""
 def limit_decrease(limit_input: LimitInput) -> Limited:
     """Return how far the replicas may fall now; `current` if any limit objects.
 
-    Missing or stale metrics, a rollout, an incomplete history and a hold keep all replicas.
+    Missing or stale metrics, a rollout, an incomplete history, the other pool of a pair and a hold
+    keep all replicas.
     """
     policy, current = limit_input.policy, limit_input.observation.current
     lowest = max(limit_input.desired.replicas, policy.min_replicas)
@@ -37,6 +38,8 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
     objection = _objection(limit_input, held_s)
     if objection is not None:
         return current, (LimitApplied(limit=objection, before=lowest, after=current),)
+    if why := limit_input.held_for:
+        return current, (_held_for_partner(lowest, current, why),)
     needed = limit_input.state.needed_high.since(limit_input.now_s - held_s)
     held = max(lowest, needed if needed is not None else current)
     if policy.tuning.has(Component.FLAPS):
@@ -58,6 +61,10 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
     if slowed != held:
         applied += (LimitApplied(limit=Reason.RATE_LIMITED, before=held, after=slowed),)
     return slowed, applied
+
+
+def _held_for_partner(lowest: int, current: int, why: str) -> LimitApplied:
+    return LimitApplied(limit=Reason.HELD_FOR_PARTNER, before=lowest, after=current, detail=why)
 
 
 def _objection(limit_input: LimitInput, held_s: float) -> Reason | None:

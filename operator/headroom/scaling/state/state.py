@@ -24,6 +24,7 @@ from headroom.scaling.forecast.forecast import Forecast
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.learning import learned_checkpoint
 from headroom.scaling.generation.learning.learned import GenerationState
+from headroom.scaling.generation.pools.passing import Passing
 from headroom.scaling.generation.promises.class_judgement import ClassState
 from headroom.scaling.latency.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.limits import cold_start
@@ -102,6 +103,8 @@ class State:
     """What is learned of a service that generates tokens: cost of an iteration, lengths, tails."""
     classes: ClassState = field(default_factory=ClassState)
     """Given to each decision and not remembered: promises and measurements per class."""
+    passing: Passing = field(default_factory=Passing)
+    """In a decode pool: how much of what reaches the prefill pool is passed on to it."""
     contradictions: Contradictions = field(default_factory=Contradictions)
     """Replicas whose samples the others contradict."""
     repeated_pages: RepeatedPages = field(default_factory=RepeatedPages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headroom.scaling.demand.shared_limit import SharedLimit
 from headroom.scaling.frozen import replace
+from headroom.scaling.generation.pools.holding import reason_to_hold
 from headroom.scaling.limits.bounds import apply_allocation, apply_bounds
 from headroom.scaling.limits.flaps import LONGEST_HOLD_S
 from headroom.scaling.limits.limit_input import LimitInput
@@ -44,7 +45,7 @@ def limit_input(
     results: RuleResults,
 ) -> LimitInput:
     """Return what the limits depend on."""
-    policy = model.policy
+    policy, partner = model.policy, observation.partner
     return LimitInput(
         policy=policy,
         state=state,
@@ -59,6 +60,7 @@ def limit_input(
         no_effect=model.generation is None and _ends_growth(policy, state.obstacles.obstacle),
         most_useful=_most_useful(state.shared_limit, observation.current),
         contradicted=bool(state.contradictions.found),
+        held_for="" if partner is None else reason_to_hold(partner),
     )
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import CostModel
+from headroom.scaling.values.partner import PairDecision
 from headroom.scaling.values.replica_defect import LeftOut, Replacement
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.values.token_decision import GenerationDecision
@@ -62,6 +63,9 @@ class Reason(StrEnum):
     """Replicas are unschedulable or broken; no more are requested."""
     YIELDED_TO_PRIORITY = "YieldedToPriority"
     """A service of higher priority gets the last accelerators of the pool."""
+    HELD_FOR_PARTNER = "HeldForPartner"
+    """The other pool of the pair is short of replicas, misses its promise or is not seen, so what
+    arrives here is a lower bound; no replica is removed."""
     ROLLING_OUT = "RollingOut"
     """A rollout is replacing pods; no replica is removed before it ends."""
     METRICS_STALE = "MetricsStale"
@@ -201,6 +205,8 @@ class Decision:
     """The replica that is slow or fails, the worst if there are several; None if none is."""
     generation: GenerationDecision | None = None
     """None: the service does not generate tokens, or has no promise on them."""
+    pair: PairDecision | None = None
+    """None: the service is no pool of a pair."""
     left_out: tuple[LeftOut, ...] = ()
     """Ready replicas whose samples contradict those of the others, stay the same although requests
     are in flight, or end the decision."""

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from headroom.scaling.frozen import cached_property
 from headroom.scaling.values.latency_counts import LatencyCounts
+from headroom.scaling.values.partner import Partner
 from headroom.scaling.values.tokens import GenerationSample
 
 
@@ -137,6 +138,8 @@ class Observation:
     rolling: bool = False
     allocation: Allocation | None = None
     """None: nothing is withheld for other services."""
+    partner: Partner | None = None
+    """The other pool, where this one is a prefill or a decode pool of a pair; None for others."""
 
     @cached_property
     def ready(self) -> tuple[Pod, ...]:

@@ -58,13 +58,15 @@ def simulate_tokens(
     """Return the outcome. Same service, requests, autoscaler and seed: same outcome."""
     began_s = time.perf_counter()
     bounded = requests.bounded(service.engine.context_tokens)
-    run = _Run(service, bounded, make(Truth(service=service, requests=bounded)), seed)
+    run = Run(service, bounded, make(Truth(service=service, requests=bounded)), seed)
     run.until(bounded.duration_s)
     return run.outcome(time.perf_counter() - began_s)
 
 
 @dataclass
-class _Run:
+class Run:
+    """One run between its steps."""
+
     service: TokenService
     requests: Requests
     autoscaler: Autoscaler
@@ -79,22 +81,31 @@ class _Run:
         self.fleet = TokenFleet(service=service, plant=self.plant, seed=self.seed)
         first = service.initial_replicas
         self.fleet.begin(service.min_replicas if first is None else first)
+        self._decide_s, self._look_s = self.autoscaler.period_s, 0.0
 
     def until(self, end_s: float) -> None:
         """Run to the end of the load."""
-        decide_s, look_s = self.autoscaler.period_s, 0.0
         while True:
-            now_s = min(decide_s, look_s, self.fleet.next_s, end_s)
+            now_s = min(self.next_s, end_s)
             kernel.advance(self.plant, now_s)
             self.fleet.update(now_s)
             if now_s >= end_s:
                 return
-            if look_s <= now_s:
-                self._look(now_s)
-                look_s += LOOK_S
-            if decide_s <= now_s:
-                self._decide(now_s)
-                decide_s += self.autoscaler.period_s
+            self.act(now_s)
+
+    @property
+    def next_s(self) -> float:
+        """When the autoscaler decides, a pod changes or a look is due next."""
+        return min(self._decide_s, self._look_s, self.fleet.next_s)
+
+    def act(self, now_s: float) -> None:
+        """Look and decide, where it is time."""
+        if self._look_s <= now_s:
+            self._look(now_s)
+            self._look_s += LOOK_S
+        if self._decide_s <= now_s:
+            self._decide(now_s)
+            self._decide_s += self.autoscaler.period_s
 
     def _decide(self, now_s: float) -> None:
         fleet, service = self.fleet, self.service

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from headroom.scaling import Observation, Policy, State, decide
 from headroom.scaling.post_rules import apply_post_rules
+from headroom.scaling.values.partner import PairDecision, Partner
 from headroom.scaling.values.policy import Routing
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.generation.autoscalers.peer import TokenPeer
@@ -29,6 +30,10 @@ class TokenHeadroom(TokenPeer):
     period_s: float = 2.0
     bounded: float = 1.0
     """Whether Headroom's gateway is in front, which rejects overload."""
+    partner: Partner | None = None
+    """The other pool, where this one is a pool of a pair."""
+    pair: PairDecision | None = field(default=None, init=False, repr=False)
+    """What the last decision told it."""
     state: State = field(default_factory=State.initial, init=False, repr=False)
     decided: Policy = field(init=False, repr=False)
 
@@ -45,10 +50,11 @@ class TokenHeadroom(TokenPeer):
             pods=view.pods,
             samples=view.samples,
             rejected_at_gateway=view.rejected if self.bounded else None,
+            partner=self.partner,
         )
         decided = decide(self.decided, self.state, observation)
         decision, self.state = apply_post_rules(self.decided, self.state, decided)
-        generation = decision.generation
+        self.pair, generation = decision.pair, decision.generation
         return ScaleRequest(
             replicas=decision.replicas,
             reason=decision.reason.value,

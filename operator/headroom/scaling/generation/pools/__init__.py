@@ -1,0 +1,1 @@
+"""Couples the prefill and the decode pool of a pair; each stays a service of its own."""

@@ -1,0 +1,72 @@
+"""What the decode pool expects of its prefill pool: its arrivals, as far as it can pass them on.
+
+Requests reach the prefill pool first, so its arrivals are the demand of both, also while it has too
+few replicas to pass them on. Both pools then grow in the same cold start. The decode pool is never
+sized for more than the replicas that the prefill pool requests can pass on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headroom.scaling.forecast.forecast import Expected, Rates
+from headroom.scaling.frozen import replace
+from headroom.scaling.generation.pools.passing import Passing
+from headroom.scaling.values.partner import Partner, PoolRole
+
+RELEASED_S = 60.0
+"""A queue at the prefill pool is passed on within about this time once it has enough replicas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announced:
+    """Rates to expect from the prefill pool."""
+
+    steady_rps: float
+    later_rps: float
+    most_rps: float
+    name: str
+
+
+def announced(partner: Partner, passing: Passing) -> Announced | None:
+    """Return what a decode pool is to expect; None where the partner says nothing reliable.
+
+    Neither while the share that is passed on is unknown or implausible, nor while it is unknown
+    what a prefill replica takes: an announcement without a bound could buy any number of replicas.
+    """
+    report, share = partner.report, passing.share
+    if partner.role is not PoolRole.PREFILL or report is None or not report.fresh:
+        return None
+    carries_rps = report.carries_rps
+    if share is None or passing.unrelated or carries_rps is None:
+        return None
+    released_rps = report.waiting / RELEASED_S
+    later_rps = report.later_rps + released_rps
+    return Announced(
+        steady_rps=share * min(report.steady_rps + released_rps, carries_rps),
+        later_rps=share * min(later_rps, carries_rps),
+        most_rps=share * min(max(report.most_rps, later_rps), carries_rps),
+        name=str(partner),
+    )
+
+
+def with_announced(expected: Expected, known: Announced | None) -> Expected:
+    """Return what to expect: the pool's own forecast, or what the partner announces if higher."""
+    if known is None:
+        return expected
+    return replace(
+        expected,
+        later=_at_least(expected.later, known.steady_rps, known.later_rps, known.name),
+        most=_at_least(expected.most, known.steady_rps, known.most_rps, known.name),
+    )
+
+
+def _at_least(rates: Rates, ceiling_rps: float, latency_rps: float, name: str) -> Rates:
+    latency_rps = max(latency_rps, ceiling_rps)
+    if ceiling_rps <= rates.for_ceiling_rps and latency_rps <= rates.for_latency_rps:
+        return rates
+    return Rates(
+        for_ceiling_rps=max(rates.for_ceiling_rps, ceiling_rps),
+        for_latency_rps=max(rates.for_latency_rps, latency_rps),
+        occasion=f" from the {name}" if latency_rps > rates.for_latency_rps else rates.occasion,
+    )

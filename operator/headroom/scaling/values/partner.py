@@ -1,0 +1,94 @@
+"""What the two pools of a pair, prefill and decode, tell each other, as immutable values.
+
+The prefill pool computes prompts, the decode pool generates the answers. Each is a service of its
+own; its *partner* is the other one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class PoolRole(StrEnum):
+    """What a pool of a pair does."""
+
+    PREFILL = "Prefill"
+    """Computes prompts, and passes each request on."""
+    DECODE = "Decode"
+    """Generates the answers of the requests that it is passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolReport:
+    """What a pool says of itself at the end of a tick. Rates are of first tries, where known."""
+
+    time_s: float
+    fresh: bool
+    """Whether its metrics are fresh: else its rates say nothing."""
+    arrival_rps: float | None = None
+    """None while unknown."""
+    steady_rps: float = 0.0
+    """Expected when a replica requested now could serve: without noise, for utilization."""
+    later_rps: float = 0.0
+    """Expected then, bursts included: for latency."""
+    most_rps: float = 0.0
+    """The highest until a replica removed now could be back."""
+    waiting: float = 0.0
+    """Requests that wait for a replica; they are passed on once there are enough."""
+    replica_rps: float | None = None
+    """What one replica takes at most, whatever the promise; None while unknown."""
+    needed: int = 0
+    """Replicas that the rules need."""
+    ready: int = 0
+    replicas: int = 0
+    """Replicas that it requests."""
+    lacks_accelerators: bool = False
+    """Whether it has fewer replicas than it wants because there are no accelerators for them."""
+    missed: str = ""
+    """The promise that it misses and more replicas would keep, as text; empty if it misses none."""
+
+    @property
+    def short(self) -> bool:
+        """Whether fewer replicas serve than are needed."""
+        return self.ready < self.needed
+
+    @property
+    def carries_rps(self) -> float | None:
+        """What the requested replicas take at most; None while unknown."""
+        return None if self.replica_rps is None else self.replicas * self.replica_rps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partner:
+    """The other pool of a pair, as last seen."""
+
+    name: str
+    role: PoolRole
+    """What the other pool does."""
+    report: PoolReport | None = None
+    """None: nothing recent is known of it."""
+    absence: str = ""
+    """Why there is no report, as text."""
+    shares_accelerators: bool = True
+    """Whether both pools draw from the same accelerators, as far as is known."""
+
+    def __str__(self) -> str:
+        """Render for people: `prefill pool chat-prefill`."""
+        return f"{self.role.lower()} pool {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairDecision:
+    """What a decision took from the partner, and what it tells it."""
+
+    partner: Partner
+    told: PoolReport
+    """For the partner."""
+    passed_share: float | None = None
+    """Requests that reach the decode pool per request that reaches the prefill pool, learned;
+    None in a prefill pool, and while unknown."""
+    announced_rps: float | None = None
+    """The rate that a decode pool expects from its partner; None while it expects none."""
+    held_for: str = ""
+    """Why no replica is removed while the partner is as it is; empty if some may be."""
