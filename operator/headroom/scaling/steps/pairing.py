@@ -25,18 +25,13 @@ def expect(
     partner = observation.partner
     if partner is None or partner.role is not PoolRole.PREFILL:
         return state, expected
-    report, own = partner.report, signals.arrival_rps
-    seen = report is not None and report.fresh
-    passing = state.passing.observe(
-        observation.now_s,
-        report.arrival_rps if report is not None and seen else None,
-        own.value if own.fresh else None,
-        enough=report is not None and seen and not report.short,
-    )
+    own, now_s = signals.arrival_rps, observation.now_s
+    passing = state.passing.observe(now_s, partner.report, own.value if own.fresh else None)
     state = replace(state, passing=passing)
     if expected is None:
         return state, None
-    return state, with_announced(expected, announced(partner, passing))
+    known = announced(partner, passing, now_s)
+    return state, with_announced(expected, known, own.value)
 
 
 def explained(
@@ -51,7 +46,7 @@ def explained(
     partner = observation.partner
     if partner is None:
         return decision
-    known = announced(partner, state.passing)
+    known = announced(partner, state.passing, observation.now_s)
     pair = PairDecision(
         partner=partner,
         told=_report(policy, generating, expected, decision, observation),

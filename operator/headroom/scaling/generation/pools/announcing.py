@@ -1,8 +1,9 @@
 """What the decode pool expects of its prefill pool: its arrivals, as far as it can pass them on.
 
 Requests reach the prefill pool first, so its arrivals are the demand of both, also while it has too
-few replicas to pass them on. Both pools then grow in the same cold start. The decode pool is never
-sized for more than the replicas that the prefill pool requests can pass on.
+few replicas to pass them on. Both pools then grow in the same cold start. What is announced is at
+most what the replicas that the prefill pool requests can pass on. While a queue is passed on, the
+decode pool's own arrivals rise to that and no further, whatever their trend says.
 """
 
 from __future__ import annotations
@@ -11,11 +12,8 @@ from dataclasses import dataclass
 
 from headroom.scaling.forecast.forecast import Expected, Rates
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.pools.passing import Passing
+from headroom.scaling.generation.pools.passing import RELEASED_S, Passing
 from headroom.scaling.values.partner import Partner, PoolRole
-
-RELEASED_S = 60.0
-"""A queue at the prefill pool is passed on within about this time once it has enough replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +23,13 @@ class Announced:
     steady_rps: float
     later_rps: float
     most_rps: float
+    limit_rps: float | None
+    """More is not passed on, whatever the decode pool's own arrivals promise: while a queue is
+    passed on, which rises like a load that grows. None otherwise."""
     name: str
 
 
-def announced(partner: Partner, passing: Passing) -> Announced | None:
+def announced(partner: Partner, passing: Passing, now_s: float) -> Announced | None:
     """Return what a decode pool is to expect; None where the partner says nothing reliable.
 
     Neither while the share that is passed on is unknown or implausible, nor while it is unknown
@@ -46,18 +47,35 @@ def announced(partner: Partner, passing: Passing) -> Announced | None:
         steady_rps=share * min(report.steady_rps + released_rps, carries_rps),
         later_rps=share * min(later_rps, carries_rps),
         most_rps=share * min(max(report.most_rps, later_rps), carries_rps),
+        limit_rps=share * carries_rps if passing.releases(now_s) else None,
         name=str(partner),
     )
 
 
-def with_announced(expected: Expected, known: Announced | None) -> Expected:
-    """Return what to expect: the pool's own forecast, or what the partner announces if higher."""
+def with_announced(
+    expected: Expected, known: Announced | None, present_rps: float | None
+) -> Expected:
+    """Return what to expect: the pool's own forecast, or what the partner announces if higher.
+
+    What arrives now is never doubted.
+    """
     if known is None:
         return expected
+    later = expected.later
+    if known.limit_rps is not None and present_rps is not None:
+        later = _at_most(later, max(known.limit_rps, present_rps))
     return replace(
         expected,
-        later=_at_least(expected.later, known.steady_rps, known.later_rps, known.name),
+        later=_at_least(later, known.steady_rps, known.later_rps, known.name),
         most=_at_least(expected.most, known.steady_rps, known.most_rps, known.name),
+    )
+
+
+def _at_most(rates: Rates, limit_rps: float) -> Rates:
+    if rates.for_latency_rps <= limit_rps:
+        return rates
+    return Rates(
+        for_ceiling_rps=min(rates.for_ceiling_rps, limit_rps), for_latency_rps=limit_rps
     )
 
 

@@ -10,11 +10,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from headroom.scaling.forecast.rate_history import WINDOW_S
+from headroom.scaling.frozen import replace
+from headroom.scaling.values.partner import PoolReport
+
 MEMORY_S = 600.0
 """Time constant: what an earlier mix taught is forgotten within some of these."""
 SETTLED_S = 60.0
 """After a shortage the queue is passed on for a while, at more than the arrivals."""
 LONGEST_STEP_S = 30.0
+QUEUED_S = 5.0
+"""A queue that all prefill replicas together take longer for is passed on later, as a surge."""
+RELEASED_S = 60.0
+"""A queue at the prefill pool is passed on within about this time once it has enough replicas."""
 LEAST_REQUESTS = 50.0
 """Below so many requests on either side nothing is known: a share of 20 has an error of a fifth."""
 LEAST, MOST = 0.05, 20.0
@@ -32,25 +40,26 @@ class Passing:
     last_s: float | None = None
     settled_since_s: float | None = None
     """Since when the prefill pool has enough replicas; None while it has not."""
+    queued_s: float = -math.inf
+    """When it last had a queue."""
 
-    def observe(
-        self, now_s: float, arrived_rps: float | None, passed_rps: float | None, *, enough: bool
-    ) -> Passing:
-        """Return what is known after a tick; None for a rate that is not fresh."""
-        since_s = self.settled_since_s
-        if not enough or arrived_rps is None or passed_rps is None:
-            return Passing(arrived=self.arrived, passed=self.passed, last_s=now_s)
-        if since_s is None or self.last_s is None or now_s - self.last_s > LONGEST_STEP_S:
-            return Passing(
-                arrived=self.arrived, passed=self.passed, last_s=now_s, settled_since_s=now_s
-            )
+    def observe(self, now_s: float, report: PoolReport | None, passed_rps: float | None) -> Passing:
+        """Return what is known after a tick; None: no fresh report, no fresh rate."""
+        if report is None or not report.fresh:
+            return replace(self, last_s=now_s, settled_since_s=None)
+        queued_s = now_s if _queues(report) else self.queued_s
+        if report.short or report.arrival_rps is None or passed_rps is None:
+            return replace(self, last_s=now_s, settled_since_s=None, queued_s=queued_s)
+        since_s, last_s = self.settled_since_s, self.last_s
+        if since_s is None or last_s is None or now_s - last_s > LONGEST_STEP_S:
+            return replace(self, last_s=now_s, settled_since_s=now_s, queued_s=queued_s)
         arrived, passed = self.arrived, self.passed
         if now_s - since_s >= SETTLED_S:
-            elapsed_s = max(0.0, now_s - self.last_s)
+            elapsed_s = max(0.0, now_s - last_s)
             kept = math.exp(-elapsed_s / MEMORY_S)
-            arrived = kept * arrived + elapsed_s * arrived_rps
+            arrived = kept * arrived + elapsed_s * report.arrival_rps
             passed = kept * passed + elapsed_s * passed_rps
-        return Passing(arrived=arrived, passed=passed, last_s=now_s, settled_since_s=since_s)
+        return replace(self, arrived=arrived, passed=passed, last_s=now_s, queued_s=queued_s)
 
     @property
     def share(self) -> float | None:
@@ -65,3 +74,11 @@ class Passing:
     def unrelated(self) -> bool:
         """Whether the two pools do not serve the same requests."""
         return self.share is not None and not LEAST <= self.share <= MOST
+
+    def releases(self, now_s: float) -> bool:
+        """Whether what arrives at the decode pool now may be a queue that is passed on."""
+        return now_s - self.queued_s <= RELEASED_S + WINDOW_S
+
+
+def _queues(report: PoolReport) -> bool:
+    return report.carries_rps is not None and report.waiting > QUEUED_S * report.carries_rps
