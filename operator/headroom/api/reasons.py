@@ -211,6 +211,23 @@ class StatusReason(StrEnum):
     ROUTING_UPDATE_FAILED = "RoutingUpdateFailed"
     """RoutingReady: the API server rejected the Service or its EndpointSlice."""
 
+    NO_PARTNER = "NoPartner"
+    """PartnerSeen: the service is neither a prefill nor a decode pool of a pair."""
+    PARTNER_SEEN = "PartnerSeen"
+    """PartnerSeen: both pools of the pair see each other."""
+    PARTNER_NOT_FOUND = "PartnerNotFound"
+    """PartnerSeen: spec.prefillRef names an InferenceService that does not exist in the namespace;
+    no replica is removed."""
+    PARTNER_UNSUITABLE = "PartnerUnsuitable"
+    """PartnerSeen: spec.prefillRef names a service that is no prefill pool: it names one itself,
+    promises nothing on tokens, or is the prefill pool of another service; no replica is removed."""
+    PARTNER_NOT_SEEN = "PartnerNotSeen"
+    """PartnerSeen: the metrics of the other pool are missing or stale, or it has not been evaluated
+    lately; no replica is removed."""
+    PARTNER_UNRELATED = "PartnerUnrelated"
+    """PartnerSeen: the two pools do not serve the same requests, so that the arrivals of the
+    prefill pool are not used."""
+
     KUBERNETES_TOO_OLD = "KubernetesTooOld"
     """Doctor: the cluster is older than the oldest supported version."""
     CRD_MISSING = "CRDMissing"

@@ -25,6 +25,7 @@ from headroom.controller.service_writes import ServiceWrites
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import Ceilings
 from headroom.controller.sharing.competition import Competition
+from headroom.controller.sharing.partners import Partners
 from headroom.controller.warmup import Warmer
 from headroom.controller.warmup.gate import GatedPod
 from headroom.errors import Conflict, NotFound, ScrapeFailed
@@ -64,6 +65,7 @@ class Reconciler:
                 on_warm=self._on_warm,
             )
         self._competition = Competition()
+        self._partners = Partners(cache, self._competition.compete)
         self._seen_s = to.clock.now_s()
         """The time at the last tick."""
         self._contexts: dict[str, ServiceContext] = {}
@@ -102,6 +104,7 @@ class Reconciler:
             decision=ServiceDecision(
                 ceilings=Ceilings(options.caps, cache),
                 competition=self._competition,
+                partners=self._partners,
                 route_status=route_status,
             ),
             reporter=Reporter(to.cluster, cache, to.recorder, options.instance),
@@ -144,6 +147,7 @@ class Reconciler:
             words = "the clock went back by %.0f s: the windows of all services start over"
             _log.warning(words, self._seen_s - now_s)
             self._competition.restart()
+            self._partners.restart()
         self._seen_s = now_s
         last_s = context.decide.service.state.last_s
         if last_s is not None and last_s - now_s > most_s:

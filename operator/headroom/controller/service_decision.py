@@ -20,6 +20,7 @@ from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.service_context import ServiceContext
 from headroom.controller.sharing.ceilings import Ceiling, Ceilings
 from headroom.controller.sharing.competition import Competition
+from headroom.controller.sharing.partners import Partners
 from headroom.resources.object_conditions import is_true
 
 
@@ -29,12 +30,14 @@ class ServiceDecision:
 
     ceilings: Ceilings
     competition: Competition
+    partners: Partners
     route_status: Callable[[InferenceService], RouteStatus]
 
     def forget(self, uid: str) -> None:
         """Discard what is shared of a deleted service."""
         self.competition.forget(uid)
         self.ceilings.forget(uid)
+        self.partners.forget(uid)
 
     def ceiling(
         self, context: ServiceContext, service: InferenceService, gathered: Gathered
@@ -63,11 +66,12 @@ class ServiceDecision:
         pinned = rebalancing_objection(service, gathered, context.act, now_s, blocked=blocked)
         policy = ceiling.applied(service.to_policy(tick_s=tick_s, floor=floor))
         allocation = self.competition.allocation(context.uid)
+        partner = self.partners.of(service, now_s, tick_s)
         return DecisionInputs(
             service=service,
             policy=replace(policy, replacement_objection=refused, rebalancing_objection=pinned),
             min_replicas=floor.replicas,
-            observation=replace(gathered.observation, allocation=allocation),
+            observation=replace(gathered.observation, allocation=allocation, partner=partner),
             samples=samples,
             route=self.route_status(service),
         )
@@ -103,6 +107,7 @@ class ServiceDecision:
             refused=refused,
             surges=surges,
         )
+        self.partners.note(inputs.service, decided.decision, desired, ceiling)
         return desired
 
     def rollout(

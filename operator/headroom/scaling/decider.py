@@ -107,7 +107,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     limit_input = limiting.limit_input(model, state, observation, counts, results)
     replicas, applied = limiting.limit(limit_input)
     decision = explain_tick(model, state, limit_input, results, replicas, applied, demand.demand)
-    decision = pairing.explained(policy, state, observation, model.generation, expected, decision)
+    decision = pairing.explained(state, observation, model.generation, expected, decision)
     decision, state = replacing.step(policy, state, observation, rules, model.serving, decision)
     decision, state = rebalancing.step(
         policy, state, observation, model.serving, model.target_s, decision

@@ -9,6 +9,7 @@ import yaml
 from headroom.api.inference_service import MAX_NAME_LENGTH, NAME_PATTERN, NAME_RULE
 from headroom.api.kind import GROUP, KIND, PLURAL, VERSION
 from headroom.api.schema.structural_schema import structural_schema
+from headroom.api.service_spec.prefill_ref import SELF_CEL, SELF_RULE
 from headroom.api.service_spec.spec import Spec
 from headroom.api.service_status.status import Status
 
@@ -109,6 +110,7 @@ def _schema() -> dict[str, Any]:
                 "rule": f"size(self.metadata.name) <= {MAX_NAME_LENGTH} && "
                 f"self.metadata.name.matches('{NAME_PATTERN}')",
                 "message": NAME_RULE,
-            }
+            },
+            {"rule": SELF_CEL, "message": SELF_RULE},
         ],
     }

@@ -14,6 +14,7 @@ from headroom.api.durations import Duration
 from headroom.api.service_spec.class_promises import CLASS_RULES, class_promises
 from headroom.api.service_spec.common_metadata import CommonMetadata
 from headroom.api.service_spec.model import Model
+from headroom.api.service_spec.prefill_ref import PREFILL_RULES, PrefillRef
 from headroom.api.service_spec.rollout import Rollout
 from headroom.api.service_spec.routing import Routing
 from headroom.api.service_spec.routing_rules import TARGET_ROUTING_RULES
@@ -58,6 +59,10 @@ class Spec(Value):
     target_ref: TargetRef | None = None
     """Existing workload to scale instead of a Deployment created by the operator. Only its
     replicas are changed; with routing.mode Gateway clients get an additional Service."""
+    prefill_ref: PrefillRef | None = None
+    """In a decode pool: the InferenceService in the same namespace that computes its prompts. Both
+    then grow together, and neither removes replicas while the other is short of them, misses its
+    promise or is not seen. Their ratio is a result."""
     replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Desired replicas where scaling.mode is External; set through the scale subresource."""
     model: Model = Model()
@@ -180,6 +185,7 @@ class Spec(Value):
         ),
         *TOKEN_RULES,
         *CLASS_RULES,
+        *PREFILL_RULES,
     )
 
     @property

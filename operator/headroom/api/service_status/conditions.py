@@ -47,6 +47,9 @@ class ConditionType(StrEnum):
     ROUTING_READY = "RoutingReady"
     """Requests reach the replicas as routing.mode states, and an activator holds them where
     minReplicas is 0."""
+    PARTNER_SEEN = "PartnerSeen"
+    """The other one of two coupled pools, prefill and decode, is seen and serves the same requests;
+    True where there is none."""
 
 
 class ConditionStatus(StrEnum):

@@ -19,6 +19,7 @@ from headroom.api.service_status.cost_status import ColdStartStatus, ModelStatus
 from headroom.api.service_status.decision_status import DecisionStatus
 from headroom.api.service_status.demand_status import DemandStatus
 from headroom.api.service_status.generation_status import GenerationStatus
+from headroom.api.service_status.partner_status import PartnerStatus
 from headroom.api.service_status.signals_status import SignalsStatus
 from headroom.api.service_status.slo_status import SloStatus
 from headroom.api.service_status.status_reading import without_unreadable
@@ -55,6 +56,7 @@ class Status(Value):
         Annotated[tuple[ClassStatus, ...], Field(max_length=8, strict=False), MapBy("name")] | None
     ) = None
     """Classes in routing.classes whose promises differ from those of slo."""
+    partner: PartnerStatus | None = None
     cold_start: ColdStartStatus | None = None
     slo: SloStatus | None = None
     checkpoint: Annotated[str, Field(max_length=MAX_CHECKPOINT)] | None = None

@@ -16,6 +16,7 @@ from headroom.api.service_status.decision_status import (
 )
 from headroom.api.service_status.demand_status import demand_status
 from headroom.api.service_status.generation_status import generation_status
+from headroom.api.service_status.partner_status import partner_status
 from headroom.api.service_status.signals_status import GatewayStatus, SignalsStatus
 from headroom.api.service_status.slo_status import SloStatus
 from headroom.api.service_status.status import MAX_CHECKPOINT, Status
@@ -69,6 +70,7 @@ def build(
             generation_status(decision.generation, generated, classes.binding) if decision else None
         ),
         classes=class_statuses(classes) or None,
+        partner=partner_status(decision.pair) if decision else None,
         cold_start=_cold_start(decision, estimated_misses_per_cold_start) if decision else None,
         slo=slo,
         checkpoint=memory if memory is not None and len(memory) <= MAX_CHECKPOINT else None,

@@ -131,6 +131,8 @@ def _promise(status: Status) -> Iterator[str]:
             yield f"Generation: {generation.sentence}"
         for unknown in generation.unknown:
             yield f"Not known: {unknown}"
+    if status.partner is not None:
+        yield f"Partner: {status.partner.sentence}"
     for one in status.classes or ():
         yield f"Class {one.name}: {one.sentence}"
     if slo is not None and slo.sentence:

@@ -53,6 +53,8 @@ class Ceiling:
     """Which setting it comes from; empty where it is maxReplicas alone."""
     exceeded: bool = False
     """Whether the service has more than the settings allow."""
+    accelerators: bool = False
+    """Whether it is what other services leave of `--max-accelerators`."""
 
     def applied(self, policy: Policy) -> Policy:
         """Return the policy within the ceiling; a decision has room for one replica at least."""
@@ -82,7 +84,7 @@ class Ceilings:
         """
         self._begin()
         allowed, per_service = service.spec.scaling.max_replicas, self._caps.replicas_per_service
-        why = ""
+        why, by_accelerators = "", False
         if per_service is not None and per_service < allowed:
             allowed = per_service
             why = f"the operator allows {per_service} replicas per service; {_ASK} "
@@ -92,11 +94,17 @@ class Ceilings:
             room = self._room(service.uid, count) - (service.uid in self._surging)
             if room < allowed:
                 allowed, others = room, self._total - self._held.get(service.uid, 0)
+                by_accelerators = True
                 why = f"the operator allows {self._caps.accelerators} accelerators in all, other "
                 why += f"services hold {others} and each replica {count}; {_ASK} "
                 why += "(--max-accelerators)"
         exceeded = why != "" and current > allowed
-        return Ceiling(replicas=max(allowed, current), why=why, exceeded=exceeded)
+        return Ceiling(
+            replicas=max(allowed, current),
+            why=why,
+            exceeded=exceeded,
+            accelerators=by_accelerators,
+        )
 
     def fits_one_more(self, service: InferenceService, workload: Manifest, replicas: int) -> bool:
         """Whether the operator's limit has room for a replica beyond so many."""

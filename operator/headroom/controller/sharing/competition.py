@@ -75,6 +75,11 @@ class Competition:
             yielding.append(pool.preempted_by(service.uid))
         return ", ".join(dict.fromkeys(one for one in yielding if one))
 
+    def compete(self, uid: str, other: str) -> bool:
+        """Return whether two services draw from the same pool; True while that is not known."""
+        ours, theirs = self._keys_of.get(uid), self._keys_of.get(other)
+        return ours is None or theirs is None or not ours.isdisjoint(theirs)
+
     def restart(self) -> None:
         """Forget all pools, as a restart of the operator does: the clock went back."""
         self._pools.clear()

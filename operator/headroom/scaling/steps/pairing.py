@@ -11,7 +11,6 @@ from headroom.scaling.steps.generating import Generating
 from headroom.scaling.values.decision import Decision, format_seconds
 from headroom.scaling.values.observation import Observation, PodState
 from headroom.scaling.values.partner import PairDecision, PoolReport, PoolRole
-from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness, Signals
 
 
@@ -35,7 +34,6 @@ def expect(
 
 
 def explained(
-    policy: Policy,
     state: State,
     observation: Observation,
     generating: Generating | None,
@@ -49,8 +47,9 @@ def explained(
     known = announced(partner, state.passing, observation.now_s)
     pair = PairDecision(
         partner=partner,
-        told=_report(policy, generating, expected, decision, observation),
+        told=_report(generating, expected, decision, observation),
         passed_share=state.passing.share if partner.role is PoolRole.PREFILL else None,
+        unrelated=partner.role is PoolRole.PREFILL and state.passing.unrelated,
         announced_rps=None if known is None else known.later_rps,
         held_for=reason_to_hold(partner),
     )
@@ -58,7 +57,6 @@ def explained(
 
 
 def _report(
-    policy: Policy,
     generating: Generating | None,
     expected: Expected | None,
     decision: Decision,
@@ -79,7 +77,7 @@ def _report(
         ready=decision.counts.ready,
         replicas=decision.replicas,
         lacks_accelerators=observation.count(PodState.UNSCHEDULABLE) > 0,
-        missed=_missed(policy, decision),
+        missed=_missed(decision),
     )
     if expected is None:
         return report
@@ -91,12 +89,14 @@ def _report(
     )
 
 
-def _missed(policy: Policy, decision: Decision) -> str:
+def _missed(decision: Decision) -> str:
     """Return the promise that is missed although an idle replica would keep it."""
     generation = decision.generation
+    if generation is None:
+        return ""
     for name, one in (
-        ("time to first token", generation and generation.first_token),
-        ("time per output token", generation and generation.output_token),
+        ("time to first token", generation.first_token),
+        ("time per output token", generation.output_token),
     ):
         if one is None or one.late_share is None or one.measured_s is None or not one.feasible:
             continue

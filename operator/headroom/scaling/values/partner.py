@@ -70,6 +70,8 @@ class Partner:
     """None: nothing recent is known of it."""
     absence: str = ""
     """Why there is no report, as text."""
+    unsuitable: bool = False
+    """Whether there will be none: the service that is named is missing, or no such pool."""
     shares_accelerators: bool = True
     """Whether both pools draw from the same accelerators, as far as is known."""
 
@@ -88,6 +90,8 @@ class PairDecision:
     passed_share: float | None = None
     """Requests that reach the decode pool per request that reaches the prefill pool, learned;
     None in a prefill pool, and while unknown."""
+    unrelated: bool = False
+    """Whether that share is so far from 1 that the pools do not serve the same requests."""
     announced_rps: float | None = None
     """The rate that a decode pool expects from its partner; None while it expects none."""
     held_for: str = ""

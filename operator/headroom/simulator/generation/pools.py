@@ -11,83 +11,24 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.partner import Partner, PoolReport, PoolRole
 from headroom.scaling.values.policy import Policy
-from headroom.scaling.values.tokens import TokenTargets
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.generation import kernel
 from headroom.simulator.generation.autoscalers.headroom import TokenHeadroom
 from headroom.simulator.generation.layout import Plant, Request, Time
-from headroom.simulator.generation.plant import Engine, TokenService
-from headroom.simulator.generation.requests import Floats, Requests
+from headroom.simulator.generation.pool_pair import PairOutcome, PoolPair
+from headroom.simulator.generation.requests import Requests
 from headroom.simulator.generation.run import Run, Truth
 
 MOVED_S = 0.02
 """Keys and values of 4000 tokens at 200 000 tokens per second."""
 STEP_S = 0.5
 WHOLE_ANSWER_S = 60.0
-UNBOUNDED_TOKENS = 1 << 20
-"""Prompts that were moved take no tokens of an iteration."""
 _LAST_S = 600.0
 """Requests that are in the system at the end may finish."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolPair:
-    """The two pools, and how requests pass them."""
-
-    prefill: TokenService
-    decode: TokenService
-    coupled: bool = True
-    """Whether each sees the other."""
-    queue: int = 0
-    """Requests in flight per prefill replica; more are rejected, 0 without a bound."""
-    bypass_tokens: int = 0
-    """Prompts up to this length are computed in the decode pool."""
-    blind_from_s: float = math.inf
-    blind_until_s: float = math.inf
-    """While neither pool sees the pages of the prefill pool."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairOutcome:
-    """What users saw of both pools, and what they cost."""
-
-    first_token_s: Floats
-    """[requests] At the prefill pool; inf without an answer."""
-    output_token_s: Floats
-    """[requests] Time in the decode pool, queues included, per token; inf without an answer."""
-    arrival_s: Floats
-    gpu_hours: tuple[float, float]
-    replicas: NDArray[np.int64]
-    """[looks, 5]: second, desired and ready replicas of prefill, of decode."""
-    reasons: tuple[tuple[float, str, int, int, str], ...]
-    """Moves: second, pool, before, after, message."""
-
-    def kept(self, first_s: float, output_s: float, after_s: float = 0.0) -> tuple[float, float]:
-        """Return the shares of the requests from then on that keep each promise."""
-        late = self.arrival_s >= after_s
-        return (
-            float((self.first_token_s[late] <= first_s).mean()),
-            float((self.output_token_s[late] <= output_s).mean()),
-        )
-
-
-def decode_engine(engine: Engine) -> Engine:
-    """Return the engine of a pool to which prompts are moved."""
-    cost = replace(engine.cost, prompt_token_s=0.0, prompt_product_s=0.0)
-    return replace(engine, cost=cost, iteration_tokens=UNBOUNDED_TOKENS)
-
-
-def pool_targets(targets: TokenTargets) -> tuple[TokenTargets, TokenTargets]:
-    """Return the promise of the prefill and of the decode pool."""
-    return (
-        TokenTargets(first_token=targets.first_token),
-        TokenTargets(output_token=targets.output_token),
-    )
 
 
 @dataclass(kw_only=True)
@@ -132,6 +73,8 @@ class _PairRun:
     moved_s: float = 0.0
     sent: int = 0
     looks: list[tuple[int, ...]] = field(default_factory=list)
+    last_s: float = 0.0
+    """When the last request arrived at the decode pool."""
 
     def __post_init__(self) -> None:
         requests, pair = self.requests, self.pair
@@ -143,7 +86,9 @@ class _PairRun:
         second = replace(requests, arrival_s=np.full(len(requests), math.inf))
         self.order = np.zeros(len(requests), dtype=np.int64)
         """Which request is the n-th of the decode pool."""
-        self.waiting = [(float(requests.arrival_s[row]), row) for row in np.flatnonzero(self.direct)]
+        self.waiting: list[tuple[float, int]] = [
+            (float(requests.arrival_s[row]), row) for row in np.flatnonzero(self.direct)
+        ]
         self.pools: dict[PoolRole, _Pool] = {}
         self.runs: dict[PoolRole, Run] = {}
         for role, service, part in (
@@ -191,28 +136,24 @@ class _PairRun:
         while self.waiting and self.waiting[0][0] <= now_s:
             found.append(self.waiting.pop(0))
         for arrived_s, row in sorted(found):
-            self._send(row, max(arrived_s, self._last_s))
+            self._send(row, max(arrived_s, self.last_s))
         kernel.advance(decode.plant, now_s)
         for run in (prefill, decode):
             run.fleet.update(now_s)
-
-    _last_s = 0.0
 
     def _send(self, row: int, arrived_s: float) -> None:
         """Let a request arrive at the decode pool."""
         plant, place = self.runs[PoolRole.DECODE].plant, self.sent
         plant.requests[place, Request.PROMPT] = self.requests.prompt_tokens[row]
         plant.requests[place, Request.OUTPUT] = self.requests.output_tokens[row]
-        plant.times[place, Time.ARRIVED] = self._last_s = arrived_s
+        plant.times[place, Time.ARRIVED] = self.last_s = arrived_s
         self.order[place] = row
         self.sent += 1
 
     def _see(self, role: PoolRole, now_s: float) -> None:
         """Show a pool what the other one last said."""
         pair, pool = self.pair, self.pools[role]
-        pool.blind = (
-            role is PoolRole.PREFILL and pair.blind_from_s <= now_s < pair.blind_until_s
-        )
+        pool.blind = role is PoolRole.PREFILL and pair.blind_from_s <= now_s < pair.blind_until_s
         if not pair.coupled:
             return
         other = PoolRole.DECODE if role is PoolRole.PREFILL else PoolRole.PREFILL

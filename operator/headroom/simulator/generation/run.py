@@ -75,6 +75,7 @@ class Run:
     looks: list[tuple[float, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        """Allocate the plant, and start the first replicas."""
         service = self.service
         rows = 2 * service.max_replicas + _SPARE_ROWS
         self.plant: TokenState = allocate(service, self.requests, rows, self.seed)

@@ -77,6 +77,14 @@ REMEDIES: dict[StatusReason, str] = {
     "replaced, set spec.scaling.replaceSlowReplicas to true",
     _R.REPLICA_IMPLAUSIBLE: "compare the metrics of the pod that the message names with those of "
     "another; replace the pod if they are wrong, or correct what is between it and the operator",
+    _R.PARTNER_NOT_FOUND: "apply the prefill pool that the message names, or correct or remove "
+    "spec.prefillRef: kubectl edit {name} --namespace {namespace}",
+    _R.PARTNER_UNSUITABLE: "let spec.prefillRef of the decode pool name the service that promises "
+    "slo.timeToFirstToken, and only there: kubectl edit {name} --namespace {namespace}",
+    _R.PARTNER_NOT_SEEN: "see the conditions of the other pool, which the message names: kubectl "
+    "get hisvc --namespace {namespace}",
+    _R.PARTNER_UNRELATED: "let spec.prefillRef name the pool whose requests this one answers: "
+    "kubectl edit {name} --namespace {namespace}",
     _R.COST_UNKNOWN: "send requests; the cost is learned from them",
     _R.BATCH_SIZE_EXCEEDED: "set spec.runtime.maxBatchSize to the largest batch that the server is "
     "configured for; until then more replicas are kept than are needed",

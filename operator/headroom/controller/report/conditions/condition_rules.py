@@ -15,6 +15,7 @@ from headroom.controller.report.conditions import (
     feasibility_conditions,
     limit_conditions,
     metrics_conditions,
+    pair_conditions,
     replica_conditions,
     routing_conditions,
     scaling_conditions,
@@ -68,6 +69,7 @@ _LADDERS = {
     ConditionType.CAPACITY_AVAILABLE: replica_conditions.capacity_available,
     ConditionType.REPLICAS_HEALTHY: replica_conditions.replicas_healthy,
     ConditionType.ROUTING_READY: routing_conditions.routing_ready,
+    ConditionType.PARTNER_SEEN: pair_conditions.partner_seen,
 }
 
 _OF_WRITES = frozenset({ConditionType.ABLE_TO_SCALE, ConditionType.SCALING_ACTIVE})

@@ -54,6 +54,10 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.CONNECTIONS_PINNED: "set routing.mode to Gateway, or limit a connection's age",
     StatusReason.DOWNSTREAM_LIMIT: "look at what replicas share; more of them do not help",
     StatusReason.COST_UNKNOWN: "send requests; it is learned from them",
+    StatusReason.PARTNER_NOT_FOUND: "apply it, or correct or remove spec.prefillRef",
+    StatusReason.PARTNER_UNSUITABLE: "name the prefill pool in spec.prefillRef of the decode pool",
+    StatusReason.PARTNER_NOT_SEEN: "see the conditions of the other pool",
+    StatusReason.PARTNER_UNRELATED: "correct spec.prefillRef: name the pool that sends requests",
     StatusReason.BATCH_SIZE_EXCEEDED: "set runtime.maxBatchSize to the server's own limit",
 }
 _BY_MESSAGE: Mapping[StatusReason, Callable[[str], str]] = {

@@ -32,14 +32,18 @@ class Announced:
 def announced(partner: Partner, passing: Passing, now_s: float) -> Announced | None:
     """Return what a decode pool is to expect; None where the partner says nothing reliable.
 
-    Neither while the share that is passed on is unknown or implausible, nor while it is unknown
-    what a prefill replica takes: an announcement without a bound could buy any number of replicas.
+    Not while the share that is passed on is unknown or implausible, nor while it is unknown what a
+    prefill replica takes: an announcement without a bound could buy any number of replicas. And not
+    while the prefill pool has enough replicas: it passes on at once what reaches it, and the decode
+    pool's own arrivals say the same without the noise of a second count.
     """
     report, share = partner.report, passing.share
     if partner.role is not PoolRole.PREFILL or report is None or not report.fresh:
         return None
     carries_rps = report.carries_rps
     if share is None or passing.unrelated or carries_rps is None:
+        return None
+    if not report.short and not passing.releases(now_s):
         return None
     released_rps = report.waiting / RELEASED_S
     later_rps = report.later_rps + released_rps
@@ -74,9 +78,7 @@ def with_announced(
 def _at_most(rates: Rates, limit_rps: float) -> Rates:
     if rates.for_latency_rps <= limit_rps:
         return rates
-    return Rates(
-        for_ceiling_rps=min(rates.for_ceiling_rps, limit_rps), for_latency_rps=limit_rps
-    )
+    return Rates(for_ceiling_rps=min(rates.for_ceiling_rps, limit_rps), for_latency_rps=limit_rps)
 
 
 def _at_least(rates: Rates, ceiling_rps: float, latency_rps: float, name: str) -> Rates:
