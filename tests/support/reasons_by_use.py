@@ -33,4 +33,6 @@ HEALTHY_REASONS = {
     StatusReason.REPLICAS_ALIKE,
     StatusReason.DIRECT_TO_PODS,
     StatusReason.VIA_GATEWAY,
+    StatusReason.NO_PARTNER,
+    StatusReason.PARTNER_SEEN,
 }

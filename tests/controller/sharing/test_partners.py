@@ -1,0 +1,121 @@
+"""Prefill and decode pools that name each other, or others; each on virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.controller_world import REPLICA_RPS, World, play
+
+PREFILL: dict[str, Any] = {"latency": {"target": "1.5s"}, "timeToFirstToken": {"target": "2s"}}
+DECODE: dict[str, Any] = {"latency": {"target": "1.5s"}, "timePerOutputToken": {"target": "50ms"}}
+QUICK: dict[str, Any] = {"scaleDown": {"stabilizationWindow": "40s"}}
+
+
+def _decode(world: World, name: str = "decode", prefill: str = "prefill") -> None:
+    world.create(name, slo=DECODE, scaling=QUICK, prefillRef={"name": prefill})
+
+
+def _load(world: World, **replicas: float) -> None:
+    for name, number in replicas.items():
+        world.pods.arrivals_rps[name] = number * REPLICA_RPS
+
+
+def test_pools_of_a_pair_show_each_other() -> None:
+    async def story(world: World) -> None:
+        world.create("prefill", slo=PREFILL)
+        _decode(world)
+        _load(world, prefill=1.5, decode=1.5)
+        await world.run_for(300.0)
+        for name, other, role in (
+            ("decode", "prefill", "Prefill"),
+            ("prefill", "decode", "Decode"),
+        ):
+            shown = world.status(name)["partner"]
+            assert (shown["name"], shown["role"]) == (other, role)
+            assert shown["arrivalsPerSecond"] == pytest.approx(1.5 * REPLICA_RPS, rel=0.1)
+            assert shown["replicas"] == world.replicas(other)
+            assert world.condition("PartnerSeen", name) == ("True", "PartnerSeen")
+        assert world.status("decode")["partner"]["passedShare"] == pytest.approx(1.0, rel=0.1)
+        assert "passedShare" not in world.status("prefill")["partner"]
+
+    play(story)
+
+
+def test_partner_that_is_missing_is_named_and_no_replica_is_removed() -> None:
+    async def story(world: World) -> None:
+        _decode(world)
+        _load(world, decode=3.5)
+        await world.run_for(120.0)
+        before = world.replicas("decode")
+        assert before >= 4
+        _load(world, decode=0.5)
+        await world.run_for(900.0)
+        assert world.replicas("decode") == before
+        assert world.condition("PartnerSeen", "decode") == ("False", "PartnerNotFound")
+        assert world.message("PartnerSeen", "decode").endswith(
+            "; apply it, or correct or remove spec.prefillRef"
+        )
+        decision = world.status("decode")["decision"]
+        assert "the prefill pool prefill is not seen (it does not exist)" in decision["message"]
+
+    play(story)
+
+
+def test_partner_that_cannot_be_read_keeps_the_replicas_of_the_other() -> None:
+    async def story(world: World) -> None:
+        world.create("prefill", slo=PREFILL)
+        _decode(world)
+        _load(world, prefill=1.5, decode=1.5)
+        await world.run_for(120.0)
+        for uid in world.pods.ready("prefill"):
+            world.pods.silent.add(uid)
+        await world.run_for(60.0)
+        assert world.condition("PartnerSeen", "decode") == ("Unknown", "PartnerNotSeen")
+        assert "not fresh" in world.status("decode")["partner"]["heldFor"]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("others", "why"),
+    [
+        ({"prefill": {"slo": DECODE, "prefillRef": {"name": "decode"}}}, "names a prefill pool"),
+        ({"prefill": {}}, "promises neither"),
+        (
+            {
+                "prefill": {"slo": PREFILL},
+                "another": {"slo": DECODE, "prefillRef": {"name": "prefill"}},
+            },
+            "it is the prefill pool of another already",
+        ),
+    ],
+    ids=["circle", "not generating", "taken"],
+)
+def test_service_that_is_no_prefill_pool_is_named(others: dict[str, Any], why: str) -> None:
+    async def story(world: World) -> None:
+        for name, changes in others.items():
+            world.create(name, **changes)
+            await world.run_for(10.0)
+        _decode(world)
+        await world.run_for(30.0)
+        assert world.condition("PartnerSeen", "decode") == ("False", "PartnerUnsuitable")
+        assert why in world.message("PartnerSeen", "decode")
+
+    play(story)
+
+
+def test_pools_are_uncoupled_when_the_reference_is_removed() -> None:
+    async def story(world: World) -> None:
+        world.create("prefill", slo=PREFILL)
+        _decode(world)
+        await world.run_for(60.0)
+        assert "partner" in world.status("prefill")
+        world.edit("decode", slo=DECODE)
+        await world.run_for(120.0)
+        for name in ("prefill", "decode"):
+            assert "partner" not in world.status(name)
+            assert world.condition("PartnerSeen", name) == ("True", "NoPartner")
+
+    play(story)
