@@ -88,6 +88,28 @@ def test_every_reason_that_needs_attention_has_a_remedy() -> None:
     assert OF_CONDITIONS - NO_FINDING - set(REMEDIES) == HEALTHY_REASONS
 
 
+@pytest.mark.parametrize(
+    ("status", "reason", "severity", "remedy"),
+    [
+        (
+            "False",
+            "PartnerNotFound",
+            Severity.PROBLEM,
+            "correct or remove spec.prefillRef: kubectl",
+        ),
+        ("False", "PartnerUnsuitable", Severity.PROBLEM, "slo.timeToFirstToken, and only there"),
+        ("False", "PartnerUnrelated", Severity.WARNING, "whose requests this one answers"),
+        ("Unknown", "PartnerNotSeen", Severity.WARNING, "see the conditions of the other pool"),
+    ],
+)
+def test_partner_that_is_missing_or_wrong_is_found(
+    status: str, reason: str, severity: Severity, remedy: str
+) -> None:
+    (found,) = examined(conditioned(saying("PartnerSeen", status, reason, "so it is")))
+    assert (found.finding, found.severity) == (reason, severity)
+    assert remedy in found.remedy
+
+
 def test_reason_of_another_version_gives_a_finding() -> None:
     (found,) = examined(conditioned(saying("Ready", "False", "FromTheFuture")))
     assert (found.finding, found.severity) == ("FromTheFuture", Severity.PROBLEM)

@@ -108,6 +108,23 @@ def test_explain_shows_hidden_demand_and_the_margin() -> None:
     ) in text
 
 
+def test_explain_names_the_partner_its_rate_and_what_is_held_for_it() -> None:
+    partner = {
+        "name": "chat-prefill",
+        "role": "Prefill",
+        "replicas": 9,
+        "readyReplicas": 4,
+        "arrivalsPerSecond": 30.0,
+        "passedShare": 1.25,
+        "announcedPerSecond": 37.5,
+        "heldFor": "the prefill pool chat-prefill needs 9 replicas and has 4 ready",
+    }
+    text = " ".join(words(SERVICE | {"status": STATUS | {"partner": partner}}).split())
+    assert "Partner: prefill pool chat-prefill, 30/s arrive there, 1.25 of each arrive" in text
+    assert "37.5/s are expected from it, 4 of its 9 replicas are ready" in text
+    assert "no replica is removed here, because the prefill pool chat-prefill needs 9" in text
+
+
 def test_explain_of_counted_demand_adds_no_line() -> None:
     counted = {"known": "Exact", "rate": "90/s", "requestsPerSecond": 90.0}
     assert words(SERVICE | {"status": STATUS | {"demand": counted}}) == words(

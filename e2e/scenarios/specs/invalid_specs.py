@@ -5,6 +5,7 @@ The API server and the operator's own parser are held to the same table.
 
 from __future__ import annotations
 
+from scenarios.specs.invalid_pools import INVALID_POOLS
 from scenarios.specs.invalid_routing import INVALID_ROUTING
 from scenarios.specs.invalid_runtime import INVALID_RUNTIME
 from scenarios.specs.invalid_scaling import INVALID_SCALING
@@ -29,6 +30,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
     *INVALID_RUNTIME,
     *INVALID_SERVERS,
     *INVALID_SLO,
+    *INVALID_POOLS,
     refused("no spec", "spec", ABSENT, "Required value", "must be"),
     *bounds("spec.accelerator.count", -1, "or equal to 0", 65, "or equal to 64"),
     *(

@@ -58,7 +58,7 @@ class InferenceService:
             problems.append(_problem("metadata.generation", "must be an integer", generation))
         spec = _spec(body.get("spec"), problems)
         if spec is not None and spec.prefill_ref is not None and spec.prefill_ref.name == name:
-            problems.append(_problem("spec.prefillRef.name", _without_field(SELF_RULE), name))
+            problems.append(_problem("spec.prefillRef.name", SELF_RULE, name))
         if problems or spec is None:
             raise InvalidSpec(problems)
         return cls(
@@ -126,11 +126,6 @@ def _text(metadata: Mapping[str, Any], key: str, problems: list[Problem]) -> str
         return value
     problems.append(_problem(f"metadata.{key}", "must be a non-empty string", value))
     return ""
-
-
-def _without_field(rule: str) -> str:
-    """Return a rule that begins with its field as one that follows it."""
-    return rule.partition(" ")[2]
 
 
 def _problem(field: str, rule: str, value: object) -> Problem:

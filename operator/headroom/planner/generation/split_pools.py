@@ -24,6 +24,8 @@ class SplitPlan:
     prefill_rps: float
     """Rate of each prefill replica."""
     decode_rps: float
+    moved_s: float = 0.0
+    """What the transfer of a mean prompt takes of the time to first token."""
 
     @property
     def replicas(self) -> int:
@@ -65,4 +67,10 @@ def plan_split(service: GeneratingService, arrival_rps: float) -> SplitPlan | No
         number = max(1, number, rounded_up(arrival_rps / usable_rps))
         pools.append((number, min(usable_rps, fleet.capacity_rps(fleet.target_s, number))))
     (prefill, prefill_rps), (decode, decode_rps) = pools
-    return SplitPlan(prefill=prefill, decode=decode, prefill_rps=prefill_rps, decode_rps=decode_rps)
+    return SplitPlan(
+        prefill=prefill,
+        decode=decode,
+        prefill_rps=prefill_rps,
+        decode_rps=decode_rps,
+        moved_s=moved_s,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -24,6 +25,7 @@ from headroom.cli.commands.plan.replica_cost import (
 )
 from headroom.planner.errors import ImpossiblePlan, positive, require
 from headroom.planner.generation.generating_service import GeneratingService, check_service
+from headroom.planner.generation.pool_manifests import pool_manifests
 from headroom.planner.generation.promised_floors import check_floors
 from headroom.planner.generation.serving_settings import recommend
 from headroom.planner.generation.token_plan import plan_generation
@@ -85,6 +87,19 @@ def planned_generation(asked: Asked) -> tuple[dict[str, Any], RenderableType]:
     replica = replica.planned(asked.rate_rps / plan.replicas)
     report = report_of(service, plan, advice, asked.rate_rps) | {"cost": replica.report()}
     return report, Text("\n".join(lines_of(service, replica, plan, advice)))
+
+
+def planned_pools(asked: Asked, name: str) -> tuple[list[dict[str, Any]], RenderableType]:
+    """Return the resources of both pools as JSON and as YAML, to apply as they are."""
+    check_given_once(asked.replica)
+    require(asked.replica.measure is None, "--pools must go without --measure", "both", ONE_COST)
+    positive("the arrival rate", asked.rate_rps, "Give requests per second")
+    replica = replica_cost(asked.replica, None)
+    found = pool_manifests(service_of(asked, replica), asked.rate_rps, name)
+    return found, Text(yaml.safe_dump_all(found, sort_keys=False).rstrip())
+
+
+ONE_COST = "Measured replicas do both: give the cost with --on or --iteration-ms"
 
 
 def service_of(asked: Asked, replica: ReplicaCost) -> GeneratingService:

@@ -27,10 +27,19 @@ def generation(
     gpu_price: Annotated[
         float, typer.Option(help="Price of a GPU-hour.", rich_help_panel=COST)
     ] = 0.0,
+    pools: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Print the InferenceServices of a prefill and a decode pool instead, for the "
+            "Deployments NAME-prefill and NAME-decode of a vLLM.",
+            rich_help_panel="Pools",
+        ),
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Plan replicas, cost and server settings for a generating model; name the limiting bound."""
-    from headroom.cli.commands.plan.generation import Asked, planned_generation
+    from headroom.cli.commands.plan.generation import Asked, planned_generation, planned_pools
 
     with exit_on_invalid_input():
         asked = Asked(
@@ -41,4 +50,7 @@ def generation(
             routing=routing,
             gpu_price=gpu_price,
         )
-        show(*planned_generation(asked), output)
+        if pools is not None:
+            show(*planned_pools(asked, pools), output)
+        else:
+            show(*planned_generation(asked), output)
