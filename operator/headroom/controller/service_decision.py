@@ -44,7 +44,12 @@ class ServiceDecision:
     ) -> Ceiling:
         """Return the most replicas that the service may request now."""
         current = 0 if gathered.deployment is None else gathered.observation.current
-        return self.ceilings.of(service, context.workload(gathered.deployment), current)
+        return self.ceilings.of(
+            service,
+            context.workload(gathered.deployment),
+            current,
+            pair=self.partners.needs(service, current),
+        )
 
     def inputs(
         self,

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from headroom.controller.sharing.ceilings import Caps
+from headroom.controller.sharing.pair_share import PairNeeds, own_room
 from support.controller_world import REPLICA_RPS, World, play
 
 PREFILL: dict[str, Any] = {"latency": {"target": "1.5s"}, "timeToFirstToken": {"target": "2s"}}
@@ -116,5 +118,44 @@ def test_pools_are_uncoupled_when_the_reference_is_removed() -> None:
         for name in ("prefill", "decode"):
             assert "partner" not in world.status(name)
             assert world.condition("PartnerSeen", name) == ("True", "NoPartner")
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("needed", "of_partner", "replicas"),
+    [((2, 2), 2, 4), ((6, 2), 2, 6), ((6, 6), 2, 4), ((6, 12), 2, 3), ((2, 6), 6, 2)],
+    ids=["neither grows", "one grows", "both grow", "unequally", "full"],
+)
+def test_accelerators_of_a_pair_are_divided_by_what_each_needs(
+    needed: tuple[int, int], of_partner: int, replicas: int
+) -> None:
+    pair = PairNeeds(
+        partner_uid="p",
+        replicas=2,
+        needed=needed[0],
+        partner_replicas=of_partner,
+        partner_needed=needed[1],
+    )
+    assert own_room(pair, 1, of_partner, 8) == replicas
+
+
+@pytest.mark.parametrize("first", ["prefill", "decode"])
+def test_pool_that_asks_first_leaves_the_other_its_share(first: str) -> None:
+    async def story(world: World) -> None:
+        world.caps = Caps(accelerators=8)
+        await world.restart_operator()
+        world.create("prefill", slo=PREFILL)
+        _decode(world)
+        _load(world, prefill=1.5, decode=1.5)
+        await world.run_for(200.0)
+        _load(world, **{"prefill": 1.5, "decode": 1.5, first: 8.0})
+        await world.run_for(1.0)
+        _load(world, prefill=8.0, decode=8.0)
+        await world.run_for(120.0)
+        assert {name: world.replicas(name) for name in ("prefill", "decode")} == {
+            "prefill": 4,
+            "decode": 4,
+        }
 
     play(story)

@@ -14,6 +14,7 @@ from headroom.api import InferenceService
 from headroom.api.service_status.status import Status
 from headroom.controller.ports import Manifest
 from headroom.controller.services.service_cache import ServiceCache
+from headroom.controller.sharing.pair_share import PairNeeds, own_room
 from headroom.resources.accelerators import (
     NOT_COUNTED,
     Accelerators,
@@ -77,10 +78,18 @@ class Ceilings:
         """Services whose rollout may have one replica more than is requested."""
         self._total = 0
 
-    def of(self, service: InferenceService, workload: Manifest, current: int) -> Ceiling:
+    def of(
+        self,
+        service: InferenceService,
+        workload: Manifest,
+        current: int,
+        *,
+        pair: PairNeeds | None = None,
+    ) -> Ceiling:
         """Return the ceiling of a service that has `current` replicas of a workload.
 
-        Worked: 16 accelerators in all, other services hold 10, two per replica: 3 replicas.
+        Worked: 16 accelerators in all, other services hold 10, two per replica: 3 replicas. Where a
+        partner needs more than it holds, what is left is divided (`pair_share`).
         """
         self._begin()
         allowed, per_service = service.spec.scaling.max_replicas, self._caps.replicas_per_service
@@ -92,11 +101,13 @@ class Ceilings:
         count = self._count(per_replica(service, template_of(workload)))
         if self._caps.accelerators is not None and count:
             room = self._room(service.uid, count) - (service.uid in self._surging)
+            room = self._with_pair(service.uid, count, room, pair)
             if room < allowed:
                 allowed, others = room, self._total - self._held.get(service.uid, 0)
                 by_accelerators = True
                 why = f"the operator allows {self._caps.accelerators} accelerators in all, other "
-                why += f"services hold {others} and each replica {count}; {_ASK} "
+                shared = " (divided with the other pool of the pair)" if pair is not None else ""
+                why += f"services hold {others}{shared} and each replica {count}; {_ASK} "
                 why += "(--max-accelerators)"
         exceeded = why != "" and current > allowed
         return Ceiling(
@@ -150,6 +161,16 @@ class Ceilings:
             return MOST_REPLICAS
         others = self._total - self._held.get(uid, 0)
         return max(0, self._caps.accelerators - others) // count
+
+    def _with_pair(self, uid: str, count: int, room: int, pair: PairNeeds | None) -> int:
+        """Return the room within its share of what both pools of a pair may have."""
+        if pair is None or self._caps.accelerators is None:
+            return room
+        of_partner = self._held.get(pair.partner_uid, 0)
+        both = self._caps.accelerators - self._total + self._held.get(uid, 0) + of_partner
+        if not of_partner or both <= 0:
+            return room
+        return min(room, own_room(pair, count, of_partner, both))
 
     def forget(self, uid: str) -> None:
         """Remove a deleted service."""

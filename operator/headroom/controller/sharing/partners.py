@@ -13,6 +13,7 @@ from typing import Any
 from headroom.api import InferenceService
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import Ceiling
+from headroom.controller.sharing.pair_share import PairNeeds
 from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.partner import Partner, PoolReport, PoolRole
 
@@ -53,6 +54,24 @@ class Partners:
             return None
         partner = Partner(name=raw["metadata"]["name"], role=PoolRole.DECODE)
         return self._seen(partner, service.uid, uid, now_s, tick_s)
+
+    def needs(self, service: InferenceService, current: int) -> PairNeeds | None:
+        """Return what both pools of a pair last needed; None while that is not known of both."""
+        named = service.spec.prefill_ref
+        if named is not None:
+            other = self.cache.named(service.namespace, named.name)
+        else:
+            other = self._first((service.namespace, service.name))
+        ours, theirs = self._reports.get(service.uid), self._reports.get(other or "")
+        if other is None or ours is None or theirs is None:
+            return None
+        return PairNeeds(
+            partner_uid=other,
+            replicas=current,
+            needed=ours.needed,
+            partner_replicas=theirs.replicas,
+            partner_needed=theirs.needed,
+        )
 
     def note(
         self, service: InferenceService, decision: Decision, requested: int, ceiling: Ceiling
