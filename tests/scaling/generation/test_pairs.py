@@ -26,7 +26,13 @@ WELL = PoolReport(
     replicas=4,
 )
 KNOWN = Passing(arrived=1000.0, passed=1000.0)
-SHORT: dict[str, Any] = {"needed": 9, "ready": 4, "replicas": 9, "later_rps": 30.0}
+SHORT: dict[str, Any] = {
+    "needed": 9,
+    "ready": 4,
+    "replicas": 9,
+    "present_rps": 30.0,
+    "later_rps": 30.0,
+}
 
 
 def partner(**changes: Any) -> Partner:
@@ -76,9 +82,9 @@ def test_partner_that_is_not_seen_allows_no_removal() -> None:
         ({**SHORT, "replicas": 4}, 16.0),
         ({**SHORT, "replica_rps": None}, None),
         ({**SHORT, "fresh": False}, None),
-        ({"later_rps": 30.0}, None),
+        ({"later_rps": 30.0, "present_rps": 15.0}, None),
     ],
-    ids=["short", "absurd", "queue", "at its maximum", "unbounded", "stale", "has enough"],
+    ids=["short", "absurd", "queue", "at its maximum", "unbounded", "stale", "passes all on"],
 )
 def test_prefill_pool_announces_what_its_requested_replicas_pass_on(
     changes: dict[str, Any], later_rps: float | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ PROMISES = targets(2.0, 0.05)
 ENGINE = ENGINES["qwen3-32b-tp2-h100"]
 
 
-def _pair(*, coupled: bool, initial: tuple[int, int] = (2, 2), **more: float) -> PoolPair:
+def _pair(*, coupled: bool, initial: tuple[int, int] = (2, 2), **more: Any) -> PoolPair:
     prefill, decode = pool_targets(PROMISES)
     return PoolPair(
         prefill=TokenService(engine=ENGINE, targets=prefill, initial_replicas=initial[0]),

@@ -83,6 +83,7 @@ def _report(
         return report
     return replace(
         report,
+        present_rps=max(rate_rps or 0.0, expected.burst_rps or 0.0),
         steady_rps=expected.later.for_ceiling_rps,
         later_rps=max(expected.later.for_latency_rps, expected.burst_rps or 0.0),
         most_rps=expected.most.for_latency_rps,

@@ -28,6 +28,8 @@ class PoolReport:
     """Whether its metrics are fresh: else its rates say nothing."""
     arrival_rps: float | None = None
     """None while unknown."""
+    present_rps: float = 0.0
+    """What arrives now, bursts included."""
     steady_rps: float = 0.0
     """Expected when a replica requested now could serve: without noise, for utilization."""
     later_rps: float = 0.0
@@ -52,6 +54,11 @@ class PoolReport:
     def short(self) -> bool:
         """Whether fewer replicas serve than are needed."""
         return self.ready < self.needed
+
+    @property
+    def full(self) -> bool:
+        """Whether more arrives than its ready replicas take, as far as is known."""
+        return self.replica_rps is not None and self.present_rps > self.ready * self.replica_rps
 
     @property
     def carries_rps(self) -> float | None:

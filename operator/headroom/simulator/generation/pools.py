@@ -87,7 +87,7 @@ class _PairRun:
         self.order = np.zeros(len(requests), dtype=np.int64)
         """Which request is the n-th of the decode pool."""
         self.waiting: list[tuple[float, int]] = [
-            (float(requests.arrival_s[row]), row) for row in np.flatnonzero(self.direct)
+            (float(requests.arrival_s[row]), int(row)) for row in np.flatnonzero(self.direct)
         ]
         self.pools: dict[PoolRole, _Pool] = {}
         self.runs: dict[PoolRole, Run] = {}

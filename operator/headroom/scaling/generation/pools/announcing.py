@@ -34,8 +34,8 @@ def announced(partner: Partner, passing: Passing, now_s: float) -> Announced | N
 
     Not while the share that is passed on is unknown or implausible, nor while it is unknown what a
     prefill replica takes: an announcement without a bound could buy any number of replicas. And not
-    while the prefill pool has enough replicas: it passes on at once what reaches it, and the decode
-    pool's own arrivals say the same without the noise of a second count.
+    while the prefill pool passes on at once what reaches it: the decode pool's own arrivals say the
+    same then, without the noise of a second count.
     """
     report, share = partner.report, passing.share
     if partner.role is not PoolRole.PREFILL or report is None or not report.fresh:
@@ -43,7 +43,7 @@ def announced(partner: Partner, passing: Passing, now_s: float) -> Announced | N
     carries_rps = report.carries_rps
     if share is None or passing.unrelated or carries_rps is None:
         return None
-    if not report.short and not passing.releases(now_s):
+    if not report.full and not passing.releases(now_s):
         return None
     released_rps = report.waiting / RELEASED_S
     later_rps = report.later_rps + released_rps
