@@ -5,5 +5,6 @@
 - replicas: scaling, schedules, cron_times, rollout, warmup
 - server: runtime, pod_template, common_metadata, model, custom_metrics, telemetry_source
 - existing workload: target_ref
+- the other one of two pools: prefill_ref
 - routes: routing, routing_rules, traffic, client_tokens, class_promises
 """

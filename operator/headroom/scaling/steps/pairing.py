@@ -1,4 +1,4 @@
-"""Connects a decision with the other pool of a pair: what it announces, and what it is told."""
+"""Connects a decision with the other pool of a pair: what is announced, and what is said of this one."""
 
 from __future__ import annotations
 
