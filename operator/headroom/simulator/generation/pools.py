@@ -27,6 +27,8 @@ MOVED_S = 0.02
 """Keys and values of 4000 tokens at 200 000 tokens per second."""
 STEP_S = 0.5
 WHOLE_ANSWER_S = 60.0
+NEVER_S = 1e12
+"""When a request arrives at the decode pool whose prompt is not computed yet."""
 _LAST_S = 600.0
 """Requests that are in the system at the end may finish."""
 
@@ -83,7 +85,7 @@ class _PairRun:
         first = replace(
             requests.taken(~self.direct), output_tokens=np.ones(len(self.rows_of), dtype=np.int64)
         )
-        second = replace(requests, arrival_s=np.full(len(requests), math.inf))
+        second = replace(requests, arrival_s=np.full(len(requests), NEVER_S))
         self.order = np.zeros(len(requests), dtype=np.int64)
         """Which request is the n-th of the decode pool."""
         self.waiting: list[tuple[float, int]] = [
