@@ -1,4 +1,4 @@
-"""Connects a decision with the other pool of a pair: what is announced, and what is said of this one."""
+"""Connects a decision with the other pool of a pair: what each announces to the other."""
 
 from __future__ import annotations
 

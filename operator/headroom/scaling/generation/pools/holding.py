@@ -12,8 +12,8 @@ from headroom.scaling.values.partner import Partner
 def reason_to_hold(partner: Partner) -> str:
     """Return why no replica may be removed, as text; empty if some may be.
 
-    With one exception, which would otherwise have no end: where the partner only lacks accelerators, and both
-    draw from the same ones, keeping them would keep the partner short.
+    With one exception, which would otherwise have no end: where the partner only lacks
+    accelerators, and both draw from the same ones, keeping them would keep the partner short.
     """
     report = partner.report
     if report is None:
