@@ -51,7 +51,7 @@ GOOD_OR_PASSING = {
         "AllReplicasScheduled",
         "ReplicasAlike",
     ),
-    *("DirectToPods", "ViaGateway"),
+    *("DirectToPods", "ViaGateway", "NoPartner", "PartnerSeen"),
 }
 """As they should be, chosen by the user, or over by themselves."""
 SEEN_BY = {
@@ -61,6 +61,7 @@ SEEN_BY = {
     "CapacityShortage": "HeadroomReplicasUnschedulable",
     "MetricsStale": "HeadroomMetricsMissing",
     "MetricsMissing": "HeadroomMetricsMissing",
+    "PartnerNotSeen": "HeadroomMetricsMissing",
     "MaxReplicas": "HeadroomErrorBudgetBurnsFast",
     "AboveTarget": "HeadroomLatencyAboveTarget",
     "SLOInfeasible": "HeadroomScalingIneffective",
