@@ -154,6 +154,47 @@ async def test_page_holds_the_event_loop_for_some_milliseconds_within_its_namesp
     assert not own, "usual pages of all namespaces are the operator's own"
 
 
+def _named(names: list[str], version: str, more: str) -> str:
+    """Write a list of metadata as the API server does: texts first, also in front of the items."""
+    items = [{"kind": "P", "apiVersion": "v1", "metadata": _identity(name)} for name in names]
+    metadata = {"resourceVersion": version} | ({"continue": more} if more else {})
+    listed = {"kind": "PL", "apiVersion": "v1", "metadata": metadata, "items": items}
+    return json.dumps(listed, separators=(",", ":"))
+
+
+def _identity(name: str) -> dict[str, Any]:
+    labels = {"labels": {"a": "b" * 5000}}
+    return {"name": name, "namespace": "shop", "uid": f"uid-{name}", "generation": 1, **labels}
+
+
+async def test_list_leaves_out_an_object_that_is_too_large_and_names_it(
+    api: KubernetesApi, server: Answering
+) -> None:
+    """One tenant's object of 4 MiB made the list of all services fail."""
+    sizes = [10, MAX_ANSWER_BYTES, 10, 10, MAX_ANSWER_BYTES]
+
+    async def answer(request: web.Request) -> web.Response:
+        first = int(request.query.get("continue", "0"))
+        found = range(first, min(len(sizes), first + int(request.query["limit"])))
+        more = str(found.stop) if found.stop < len(sizes) else ""
+        if "PartialObjectMetadataList" in request.headers["Accept"]:
+            text = _named([str(at) for at in found], "7", more)
+            return web.Response(text=text, content_type="application/json")
+        items = [{"metadata": {"name": str(at)}, "x": "y" * sizes[at]} for at in found]
+        metadata = {"resourceVersion": "7", "continue": more}
+        return web.json_response({"items": items, "metadata": metadata})
+
+    server.answer = answer
+    left_out: list[dict[str, Any]] = []
+    kind = ("headroom.dev/v1alpha1", "InferenceService", None)
+    found, version = await api.list_at(*kind, left_out=left_out.append)
+    assert ([one["metadata"]["name"] for one in found], version) == (["0", "2", "3"], "7")
+    names = [{"name": name, "namespace": "shop", "uid": f"uid-{name}"} for name in "14"]
+    assert [one["metadata"] for one in left_out] == names
+    with pytest.raises(AnswerTooLarge):
+        await api.list_at(*kind)
+
+
 async def test_answer_above_the_bound_is_not_read(api: KubernetesApi, server: Answering) -> None:
     server.gives(text="x" * (MAX_ANSWER_BYTES + 1))
     with pytest.raises(AnswerTooLarge, match="must have at most 4194304 bytes"):

@@ -103,6 +103,9 @@ class FakeRecorder:
     def unlisted(self, namespaces: Any) -> None:
         self.unlisted_namespaces = list(namespaces)
 
+    def unread(self, services: Any) -> None:
+        self.unread_services = list(services)
+
     def forgotten(self, namespace: str, name: str) -> None:
         self.gone.append(f"{namespace}/{name}")
 

@@ -65,7 +65,7 @@ async def read_start(response: aiohttp.ClientResponse, kept_bytes: int, max_byte
     kept, size = bytearray(), 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
+        kept += chunk[: kept_bytes - len(kept)]
         if size > max_bytes:
             raise BodyTooLargeError(max_bytes, bytes(kept[:LOOKED_AT_BYTES]))
-        kept += chunk[: kept_bytes - len(kept)]
     return bytes(kept)

@@ -59,6 +59,7 @@ class Controller:
             options.namespaces,
             chance=self._chance,
             on_unlisted=self._unlisted,
+            on_unread=connections.recorder.unread,
         )
         self._loop = EventLoopShares()
         self._reconciler: Reconciler | None = None

@@ -88,10 +88,12 @@ class Cluster(Protocol):
         namespace: str | None,
         label_selector: str = "",
         kept: Callable[[Manifest], Manifest | None] = lambda one: one,
+        left_out: Callable[[Manifest], None] | None = None,
     ) -> tuple[list[Manifest], str]:
         """Read all objects of a kind, and the resourceVersion of the answer.
 
-        They come without managedFields; `kept` may return a known equal object for each.
+        They come without managedFields; `kept` may return a known equal object for each. `left_out`
+        takes what names an object that is too large to be read; without it, AnswerTooLarge.
         """
         ...
 
@@ -192,6 +194,10 @@ class Recorder(Protocol):
 
     def unlisted(self, namespaces: Collection[str]) -> None:
         """Show the namespaces that cannot be read while others can, and no others."""
+        ...
+
+    def unread(self, services: Collection[tuple[str, str]]) -> None:
+        """Show the services, by namespace and name, that are too large to be read; no others."""
         ...
 
     def forgotten(self, namespace: str, name: str) -> None:

@@ -202,6 +202,9 @@ class Reconciler:
 
     async def _relist(self, namespace: str) -> None:
         """Find out whether it is the service itself that is gone."""
-        begun = self._cache.begin_list()
-        found, version = await self._cluster.list_at(API_VERSION, KIND, namespace)
-        self._cache.replace(found, begun, version=version, namespace=namespace)
+        begun, large = self._cache.begin_list(), set[str]()
+        found, version = await self._cluster.list_at(
+            *(API_VERSION, KIND, namespace),
+            left_out=lambda one: large.add(one["metadata"].get("uid", "")),
+        )
+        self._cache.replace(found, begun, version=version, namespace=namespace, left_out=large)

@@ -85,6 +85,11 @@ class OperatorMetrics:
             "1 for each namespace that cannot be read while others can.",
             ["namespace"],
         )
+        self._unread = gauge(
+            "headroom_operator_service_unread",
+            "1 for each InferenceService that is too large to be read: changes of it do not count.",
+            ["namespace", "name"],
+        )
         self._certificates = gauge(
             "headroom_operator_certificate_expires_timestamp_seconds",
             "When the certificate in a Secret expires, by the Secret; of gateways and activators "
@@ -188,6 +193,12 @@ class OperatorMetrics:
         self._unlisted.clear()
         for namespace in namespaces:
             self._unlisted.labels(namespace).set(1.0)
+
+    def unread(self, services: Collection[tuple[str, str]]) -> None:
+        """Show the services that are too large to be read, and no others."""
+        self._unread.clear()
+        for namespace, name in services:
+            self._unread.labels(namespace, name).set(1.0)
 
     def page(self) -> bytes:
         """Render everything as Prometheus text."""

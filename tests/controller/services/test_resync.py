@@ -29,6 +29,8 @@ class Lists:
         self.at_s: list[float] = []
         self.asked: list[tuple[str | None, float]] = []
         self.unlisted: list[dict[str, str]] = []
+        self.too_large: set[str] = set()
+        self.unread: list[list[tuple[str, str]]] = []
         self.cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
 
     async def list_at(
@@ -38,6 +40,7 @@ class Lists:
         namespace: str | None,
         label_selector: str = "",
         kept: Callable[[dict[str, Any]], dict[str, Any]] = lambda one: one,
+        left_out: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> tuple[list[dict[str, Any]], str]:
         self.at_s.append(asyncio.get_running_loop().time())
         self.asked.append((namespace, self.at_s[-1]))
@@ -45,11 +48,16 @@ class Lists:
             raise self.failures[namespace]
         place = namespace or "default"
         found = [_service(f"{place}-{n}", place) for n in range(self.services)]
-        return [kept(one) for one in found], str(self.version)
+        for one in found:
+            if one["metadata"]["uid"] in self.too_large:
+                left_out(one)
+        read = [kept(one) for one in found if one["metadata"]["uid"] not in self.too_large]
+        return read, str(self.version)
 
 
 def _service(uid: str, namespace: str) -> dict[str, Any]:
-    return {"metadata": {"uid": uid, "namespace": namespace, "resourceVersion": "7"}}
+    names = {"uid": uid, "name": uid, "namespace": namespace}
+    return {"metadata": {**names, "resourceVersion": "7"}}
 
 
 def play(lists: Lists, story: Story, *namespaces: str) -> None:
@@ -60,6 +68,7 @@ def play(lists: Lists, story: Story, *namespaces: str) -> None:
             namespaces,
             chance=random.Random(7),
             on_unlisted=lambda unlisted: lists.unlisted.append(dict(unlisted)),
+            on_unread=lambda unread: lists.unread.append(list(unread)),
         )
         keeping = asyncio.create_task(freshness.run())
         await story(freshness)
@@ -173,6 +182,32 @@ def test_namespace_that_becomes_readable_is_read_and_said_to_be(
         "namespace a cannot be read",
     ]
     assert "watch.namespaces" in said[0]
+
+
+def test_service_that_is_too_large_is_named_once_and_hides_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(_: Resync) -> None:
+        await asyncio.sleep(1.0)
+        assert set(lists.cache.uids()) == {"a-1", "b-1"}
+        lists.too_large = set()
+        await asyncio.sleep(10.0)
+        lists.too_large = {"a-0"}
+        await asyncio.sleep(20.0)
+        assert set(lists.cache.uids()) == {"a-0", "a-1", "b-0", "b-1"}
+
+    lists = Lists(2)
+    lists.too_large = {"a-0", "b-0"}
+    play(lists, story, "a", "b")
+    assert lists.unread == [
+        [("a", "a-0")],
+        [("a", "a-0"), ("b", "b-0")],
+        [("b", "b-0")],
+        [],
+        [("a", "a-0")],
+    ]
+    said = [record.getMessage().partition(":")[0] for record in caplog.records]
+    assert said == ["a/a-0", "b/b-0", "a/a-0"]
 
 
 def test_no_namespace_that_can_be_read_is_no_answer() -> None:

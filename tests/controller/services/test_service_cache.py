@@ -49,6 +49,25 @@ def test_cache_ignores_an_older_version(watched: WatchedCache) -> None:
     assert watched.events == ["changed a"]
 
 
+@pytest.mark.parametrize(
+    ("left_out", "events"),
+    [
+        ((), ["gone a", "gone b"]),
+        (("a",), ["gone b"]),
+        (("",), []),
+    ],
+    ids=["nothing", "a service", "a service without a name"],
+)
+def test_service_that_a_list_left_out_stays_as_it_is_known(
+    watched: WatchedCache, left_out: tuple[str, ...], events: list[str]
+) -> None:
+    for uid in "abc":
+        watched.cache.saw(service(uid))
+    watched.events.clear()
+    watched.cache.replace([service("c")], watched.cache.begin_list(), left_out=left_out)
+    assert watched.events == events
+
+
 def test_list_replaces_the_cache(watched: WatchedCache) -> None:
     watched.cache.saw(service("a"))
     watched.cache.saw(service("b"))

@@ -121,10 +121,12 @@ class KubernetesApi:
         namespace: str | None,
         label_selector: str = "",
         kept: Callable[[Manifest], Manifest | None] = lambda one: one,
+        left_out: Callable[[Manifest], None] | None = None,
     ) -> tuple[list[Manifest], str]:
         """Read the objects that match the selector, and the list's resourceVersion.
 
-        `kept` may replace each object by a known equal one, or None, page by page.
+        `kept` may replace each object by a known equal one, or None, page by page. `left_out` takes
+        the metadata of each object that is too large to be read; without it, AnswerTooLarge.
 
         An API server that lags behind returns old objects, which only this version reveals. All
         pages are of this version; managedFields are removed. A page requested too late (410) is
@@ -139,9 +141,14 @@ class KubernetesApi:
 
         found: list[Manifest] = []
         version = ""
-        async for page in self._pages.read(path, query, _PAGE, namespace, parts):
+        pages = self._pages.read(
+            path, query, _PAGE, namespace, parts, leaves_out=left_out is not None
+        )
+        async for page in pages:
             found += page.objects
             version = page.version
+            if left_out is not None and page.left_out is not None:
+                left_out(page.left_out)
         return found, version
 
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:

@@ -99,9 +99,13 @@ class KubernetesConnection:
         """GET any path of the server; raise Unavailable without a response."""
         return await self.answer("GET", "fetch", path, most_bytes=most_bytes)
 
-    async def fetched(self, path: str, query: dict[str, str], most_bytes: int) -> Fetched:
+    async def fetched(
+        self, path: str, query: dict[str, str], most_bytes: int, accept: str = JSON
+    ) -> Fetched:
         """GET a page of a list; raise the error of its status, AnswerTooLarge above the bound."""
-        found = await self.answer("GET", "list", path, query=query, most_bytes=most_bytes)
+        found = await self.answer(
+            "GET", "list", path, query=query, most_bytes=most_bytes, accept=accept
+        )
         self._check(found, f"GET {path}")
         return found
 
@@ -166,13 +170,15 @@ class KubernetesConnection:
         query: dict[str, str] | None = None,
         body: object = None,
         most_bytes: int = MAX_ANSWER_BYTES,
+        accept: str = JSON,
     ) -> Fetched:
         """Send a request within the deadline and count it; raise Unavailable without a response."""
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
         code = "cancelled"
+        headers = _HEADERS | {"Content-Type": content_type, "Accept": accept}
         try:
-            found = await self._exchange(method, path, content_type, query or {}, body, most_bytes)
+            found = await self._exchange(method, path, headers, query or {}, body, most_bytes)
             code = str(found.status)
         except TimeoutError:
             code = "timeout"
@@ -191,13 +197,12 @@ class KubernetesConnection:
         self,
         method: str,
         path: str,
-        content_type: str,
+        headers: dict[str, str],
         query: dict[str, str],
         body: object,
         most_bytes: int,
     ) -> Fetched:
         assert self._client is not None
-        headers = _HEADERS | {"Content-Type": content_type}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = self._client.configuration.host + path
         if query:

@@ -8,8 +8,15 @@ from functools import partial
 from typing import Any
 
 from headroom.adapters.api_server.kubernetes_connection import KubernetesConnection
-from headroom.adapters.api_server.kubernetes_responses import Fetched, items_of, object_of
+from headroom.adapters.api_server.kubernetes_responses import (
+    Fetched,
+    first_of_list,
+    items_of,
+    object_of,
+    start_of_list,
+)
 from headroom.adapters.api_server.page_sizes import LARGEST_PAGE_BYTES, PageSizes
+from headroom.adapters.http_session import LOOKED_AT_BYTES
 from headroom.errors import AnswerTooLarge
 from headroom.event_loop_shares import EventLoopShares
 from headroom.fair_slots import FairSlots
@@ -20,6 +27,8 @@ Kept = Callable[[Manifest], Manifest | None]
 
 LISTS_AT_ONCE = 4
 """Pages of lists under way, 2 MiB, or 16 MiB of single objects; a namespace has at most half."""
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Other than a list of custom resources, it begins with what continues it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +41,8 @@ class Page:
     version: str
     more: str
     """What continues the list; empty at its end."""
+    left_out: Manifest | None = None
+    """Names the only object of the page, which is too large to be read."""
 
 
 class ListPages:
@@ -44,11 +55,20 @@ class ListPages:
         self._sizes = PageSizes()
 
     async def read(
-        self, path: str, query: dict[str, str], most: int, namespace: str | None, kept: Kept
+        self,
+        path: str,
+        query: dict[str, str],
+        most: int,
+        namespace: str | None,
+        kept: Kept,
+        *,
+        leaves_out: bool = False,
     ) -> AsyncIterator[Page]:
         """Yield the pages of a list, of `most` objects, or of fewer where they are large.
 
-        `kept` is called for each object while a page is parsed; what it raises ends the list.
+        `kept` is called for each object while a page is parsed; what it raises ends the list. An
+        object that is too large to be read is a page without objects where the list `leaves_out`
+        such ones; otherwise AnswerTooLarge.
         """
         pages = self._sizes.begin(path, most)
         more: dict[str, str] = {}
@@ -61,13 +81,34 @@ class ListPages:
             except AnswerTooLarge:
                 if pages.was_too_large():
                     continue
-                raise
-            pages.was_read(page.read, len(found.body))
+                if not leaves_out:
+                    raise
+                page = await self._left_out(path, asked)
+            else:
+                pages.was_read(page.read, len(found.body))
             yield page
             more = {"continue": page.more}
             if not page.more:
                 self._sizes.ended(path, pages)
                 return
+
+    async def _left_out(self, path: str, asked: dict[str, str]) -> Page:
+        """Read of a page with one object what names it, and what continues the list behind it."""
+        try:
+            answer = await self._connection.fetched(path, asked, LOOKED_AT_BYTES, _METADATA_ONLY)
+            start = answer.body
+        except AnswerTooLarge as error:
+            start = error.start
+        metadata = start_of_list(start)
+        if metadata is None:
+            raise AnswerTooLarge(f"GET {path}: an object is too large, and its list has no start")
+        return Page(
+            objects=[],
+            read=0,
+            version=str(metadata.get("resourceVersion") or ""),
+            more=str(metadata.get("continue") or ""),
+            left_out=first_of_list(start),
+        )
 
     async def _parsed(self, found: Fetched, path: str, namespace: str | None, kept: Kept) -> Page:
         """Parse a page, within its namespace's share of the event loop.

@@ -41,6 +41,11 @@ _ERRORS: dict[int, type[ClusterError]] = {
 }
 
 _METADATA = re.compile(rb'\{(?:"(?:kind|apiVersion)":"[^"]*+",)*+"metadata":(\{[^{}]*+\})')
+_FIRST_ITEM = re.compile(
+    rb',"items":\[\{(?:"(?:kind|apiVersion)":"[^"]*+",)*+'
+    rb'"metadata":\{((?:"\w++":"(?:[^"\\]++|\\.)*+",?)*+)'
+)
+"""The API server writes the texts of metadata first: name, namespace, UID, version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +77,18 @@ def start_of_list(start: bytes) -> Manifest | None:
     except orjson.JSONDecodeError:
         return None
     return metadata if isinstance(metadata, dict) else None
+
+
+def first_of_list(start: bytes) -> Manifest:
+    """Return an object that names the first one of a list of metadata; without name if unknown."""
+    listed = _METADATA.match(start)
+    found = _FIRST_ITEM.match(start, listed.end()) if listed else None
+    try:
+        metadata = orjson.loads(b"{%b}" % found[1].rstrip(b",")) if found else {}
+    except orjson.JSONDecodeError:
+        metadata = {}
+    names = ("name", "namespace", "uid")
+    return {"metadata": {name: metadata[name] for name in names if name in metadata}}
 
 
 def items_of(answer: Manifest, path: str) -> list[Manifest]:

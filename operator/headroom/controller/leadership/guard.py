@@ -52,9 +52,12 @@ class LeasedCluster:
         namespace: str | None,
         label_selector: str = "",
         kept: Callable[[Manifest], Manifest | None] = lambda one: one,
+        left_out: Callable[[Manifest], None] | None = None,
     ) -> tuple[list[Manifest], str]:
         """Read all objects of a kind, and the version of the answer."""
-        return await self._cluster.list_at(api_version, kind, namespace, label_selector, kept)
+        return await self._cluster.list_at(
+            api_version, kind, namespace, label_selector, kept, left_out
+        )
 
     async def get_scale(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
         """Read an object's scale."""

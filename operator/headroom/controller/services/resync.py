@@ -12,7 +12,8 @@ import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from headroom.api.kind import API_VERSION, KIND
-from headroom.controller.ports import Cluster
+from headroom.controller.ports import Cluster, Manifest
+from headroom.controller.services.left_out import LeftOut
 from headroom.controller.services.list_history import RESTORED_AFTER_S, ListHistory
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.services.unlisted_namespaces import LONGEST_PAUSE_S, UnlistedNamespaces
@@ -34,6 +35,8 @@ _REMEDY = (
 
 OnUnlisted = Callable[[Mapping[str, str]], None]
 """Takes the namespaces that cannot be listed, and why."""
+OnUnread = Callable[[Collection[tuple[str, str]]], None]
+"""Takes the services that are too large to be read, by namespace and name."""
 
 
 class Resync:
@@ -47,6 +50,7 @@ class Resync:
         *,
         chance: random.Random,
         on_unlisted: OnUnlisted = lambda _: None,
+        on_unread: OnUnread = lambda _: None,
     ) -> None:
         self._cluster, self._cache = cluster, cache
         scopes: tuple[str | None, ...] = tuple(namespaces) or (None,)
@@ -55,6 +59,7 @@ class Resync:
         self._unlisted = UnlistedNamespaces()
         self._chance = chance
         self._on_unlisted = on_unlisted
+        self._left_out = LeftOut(on_unread)
         self._doubted = asyncio.Event()
         self._complaint = ""
 
@@ -120,15 +125,22 @@ class Resync:
         self._cache.synced.set()
 
     async def _list_one(self, scope: str | None) -> None:
-        begun = self._cache.begin_list()
+        begun, left_out = self._cache.begin_list(), list[Manifest]()
         found, version = await self._cluster.list_at(
-            API_VERSION, KIND, scope, kept=self._cache.kept
+            API_VERSION, KIND, scope, kept=self._cache.kept, left_out=left_out.append
         )
         restored = self._histories[scope].is_restored(version, asyncio.get_running_loop().time())
         if restored:
             words = "etcd was restored: LISTs have been older for %.0f s, and count now"
             _log.warning(words, RESTORED_AFTER_S)
-        self._cache.replace(found, begun, version=version, namespace=scope, restored=restored)
+        self._cache.replace(
+            found,
+            begun,
+            version=version,
+            namespace=scope,
+            restored=restored,
+            left_out=self._left_out.of(scope, left_out),
+        )
         if scope is not None:
             self._unread.discard(scope)
             if self._unlisted.listed(scope):

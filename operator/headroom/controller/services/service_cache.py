@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from headroom.api.template_size import without_large_template
 from headroom.controller.ports import Manifest
@@ -135,8 +135,12 @@ class ServiceCache:
         version: str = "",
         namespace: str | None = None,
         restored: bool = False,
+        left_out: Collection[str] = (),
     ) -> None:
         """Process a LIST of one namespace, or of all, that began then.
+
+        What it has `left_out` because it is too large, by UID, stays as it is known; an empty one
+        stands for any.
 
         A service that is not in it is gone, also without an event; one that is older in it than it
         is known starts over, since the API server's history is another one: etcd was restored. But
@@ -153,7 +157,8 @@ class ServiceCache:
             if namespace not in (None, known["metadata"].get("namespace")):
                 continue
             if uid not in listed:
-                self.forget(uid)
+                if "" not in left_out and uid not in left_out:
+                    self.forget(uid)
             elif version.isdigit() and _is_of_another_history(listed[uid], known, restored):
                 self._drop(uid)
         for service in listed.values():
