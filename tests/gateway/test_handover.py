@@ -20,40 +20,59 @@ TO_REPLICAS = Next(slice_first=None, service=ServiceTarget.REPLICAS, slice_after
 
 
 @pytest.mark.parametrize(
-    ("routed", "gateways", "standing", "known", "expected"),
+    ("routed", "gateways", "standing", "accepts", "known", "expected"),
     [
         pytest.param(
-            *(True, [A, B], (), False),
+            *(True, [A, B], (), False, False),
             Next(slice_first=(A,), service=ServiceTarget.GATEWAY, slice_after=None),
             id="on: the slice leads to a gateway before the Service lets go of the replicas",
         ),
         pytest.param(
-            *(True, [B], (A,), False),
+            *(True, [B], (A,), False, False),
             Next(slice_first=(B,), service=ServiceTarget.GATEWAY, slice_after=None),
             id="its gateway is away: another one",
         ),
-        pytest.param(*(True, [], (A,), False), TO_REPLICAS, id="none listens: to the replicas"),
         pytest.param(
-            *(False, [A], (A,), False),
+            *(True, [], (A,), False, False), TO_REPLICAS, id="none listens: to the replicas"
+        ),
+        pytest.param(
+            *(True, [], (A,), True, False),
+            Next(slice_first=None, service=ServiceTarget.REPLICAS, slice_after=None),
+            id="its gateway is being removed: the slice stays until the Service has its replicas",
+        ),
+        pytest.param(*(True, [], (A,), True, True), TO_REPLICAS, id="and is emptied then"),
+        pytest.param(
+            *(False, [A], (A,), True, False),
             Next(slice_first=None, service=ServiceTarget.LEFT, slice_after=None),
             id="off: the slice stays until the Service has its replicas",
         ),
         pytest.param(
-            *(False, [A], (A,), True),
+            *(False, [A], (A,), True, True),
             Next(slice_first=None, service=ServiceTarget.LEFT, slice_after=()),
             id="and is emptied then",
         ),
         pytest.param(
-            *(False, [], (A,), False),
+            *(False, [], (A,), False, False),
             Next(slice_first=None, service=ServiceTarget.LEFT, slice_after=()),
             id="off with the gateway away: at once",
         ),
     ],
 )
 def test_next_step(
-    routed: bool, gateways: list[str], standing: tuple[str, ...], known: bool, expected: Next
+    routed: bool,
+    gateways: list[str],
+    standing: tuple[str, ...],
+    accepts: bool,
+    known: bool,
+    expected: Next,
 ) -> None:
-    found = step(routed=routed, gateways=gateways, current=standing, replicas_known=known)
+    found = step(
+        routed=routed,
+        gateways=gateways,
+        current=standing,
+        accepts=accepts,
+        replicas_known=known,
+    )
     assert found == expected
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from headroom.controller.routing import Router
-from headroom.controller.routing.ports import OnEvent, OnList
+from headroom.controller.routing.ports import OnEvent, OnList, Routing
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
 from headroom.gateway.activator_messages import Served
@@ -51,12 +51,14 @@ class PodsOf:
 
 
 class Listed:
-    """A watch with pods that never change."""
+    """A watch with pods that change only as it is told."""
 
     def __init__(self, *pods: Manifest) -> None:
         self.pods = pods
+        self.tell: OnEvent = lambda _event, _pod: None
 
     async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        self.tell = on_event
         on_list(list(self.pods))
         await asyncio.Event().wait()
 
@@ -147,9 +149,10 @@ class RoutedWorld:
         self.cache.synced.set()
         gateway = ready_pod("g1", GATEWAY_ADDRESS) | {}
         gateway["metadata"]["namespace"] = "headroom-system"
+        self.gates = Listed(gateway)
         self.router = Router(
             replicas=Listed(),
-            gateways=Listed(gateway),
+            gateways=self.gates,
             watch_pods=lambda namespace, selector: PodsOf(self.cluster, namespace, selector),
             publisher=self.told,
             activators=self.told,
@@ -157,12 +160,13 @@ class RoutedWorld:
             clock=self.clock,
             gateway_namespace="headroom-system",
         )
+        self.routing: Routing = self.router
         self._leading: asyncio.Task[None] | None = None
 
     def lead(self) -> None:
         """Begin to route."""
-        leading = self.router.lead(self.cluster, self.cache, lambda _: None)
-        self._leading = asyncio.create_task(leading)
+        leading = self.routing.lead(self.cluster, self.cache, lambda _: None)
+        self._leading = asyncio.ensure_future(leading)
 
     async def end(self) -> None:
         """Route no longer."""

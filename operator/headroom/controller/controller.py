@@ -18,7 +18,7 @@ from headroom.controller.leadership.guard import Lease, LeasedCluster
 from headroom.controller.options import ControllerOptions
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.reconciler import Reconciler
-from headroom.controller.routing import Router
+from headroom.controller.routing.ports import Routing
 from headroom.controller.scheduling.scheduler import Scheduler
 from headroom.controller.services.resync import Resync
 from headroom.controller.services.service_cache import ServiceCache
@@ -45,7 +45,7 @@ class Controller:
         connections: Connections,
         options: ControllerOptions,
         *,
-        router: Router | None = None,
+        router: Routing | None = None,
         chance: random.Random | None = None,
     ) -> None:
         self._connections = connections

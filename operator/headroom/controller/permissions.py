@@ -67,8 +67,12 @@ _PER_NAMESPACE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "pods/status"): ("patch",),
     ("events.k8s.io", "events"): ("create",),
 }
-_BEST_EFFORT: Mapping[tuple[str, str], tuple[str, ...]] = {("", "pods/eviction"): ("create",)}
-"""Evicts replicas that are slow, fail or are overloaded; without it capacity is added for them."""
+_BEST_EFFORT: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("", "pods/eviction"): ("create",),
+    ("discovery.k8s.io", "endpointslices"): ("get", "list", "patch"),
+}
+"""Evicts replicas that are slow, fail or are overloaded; without it capacity is added for them.
+Hands Services back after gateways were removed; without it they lead to what no longer exists."""
 _MARKS: Mapping[tuple[str, str], tuple[str, ...]] = {("", "pods"): ("patch",)}
 _ROUTING: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("discovery.k8s.io", "endpointslices"): ("get", "list", "create", "patch"),

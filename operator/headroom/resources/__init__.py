@@ -24,14 +24,14 @@ def desired_children(
         return []
     return [
         service_account.build(inference_service),
-        _service(inference_service),
+        _service(inference_service, settings),
         pod_disruption_budget.build(inference_service),
         deployment.build(inference_service, settings),
     ]
 
 
-def _service(inference_service: InferenceService) -> dict[str, Any]:
+def _service(inference_service: InferenceService, settings: Settings) -> dict[str, Any]:
     """In Gateway mode the router owns the Service of this name; replicas get a headless one."""
-    if inference_service.spec.routing.mode == "Gateway":
+    if inference_service.spec.routing.mode == "Gateway" and settings.has_gateways:
         return service.build_replicas(inference_service)
     return service.build(inference_service)

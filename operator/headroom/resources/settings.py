@@ -13,6 +13,9 @@ class Settings:
 
     downloader_image: str = DOWNLOADER_IMAGE
     """Downloads hf:// and s3:// models: `IMAGE URI FOLDER [--digest DIGEST]`."""
+    has_gateways: bool = True
+    """Whether there are gateways for services in Gateway mode; otherwise their Services lead to the
+    replicas."""
     marks_pods: bool = False
     """Whether pods are marked that a scale-down is to remove first, which takes `patch` on pods."""
 

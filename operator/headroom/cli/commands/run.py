@@ -48,7 +48,7 @@ def run(
         lease=lease.choice(instance),
         caps=limits.caps(),
         gateway=gateway.choice(),
-        settings=pods.settings(),
+        settings=pods.settings(has_gateways=gateway.choice() is not None),
         record=recording.record,
         record_mib=recording.record_mib,
     )

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from headroom.adapters.pods.port_probe import PortProbe
 from headroom.adapters.watches.inference_service_watch import InferenceServiceWatch
 from headroom.adapters.watches.pod_watch import PodWatch
 from headroom.api.kind import GROUP, PLURAL, VERSION
@@ -21,6 +22,8 @@ from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
 from headroom.controller.options import ControllerOptions
 from headroom.controller.report.recording import Recording
+from headroom.controller.routing.hand_back import HandBack
+from headroom.controller.routing.ports import Routing
 from headroom.controller.warmup import WarmupDeps
 from headroom.ops.health import Health, watch_loop_lag
 from headroom.ops.operator_metrics import OperatorMetrics
@@ -141,7 +144,12 @@ def _controller(
         caps=request.caps,
         settings=request.settings,
     )
-    return Controller(connections, options, router=gateways.router if gateways else None)
+    routing: Routing = (
+        HandBack(probe=PortProbe(), clock=adapters.clock, namespaces=request.namespaces)
+        if gateways is None
+        else gateways.router
+    )
+    return Controller(connections, options, router=routing)
 
 
 def _warmup(adapters: Adapters, namespaces: Sequence[str]) -> WarmupDeps:

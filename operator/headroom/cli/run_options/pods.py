@@ -36,10 +36,12 @@ class PodOptions:
         ),
     ] = None
 
-    def settings(self) -> Settings:
+    def settings(self, *, has_gateways: bool) -> Settings:
         """Return what manifests are built with."""
         from headroom.resources.settings import DOWNLOADER_IMAGE, Settings
 
         return Settings(
-            downloader_image=self.downloader_image or DOWNLOADER_IMAGE, marks_pods=self.mark_pods
+            downloader_image=self.downloader_image or DOWNLOADER_IMAGE,
+            has_gateways=has_gateways,
+            marks_pods=self.mark_pods,
         )

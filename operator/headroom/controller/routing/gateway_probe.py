@@ -35,14 +35,15 @@ class GatewayProber:
         pods = self._gates.ready(self._namespace)
         for pod in sorted(pods, key=lambda pod: port_numbers.preference(uid, pod.name)):
             one = (pod.uid, pod.restarts, port)
-            if one in self._open or await self._takes(pod, port):
+            if one in self._open or await self.accepts(pod.address, port):
                 self._open.add(one)
                 return [pod]
         return []
 
-    async def _takes(self, pod: ReadyPod, port: int) -> bool:
+    async def accepts(self, address: str, port: int) -> bool:
+        """Whether a gateway accepts connections for a service, also while it is being removed."""
         is_open = self._probe.is_open
-        return await is_open(pod.address, OPS_PORT) and await is_open(pod.address, port)
+        return await is_open(address, OPS_PORT) and await is_open(address, port)
 
     async def look(self, ports: Set[int]) -> bool:
         """Probe gateways with open ports, and forget closed ones; return if any was closed.

@@ -1,8 +1,8 @@
 """Where a service's connections go now, and what must be written next. Pure.
 
 In Gateway mode the slice points to the gateway before the Service releases the replicas; back in
-Service mode the Service has its replicas before the slice releases the gateway, which listens for a
-while longer. So a connection is accepted at every moment.
+Service mode, or where the gateways are being removed, the Service has its replicas before the slice
+releases the gateway, which listens for a while longer. So a connection is accepted at every moment.
 """
 
 from __future__ import annotations
@@ -36,18 +36,21 @@ class Next:
 
 
 def step(
-    *, routed: bool, gateways: Sequence[str], current: Sequence[str], replicas_known: bool
+    *,
+    routed: bool,
+    gateways: Sequence[str],
+    current: Sequence[str],
+    accepts: bool,
+    replicas_known: bool,
 ) -> Next:
     """Return the next step for a service whose slice has the addresses `current`.
 
-    `gateways` are those that listen for it, best first; `replicas_known` says whether a slice of
-    Kubernetes' own has a ready replica.
+    `gateways` are those that listen for it and stay, best first; `accepts` says whether one of
+    `current` accepts connections, also while it is being removed; `replicas_known`, whether a slice
+    of Kubernetes' own has a ready replica.
     """
     if routed and gateways:
         return Next(slice_first=(gateways[0],), service=ServiceTarget.GATEWAY, slice_after=None)
-    if routed:
-        return Next(slice_first=None, service=ServiceTarget.REPLICAS, slice_after=())
-    emptied = () if replicas_known or not gateways else None
-    return Next(
-        slice_first=None, service=ServiceTarget.LEFT, slice_after=emptied if current else None
-    )
+    emptied = () if current and (replicas_known or not accepts) else None
+    to = ServiceTarget.REPLICAS if routed else ServiceTarget.LEFT
+    return Next(slice_first=None, service=to, slice_after=emptied)

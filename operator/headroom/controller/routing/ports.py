@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
-from headroom.controller.ports import Manifest
+from headroom.api import InferenceService
+from headroom.controller.gather.gateways.route_status import RouteStatus
+from headroom.controller.ports import Cluster, Manifest
+from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
 from headroom.gateway.activator_messages import Served
+from headroom.scaling.values.observation import CostModel
 
 OnList = Callable[[list[Manifest]], None]
 OnEvent = Callable[[str, Manifest], None]
@@ -23,6 +27,32 @@ class Watch(Protocol):
 
 WatchPods = Callable[[str, str], Watch]
 """Watches the pods in a namespace that a label selector selects."""
+
+
+class Selectors(Protocol):
+    """Know the pods of targets."""
+
+    def selector(self, uid: str) -> Mapping[str, str] | None:
+        """Return the selector by which a Service leads to a target; None where it is unknown."""
+        ...
+
+
+class Routing(Protocol):
+    """Leads the clients of services to gateways or replicas."""
+
+    async def lead(
+        self, cluster: Cluster, cache: ServiceCache, cost_of: Callable[[str], CostModel | None], /
+    ) -> None:
+        """Do so until cancelled, while this process decides."""
+        ...
+
+    def changed(self) -> None:
+        """Note that a service or its status has changed."""
+        ...
+
+    def route_status(self, service: InferenceService) -> RouteStatus:
+        """Return how requests reach a service now."""
+        ...
 
 
 class Publisher(Protocol):

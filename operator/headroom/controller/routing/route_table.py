@@ -115,12 +115,4 @@ class RouteTable:
 
 
 def _routed(recorded: Mapping[str, port_numbers.Recorded]) -> dict[str, Routed]:
-    return {
-        uid: Routed(
-            port=one.port,
-            writer=ChildWriter(),
-            addresses=one.addresses,
-            service_name=one.service_name,
-        )
-        for uid, one in recorded.items()
-    }
+    return {uid: Routed.recorded(one) for uid, one in recorded.items()}

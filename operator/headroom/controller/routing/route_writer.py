@@ -13,7 +13,8 @@ from headroom.controller.act.rejected_again import sent_again_after_s
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing.gateway_probe import GatewayProber
 from headroom.controller.routing.handover import ServiceTarget, step
-from headroom.controller.routing.target_pods import TargetPods
+from headroom.controller.routing.port_numbers import Recorded
+from headroom.controller.routing.ports import Selectors
 from headroom.errors import ClusterError, Forbidden, Rejected
 from headroom.resources import endpoint_slice
 from headroom.resources import service as services
@@ -39,6 +40,16 @@ class Routed:
     writing: bool = False
     """Whether a step of it is under way, or waits for its turn."""
     refused: Refused | None = None
+
+    @classmethod
+    def recorded(cls, one: Recorded) -> Routed:
+        """Go on from what a slice records."""
+        return cls(
+            port=one.port,
+            writer=ChildWriter(),
+            addresses=one.addresses,
+            service_name=one.service_name,
+        )
 
     def may_be_written(self, service: InferenceService, now_s: float) -> bool:
         """Whether its next step may be taken now, on the event loop's clock."""
@@ -80,7 +91,7 @@ class RouteWriter:
     """Brings the Services and slices of routed services up to date, one step at a time."""
 
     def __init__(
-        self, cluster: Cluster, targets: TargetPods, prober: GatewayProber, clock: Clock
+        self, cluster: Cluster, targets: Selectors, prober: GatewayProber, clock: Clock
     ) -> None:
         self._cluster = cluster
         self._targets = targets
@@ -95,12 +106,14 @@ class RouteWriter:
         elif not routed.addresses:
             return
         listening = await self._prober.open_for(service.uid, routed.port)
-        known = not is_routed and await self._replicas_known(service)
+        leaves = bool(routed.addresses) and not (is_routed and listening)
+        accepts = leaves and await self._prober.accepts(routed.addresses[0], routed.port)
         following = step(
             routed=is_routed,
             gateways=[pod.address for pod in listening],
             current=routed.addresses,
-            replicas_known=known,
+            accepts=accepts,
+            replicas_known=accepts and await self._replicas_known(service),
         )
         if routed.service_name not in ("", client_service(service)):
             await self._release(service, routed)
@@ -119,17 +132,15 @@ class RouteWriter:
         """
         if service.spec.target_ref is None:
             return services.build(service) if to is ServiceTarget.REPLICAS else None
-        target = self._targets.of(service.uid)
-        selector = None if target is None else target.selector
+        selector = self._targets.selector(service.uid)
         return services.build_for_clients(service, selector) if selector else None
 
     async def _release(self, service: InferenceService, routed: Routed) -> None:
         """Lead a Service whose name is no longer `serviceName` to the replicas: it has clients."""
-        name = routed.service_name
-        target = self._targets.of(service.uid)
-        if target is None or not target.selector:
+        name, selector = routed.service_name, self._targets.selector(service.uid)
+        if not selector:
             return
-        direct = services.build_for_clients(service, target.selector, name)
+        direct = services.build_for_clients(service, selector, name)
         empty = endpoint_slice.build(service, (), routed.port, name)
         for manifest in (direct, empty):
             with suppress(NotOurs):

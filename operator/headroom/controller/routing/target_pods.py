@@ -124,6 +124,11 @@ class TargetPods:
         found = self._targets.get(uid)
         return found[0] if found is not None and found[0].known else None
 
+    def selector(self, uid: str) -> Mapping[str, str] | None:
+        """Return the selector by which a Service leads to a target; None where it is unknown."""
+        target = self.of(uid)
+        return None if target is None else target.selector
+
     def follow(self, services: Iterable[InferenceService]) -> None:
         """Follow the targets of these services, and no others."""
         wanted = {one.uid: one for one in services}
