@@ -1,6 +1,7 @@
 """Drains the gateway before its container stops: closes idle connections, waits for requests.
 
-New connections go to the other gateways as soon as the pod terminates.
+New connections go to other gateways, or to replicas where the gateways are removed, once the operator
+has changed the Services and the nodes follow: as long as requests arrive, they do not yet.
 """
 
 import re
@@ -12,18 +13,25 @@ from envoy_admin import ask
 
 ADMIN = "@headroom-admin"
 ENDPOINTS_CATCH_UP_S = 2.0
+QUIET_S = 2.0
+"""No request arrives for so long: no client is led here any more."""
 TIMEOUT_S = 25.0
+_COUNTS = r"/stats?filter=^http\.(?!admin|ops).*downstream_(cx_active|rq_total)$"
 
 
 def main(admin: str = ADMIN) -> None:
-    """Return when no request is in flight, or after the timeout."""
+    """Return when no request is in flight or arrives, or after the timeout."""
     until_s = time.monotonic() + TIMEOUT_S
     try:
         time.sleep(ENDPOINTS_CATCH_UP_S)
         ask(admin, "/drain_listeners?graceful&skip_exit", "POST")
+        before, since_s = b"", time.monotonic()
         while time.monotonic() < until_s:
-            page = ask(admin, r"/stats?filter=^http\.(?!admin|ops).*downstream_cx_active$")
-            if not any(int(number) for number in re.findall(rb": (\d+)$", page, re.MULTILINE)):
+            page = ask(admin, _COUNTS)
+            active = re.findall(rb"cx_active: (\d+)$", page, re.MULTILINE)
+            if page != before or any(map(int, active)):
+                before, since_s = page, time.monotonic()
+            elif time.monotonic() - since_s >= QUIET_S:
                 return
             time.sleep(0.2)
     except (HTTPException, OSError) as error:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from headroom.adapters.gateways.xds_server import messages
 from headroom.api.service_spec.client_tokens import MOST_KEYS, MOST_SLOW_KEYS
 from headroom.gateway import Endpoint, Route, snapshot
-from headroom.gateway.access_counts import PAGE, ServiceCounters, read
+from headroom.gateway.access_counts import ADMIN_PATH, ServiceCounters, read
 from headroom.gateway.key_sets import BYTES, MARK, NAME
 from headroom.gateway.snapshot import Resource, Snapshot
 from headroom.gateway.type_urls import Json
@@ -117,7 +117,7 @@ async def test_token_that_is_not_valid_reaches_no_replica_and_is_no_miss(
     assert await ask(front, one, of("acme")) == 200
 
     async def counted() -> bool:
-        async with front.client.get(f"http://127.0.0.1:{front.ops_port}{PAGE}") as page:
+        async with front.client.get(f"http://127.0.0.1:{front.admin_port}{ADMIN_PATH}") as page:
             found = read(await page.text()).get(one.key, ServiceCounters())
         return (found.arrived, found.missed) == (len(refused) + 1, 0)
 

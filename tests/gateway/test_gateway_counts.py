@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from free_ports import free_port
-from headroom.gateway.access_counts import PAGE, Bin, ServiceCounters, read
+from headroom.gateway.access_counts import ADMIN_PATH, Bin, ServiceCounters, read
 from headroom.gateway.values import TenantLimit
 from support.fakes_gateway import Gateway, Replica, gateway, is_open, route, until
 
@@ -115,7 +115,7 @@ def test_json_of_another_shape_is_rejected(value: object) -> None:
 
 
 async def counted(front: Gateway) -> ServiceCounters:
-    async with front.client.get(f"http://127.0.0.1:{front.ops_port}{PAGE}") as answered:
+    async with front.client.get(f"http://127.0.0.1:{front.admin_port}{ADMIN_PATH}") as answered:
         assert answered.status == 200
         return read(await answered.text()).get(KEY, ServiceCounters())
 

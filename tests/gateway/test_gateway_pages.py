@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from free_ports import free_port
 from headroom.adapters.gateways.gateway_scraper import GatewayScraper
 from headroom.controller.gather.gateways.gateway_pages import GatewayPages
 from headroom.controller.routing.ready_pods import ReadyPod
+from headroom.gateway.access_counts import PAGE
 from support.fakes_gateway import Replica, gateway, ok, route, until
 
 pytestmark = pytest.mark.clock
@@ -37,7 +40,7 @@ async def test_counts_are_read_until_the_gateway_fails(
         hosts = {canary.key: [replica.endpoint], one.key: []}
         pages = GatewayPages(scraper, WallClock(), port=front.ops_port)
         assert pages.of(canary.key) is None
-        reading = asyncio.create_task(pages.run(lambda: [POD], lambda: 0.1))
+        reading = asyncio.create_task(pages.run(lambda: [POD], lambda: 1.0))
         await front.tell(one, canary, replicas=hosts)
 
         async def received() -> bool:
@@ -72,6 +75,34 @@ async def test_counts_are_read_until_the_gateway_fails(
         assert len(said) == 1
         reading.cancel()
         await replica.stop()
+
+
+def unread(path: str, port: int, count: int) -> Iterator[socket.socket]:
+    """Ask for a page over so many connections from one other address, and never read it."""
+    for _ in range(count):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.bind(("127.0.0.9", 0))
+        one.connect(("127.0.0.1", port))
+        one.send(f"GET {path} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
+        yield one
+
+
+@pytest.mark.parametrize("path", ["/stats/prometheus", PAGE])
+async def test_page_of_the_operator_waits_for_no_client_that_does_not_read_its_own(
+    tmp_path: Path, path: str
+) -> None:
+    """300 such connections kept the operator from its page for over ten seconds."""
+    async with gateway(tmp_path) as front, GatewayScraper() as scraper:
+        routes = [route(name=f"s{number}", port=free_port()) for number in range(60)]
+        await front.tell(*routes, replicas={one.key: [] for one in routes})
+        with contextlib.ExitStack() as held:
+            for one in unread(path, front.ops_port, 300):
+                held.enter_context(one)
+            for _ in range(3):
+                await scraper.scrape(f"http://127.0.0.1:{front.ops_port}{PAGE}")
+                async with front.client.get(f"http://127.0.0.1:{front.ops_port}/ready") as ready:
+                    assert ready.status == 200
 
 
 async def test_unfinished_requests_for_pages_end_and_probes_are_answered(tmp_path: Path) -> None:

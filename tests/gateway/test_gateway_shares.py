@@ -14,7 +14,7 @@ from aiohttp import WSMsgType, web
 
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route
-from headroom.gateway.access_counts import PAGE, ServiceCounters, read
+from headroom.gateway.access_counts import ADMIN_PATH, ServiceCounters, read
 from headroom.gateway.tenant_in_flight import bounds
 from headroom.gateway.values import TenantLimit
 from support.fakes_gateway import Gateway, Replica, gateway, route, until
@@ -99,7 +99,7 @@ async def test_tenant_share_limits_in_flight_requests_per_tenant(
     assert {status for status, _, _ in await asyncio.gather(*flood)} == {200, 429}
 
     async def counted() -> bool:
-        async with front.client.get(f"http://127.0.0.1:{front.ops_port}{PAGE}") as page:
+        async with front.client.get(f"http://127.0.0.1:{front.admin_port}{ADMIN_PATH}") as page:
             found = read(await page.text()).get(one.key, ServiceCounters())
         # Refused at a gate is neither arrived nor missed: what the tenant may not is no demand.
         return (found.arrived, found.missed) == (43 - len(refused), 0)

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientWebSocketResponse, WSMsgType, WSServerHandshakeError, web
 
 from headroom.gateway import Route
-from headroom.gateway.access_counts import PAGE, ServiceCounters, read
+from headroom.gateway.access_counts import ADMIN_PATH, ServiceCounters, read
 from headroom.gateway.values import TenantLimit
 from support.fakes_gateway import Gateway, Replica, ok, service, shout, until, url
 
@@ -87,7 +87,7 @@ async def test_upgrades_have_a_bound_of_their_own(front: Gateway, started: list[
         await socket.close()
 
     async def counted() -> bool:
-        async with front.client.get(f"http://127.0.0.1:{front.ops_port}{PAGE}") as page:
+        async with front.client.get(f"http://127.0.0.1:{front.admin_port}{ADMIN_PATH}") as page:
             found = read(await page.text()).get(one.key, ServiceCounters())
         return (found.arrived, found.rejected, found.active) == (23, 10, 0)
 

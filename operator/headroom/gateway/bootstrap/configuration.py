@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headroom.gateway import access_counts, key_sets, model_routes, runtime
 from headroom.gateway.bootstrap.operator_connection import change_stream, operator_cluster
-from headroom.gateway.bootstrap.ops_pages import MAX_PAGES, ops_listener
+from headroom.gateway.bootstrap.ops_pages import MAX_PAGES, PAGES, ops_listener
 from headroom.gateway.bootstrap.overload import overload_manager
 from headroom.gateway.bootstrap.static_cluster import admin_address, static_cluster
 from headroom.gateway.bounds import CONNECTION_BUFFER_BYTES
@@ -70,7 +70,10 @@ def bootstrap(
             "clusters": [
                 operator_cluster(xds_address, xds_port, token_folder, secret_folder, operator_name),
                 static_cluster("admin", admin_address(admin)),
-                static_cluster("pages", admin_address(admin)) | {"circuit_breakers": _FEW},
+                *(
+                    static_cluster(name, admin_address(admin)) | {"circuit_breakers": _FEW}
+                    for name in PAGES
+                ),
             ],
         },
         "stats_flush_interval": access_counts.MERGED_EVERY,
