@@ -6,7 +6,7 @@ import resource
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import pytest
@@ -14,6 +14,7 @@ from aiohttp import ClientSession, ClientTimeout
 
 from headroom.gateway import Route
 from headroom.gateway.bounds import MAX_CONNECTIONS, SERVICE_CONNECTIONS
+from headroom.gateway.listeners import HEADERS_WITHIN_S
 from support.fakes_gateway import Gateway, Replica, ok, service, until, url
 
 pytestmark = pytest.mark.clock
@@ -34,18 +35,21 @@ def many_files() -> Iterator[None]:
 
 
 @contextmanager
-def idle(*counts: tuple[Route, int]) -> Iterator[None]:
-    """Connect so many times, and send nothing."""
+def held(*counts: tuple[Route, int], sent: bytes = b"") -> Iterator[None]:
+    """Connect so many times, and send this and nothing more."""
     with many_files():
-        held = [
+        opened = [
             socket.create_connection(("127.0.0.1", one.port))
             for one, count in counts
             for _ in range(count)
         ]
         try:
+            for one in opened:
+                with suppress(OSError):  # beyond the bound
+                    one.sendall(sent)
             yield
         finally:
-            for one in held:
+            for one in opened:
                 one.close()
 
 
@@ -72,8 +76,20 @@ async def test_idle_connections_of_one_client_give_way_within_seconds(
     routes = (first, second, quiet)
     await front.tell(*routes, replicas={one.key: [started[0].endpoint] for one in routes})
 
-    with idle((first, counts[0]), (second, counts[1])):
+    with held((first, counts[0]), (second, counts[1])):
         opened_s = time.monotonic()
         for one in routes:
             left_s = GIVE_WAY_WITHIN_S - (time.monotonic() - opened_s)
             await until(partial(answered, one), f"{one.key} has connections again", left_s)
+
+
+async def test_requests_that_one_client_only_begins_give_way_within_seconds(
+    front: Gateway, started: list[Replica]
+) -> None:
+    """They locked the service's other clients out for ten seconds."""
+    started.append(await Replica(ok).start())
+    one = service()
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    with held((one, SERVICE_CONNECTIONS), sent=b"GET / HTTP/1.1\r\nhost: a\r\n"):
+        within_s = HEADERS_WITHIN_S + GIVE_WAY_WITHIN_S
+        await until(partial(answered, one), "it has connections again", within_s)

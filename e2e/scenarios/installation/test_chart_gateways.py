@@ -52,7 +52,7 @@ def test_gateways_switched_off_and_on_again_under_load_lose_no_request(
     cluster: Cluster, helm: Helm, namespace: str
 ) -> None:
     switch(helm, on=True)
-    env = {"HEADROOM_EMULATED_FIXED_COST_S": "0.03"}
+    env = {"HEADROOM_EMULATED_FIXED_COST_S": "0.1"}
     scaling = {"minReplicas": 2, "maxReplicas": 2}
     routed = {"mode": "Gateway"}
     owned = Service.create(
@@ -68,7 +68,10 @@ def test_gateways_switched_off_and_on_again_under_load_lose_no_request(
         service.wait_ready(90)
         service.wait("behind a gateway", lambda: behind(service, name), SWITCHED_WITHIN_S)  # noqa: B023
 
-    with Traffic.through(owned) as one, Traffic.through(target, "llm-gateway") as other:
+    with (
+        Traffic.through(owned, clients=1) as one,
+        Traffic.through(target, "llm-gateway", clients=1) as other,
+    ):
         for on in (False, True, False):
             answered = len(one.right), len(other.right)
             switch(helm, on=on)
