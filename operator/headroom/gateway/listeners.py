@@ -26,9 +26,9 @@ from headroom.gateway.values import Route
 
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  (clients connect to the pod's address)
 HEADERS_WITHIN_S = 3.0
-"""From the first byte of a request on. A head is sent at once, and arrives within this also if it is
-lost three times; Envoy shortens only the time of idle connections when these are few. So one client
-that begins the heads of all connections of a service locks its others out for so long."""
+"""From the first byte of a request on. A head is sent at once, and arrives within this also if it
+is lost three times; Envoy shortens only the time of idle connections when these are few. So one
+client that begins the heads of all connections of a service locks its others out for so long."""
 BODY_WITHIN_S = 60.0
 READ_WITHIN_S = 10.0
 """Until a client of HTTP/2 has to make room for the rest of an answer, which waits here as a whole:
