@@ -1,7 +1,7 @@
 """Requests to Envoy's admin interface, which only the containers of its pod reach."""
 
 import socket
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 
 TIMEOUT_S = 2.0
 
@@ -27,6 +27,9 @@ def ask(admin: str, path: str, method: str = "GET") -> bytes:
     connection = AdminConnection(admin) if named else HTTPConnection(admin, timeout=TIMEOUT_S)
     try:
         connection.request(method, path)
-        return connection.getresponse().read()
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise HTTPException(f"{path} returned status {answer.status}: {answer.read(200)!r}")
+        return answer.read()
     finally:
         connection.close()

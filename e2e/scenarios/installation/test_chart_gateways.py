@@ -16,10 +16,8 @@ from scenarios.world import SYSTEM, Service, emulated
 
 pytestmark = pytest.mark.clock
 
-IMAGES = {
-    "image": {"repository": "localhost/headroom-operator", "tag": "dev"},
-    "gateway": {"image": {"repository": "localhost/headroom-gateway", "tag": "dev"}},
-}
+OPERATOR_IMAGE = {"repository": "localhost/headroom-operator", "tag": "dev"}
+GATEWAY_IMAGE = {"repository": "localhost/headroom-gateway", "tag": "dev"}
 RELEASE = ("upgrade", "--install", "headroom", CHART, "--namespace", SYSTEM, "--wait")
 SWITCHED_WITHIN_S = 40.0
 
@@ -36,8 +34,8 @@ def helm(helm_program: Path, cluster: Cluster, tmp_path_factory: pytest.TempPath
 
 def switch(helm: Helm, *, on: bool) -> None:
     """Upgrade the release to have gateways, or none."""
-    gateway = IMAGES["gateway"] | {"enabled": on}
-    helm(*RELEASE, "--create-namespace", "--timeout", "90s", values=IMAGES | {"gateway": gateway})
+    values = {"image": OPERATOR_IMAGE, "gateway": {"image": GATEWAY_IMAGE, "enabled": on}}
+    helm(*RELEASE, "--create-namespace", "--timeout", "90s", values=values)
 
 
 def behind(service: Service, name: str) -> bool:
@@ -58,8 +56,8 @@ def test_gateways_switched_off_and_on_again_under_load_lose_no_request(
     owned = Service.create(
         cluster, namespace, emulated("own", env=env, scaling=scaling, routing=routed)
     )
-    for one in (workload("Deployment", "llm"), own_service("Deployment", "llm")):
-        cluster.apply({**one, "metadata": {**one["metadata"], "namespace": namespace}})
+    for theirs in (workload("Deployment", "llm"), own_service("Deployment", "llm")):
+        cluster.apply({**theirs, "metadata": {**theirs["metadata"], "namespace": namespace}})
     manifest = inference_service("Deployment", "llm")
     manifest["spec"]["routing"] = routed
     target = Service.create(cluster, namespace, manifest)
