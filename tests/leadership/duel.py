@@ -12,6 +12,7 @@ from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
+from headroom.controller.leadership.lease_note import LeaseNote
 from headroom.controller.options import ControllerOptions
 from headroom.errors import ClusterError, Unavailable
 from support.cluster_world import FakeClock, FakeCluster, Manifest
@@ -59,6 +60,7 @@ class Operator:
         self.api = Connection(world.cluster)
         self.recorder = FakeRecorder()
         self.observed = Observed()
+        self.note = LeaseNote()
         connections = Connections(
             cluster=self.api,
             metrics=MetricsReader(world.pods, world.clock, {}),
@@ -74,6 +76,7 @@ class Operator:
             name="headroom-operator",
             candidate=Candidate(identity=name),
             observer=self.observed,
+            note=self.note,
         )
 
     def begin(self) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
+from headroom.controller.leadership.lease_note import LeaseNote
 from headroom.controller.ports import Clock, Cluster, Recorder
 from headroom.controller.report.evaluation import DecisionListener
 from headroom.controller.report.recording import Recording
@@ -19,6 +20,8 @@ class Connections:
     metrics: MetricsReader
     clock: Clock
     recorder: Recorder
+    note: LeaseNote = field(default_factory=LeaseNote)
+    """What leaders leave for the next one."""
     recording: Recording | None = None
     """Records what a simulation needs to replay the ticks."""
     listener: DecisionListener | None = None

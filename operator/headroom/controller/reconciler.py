@@ -102,7 +102,7 @@ class Reconciler:
             ),
             cache=cache,
             decision=ServiceDecision(
-                ceilings=Ceilings(options.caps, cache),
+                ceilings=Ceilings(options.caps, cache, to.note),
                 competition=self._competition,
                 partners=self._partners,
                 route_status=route_status,

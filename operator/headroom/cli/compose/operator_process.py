@@ -20,6 +20,7 @@ from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
+from headroom.controller.leadership.lease_note import LeaseNote
 from headroom.controller.options import ControllerOptions
 from headroom.controller.report.recording import Recording
 from headroom.controller.routing.hand_back import HandBack
@@ -51,10 +52,11 @@ async def operate(request: RunRequest) -> None:
 
 async def _run(request: RunRequest, adapters: Adapters, instruments: OperatorMetrics) -> None:
     api, namespaces = adapters.api, request.namespaces
-    election = _election(request, adapters, instruments)
+    note = LeaseNote()
+    election = _election(request, adapters, instruments, note)
     gateways = _gateways(request, adapters, instruments, election)
     model = ReadModel(lambda: controller.cache.objects())  # noqa: PLW0108  (the controller is built below)
-    controller = _controller(request, adapters, instruments, gateways, model)
+    controller = _controller(request, adapters, instruments, gateways, model, note)
     if gateways is not None:
         gateways.activator_api.listen(on_held=controller.wake, on_change=controller.reroute)
     watch = InferenceServiceWatch(
@@ -84,7 +86,7 @@ async def _run(request: RunRequest, adapters: Adapters, instruments: OperatorMet
 
 
 def _election(
-    request: RunRequest, adapters: Adapters, instruments: OperatorMetrics
+    request: RunRequest, adapters: Adapters, instruments: OperatorMetrics, note: LeaseNote
 ) -> Election | None:
     lease = request.lease
     if lease is None:
@@ -96,6 +98,7 @@ def _election(
         name=lease.name,
         candidate=Candidate(identity=lease.identity),
         observer=instruments,
+        note=note,
     )
 
 
@@ -125,6 +128,7 @@ def _controller(
     instruments: OperatorMetrics,
     gateways: Gateways | None,
     model: ReadModel,
+    note: LeaseNote,
 ) -> Controller:
     connections = Connections(
         cluster=adapters.api,
@@ -133,6 +137,7 @@ def _controller(
         ),
         clock=adapters.clock,
         recorder=instruments,
+        note=note,
         recording=None if adapters.journal is None else Recording(adapters.journal),
         listener=None if request.console is None else model,
         warmup=_warmup(adapters, request.namespaces),

@@ -102,6 +102,7 @@ class Candidate:
             transitions=0 if old is None else old.transitions + 1,
             acquired=stamp,
             renewed=stamp,
+            note="" if old is None else old.note,
             version="" if old is None else old.version,
         )
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Protocol
 
 from headroom.controller.leadership.candidate import Candidate
+from headroom.controller.leadership.lease_note import LeaseNote
 from headroom.controller.leadership.lease_store import Leases, LeaseStore
 from headroom.controller.leadership.record import micro_time
 from headroom.errors import ClusterError, Conflict
@@ -72,7 +74,9 @@ class Election:
         name: str,
         candidate: Candidate,
         observer: Observer,
+        note: LeaseNote | None = None,
     ) -> None:
+        self._note = note or LeaseNote()
         self._lease = LeaseStore(leases=leases, namespace=namespace, name=name)
         self._clocks = clocks
         self._candidate = candidate
@@ -121,9 +125,9 @@ class Election:
         try:
             async with asyncio.timeout(left_s):
                 if candidate.must_read:
-                    self._candidate = candidate.with_record(
-                        await self._lease.read(), self._clocks.elapsed_s()
-                    )
+                    record = await self._lease.read()
+                    self._candidate = candidate.with_record(record, self._clocks.elapsed_s())
+                    self._note.text = "" if record is None else record.note
                 await self._claim()
         except (ClusterError, TimeoutError) as error:
             self._candidate = self._candidate.with_unknown_outcome()
@@ -137,6 +141,7 @@ class Election:
         claimed = self._candidate.claim(asked_s, micro_time(self._clocks.now_s()))
         if claimed is None:
             return
+        claimed = replace(claimed, note=self._note.written() or claimed.note)
         stored = await self._lease.write(claimed)
         self._candidate = self._candidate.with_written(stored, asked_s, self._clocks.elapsed_s())
 

@@ -10,6 +10,8 @@ from typing import Any
 
 API_VERSION = "coordination.k8s.io/v1"
 KIND = "Lease"
+NOTE = "headroom.dev/accelerators"
+"""Annotation with the note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class LeaseRecord:
     acquired: str
     renewed: str
     """Times by the clock of another machine: compared for equality, never subtracted."""
+    note: str = field(default="", compare=False)
+    """What a leader leaves for the next one; a change of it is no news of the holder."""
     version: str = field(default="", compare=False)
     """resourceVersion; empty: not stored yet."""
 
@@ -42,12 +46,15 @@ class LeaseRecord:
             transitions=int(spec.get("leaseTransitions") or 0),
             acquired=str(spec.get("acquireTime") or ""),
             renewed=str(spec.get("renewTime") or ""),
+            note=str((metadata.get("annotations") or {}).get(NOTE) or ""),
             version=str(metadata.get("resourceVersion") or ""),
         )
 
     def manifest(self, namespace: str, name: str) -> dict[str, Any]:
         """Render for POST, or with a version for PUT, which it turns into a compare-and-swap."""
-        metadata = {"name": name, "namespace": namespace}
+        metadata: dict[str, Any] = {"name": name, "namespace": namespace}
+        if self.note:
+            metadata["annotations"] = {NOTE: self.note}
         if self.version:
             metadata["resourceVersion"] = self.version
         return {

@@ -8,10 +8,12 @@ what this operator did not ask for, and what is refused, counts as far as there 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from headroom.api import InferenceService
 from headroom.api.service_status.status import Status
+from headroom.controller.leadership.lease_note import LeaseNote
 from headroom.controller.ports import Manifest
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.pair_share import PairNeeds, own_room
@@ -66,12 +68,20 @@ class Ceiling:
 class Ceilings:
     """Who holds how many accelerators, noted at every tick of every service."""
 
-    def __init__(self, caps: Caps, cache: ServiceCache) -> None:
-        """Take the settings, and the services that count before their first tick."""
+    def __init__(self, caps: Caps, cache: ServiceCache, note: LeaseNote | None = None) -> None:
+        """Take the settings, the services that count before their first tick, and the last counts.
+
+        A namespace that cannot be read counts as an earlier leader noted it.
+        """
         self._caps = caps
         self._cache = cache
+        self._note = note or LeaseNote()
         self._begun = False
         self._held: dict[str, int] = {}
+        self._namespaces: dict[str, str] = {}
+        """Of the services that hold some."""
+        self._by_namespace: Counter[str] = Counter()
+        self._unread: set[str] = set()
         self._granted: dict[str, int] = {}
         """Replicas that this operator asked for, which may have no pods yet."""
         self._surging: set[str] = set()
@@ -144,7 +154,7 @@ class Ceilings:
         count = self._count(per_replica(service, template_of(workload)))
         granted = self._grant(service, observation.current, asked, count)
         replicas = listed if refused else max(granted + surges, listed)
-        self._hold(service.uid, count * (replicas + leaving))
+        self._hold(service.uid, service.namespace, count * (replicas + leaving))
 
     def _grant(self, service: InferenceService, current: int, asked: int, count: int) -> int:
         """Return how many of the requested replicas this operator asked for, not others."""
@@ -174,26 +184,42 @@ class Ceilings:
 
     def forget(self, uid: str) -> None:
         """Remove a deleted service."""
-        self._total -= self._held.pop(uid, 0)
+        if uid in self._held:
+            self._hold(uid, self._namespaces[uid], 0)
+            del self._held[uid], self._namespaces[uid]
         self._granted.pop(uid, None)
         self._surging.discard(uid)
 
     def _begin(self) -> None:
         """Count, once, the pods in the status of services not evaluated yet."""
-        if self._begun:
+        read = self._unread - self._cache.unread
+        if self._begun and not read:
             return
-        self._begun = True
+        if not self._begun:
+            self._begun, self._note.held = True, self._by_namespace
+            self._unread = set(self._cache.unread)
+            for namespace in self._unread:
+                self._hold(f"{namespace}/", namespace, self._note.known(namespace))
+        for namespace in read:
+            self.forget(f"{namespace}/")
+        self._unread -= read
         for uid in self._cache.uids():
-            raw = self._cache.get(uid) or {}
-            count = self._count(of_stored(raw.get("spec") or {}))
-            status = Status.read(raw.get("status"))
-            there = status.ready_replicas + status.warming_replicas + status.broken_replicas
-            there += status.unschedulable_replicas
-            self._hold(uid, min(there, status.replicas, MOST_REPLICAS) * count)
+            if uid not in self._held:
+                self._hold_stored(uid, self._cache.get(uid) or {})
+
+    def _hold_stored(self, uid: str, raw: Manifest) -> None:
+        count = self._count(of_stored(raw.get("spec") or {}))
+        status = Status.read(raw.get("status"))
+        there = status.ready_replicas + status.warming_replicas + status.broken_replicas
+        there += status.unschedulable_replicas
+        namespace = str((raw.get("metadata") or {}).get("namespace", ""))
+        self._hold(uid, namespace, min(there, status.replicas, MOST_REPLICAS) * count)
 
     def _count(self, held: Accelerators) -> int:
         return counted(held, self._caps.not_counted)
 
-    def _hold(self, uid: str, accelerators: int) -> None:
-        self._total += accelerators - self._held.get(uid, 0)
-        self._held[uid] = accelerators
+    def _hold(self, uid: str, namespace: str, accelerators: int) -> None:
+        more = accelerators - self._held.get(uid, 0)
+        self._total += more
+        self._by_namespace[namespace] += more
+        self._held[uid], self._namespaces[uid] = accelerators, namespace

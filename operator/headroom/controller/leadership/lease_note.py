@@ -1,0 +1,40 @@
+"""What a leader leaves in the Lease for the next one: accelerators by namespace. No I/O.
+
+A new process knows nothing of a namespace that it cannot read, and its replicas hold accelerators
+all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+MOST_BYTES = 64 << 10
+"""Of an annotation; namespaces that are watched by name have 90 bytes each at most."""
+
+
+@dataclass(slots=True)
+class LeaseNote:
+    """Accelerators that the services of a namespace hold, as the Lease has them and as they are."""
+
+    text: str = ""
+    """As last read from the Lease."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """As this process counts them."""
+
+    def known(self, namespace: str) -> int:
+        """Return what an earlier leader counted in a namespace; 0 where it left no count."""
+        try:
+            counts = orjson.loads(self.text or "{}")
+        except orjson.JSONDecodeError:
+            return 0
+        count = counts.get(namespace) if isinstance(counts, dict) else None
+        return max(0, count) if isinstance(count, int) else 0
+
+    def written(self) -> str:
+        """Return what the Lease is to say; empty to leave it as it is."""
+        counts = {namespace: count for namespace, count in self.held.items() if count}
+        text = orjson.dumps(counts, option=orjson.OPT_SORT_KEYS).decode() if counts else ""
+        return text if len(text) <= MOST_BYTES else ""
