@@ -98,7 +98,7 @@ def test_gateway_that_is_gone_is_left_at_once() -> None:
     play(World, story)
 
 
-def test_gateways_that_are_removed_beside_their_operator_are_left_as_well() -> None:
+def test_gateways_that_are_removed_before_their_operator_are_left_as_well() -> None:
     async def story(world: World) -> None:
         await world.switch_on()
         world.gates.tell("DELETED", world.gates.pods[0])

@@ -12,8 +12,8 @@ from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
-from headroom.controller.leadership.lease_note import LeaseNote
 from headroom.controller.options import ControllerOptions
+from headroom.controller.sharing.accelerator_note import AcceleratorNote
 from headroom.errors import ClusterError, Unavailable
 from support.cluster_world import FakeClock, FakeCluster, Manifest
 from support.controller_world import FakeRecorder, spec
@@ -60,7 +60,7 @@ class Operator:
         self.api = Connection(world.cluster)
         self.recorder = FakeRecorder()
         self.observed = Observed()
-        self.note = LeaseNote()
+        self.note = AcceleratorNote()
         connections = Connections(
             cluster=self.api,
             metrics=MetricsReader(world.pods, world.clock, {}),

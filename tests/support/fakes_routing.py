@@ -51,7 +51,7 @@ class PodsOf:
 
 
 class Listed:
-    """A watch with pods that change only as it is told."""
+    """A watch with pods that change only when a test says so."""
 
     def __init__(self, *pods: Manifest) -> None:
         self.pods = pods

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
-from headroom.controller.leadership.lease_note import LeaseNote
 from headroom.controller.ports import Clock, Cluster, Recorder
 from headroom.controller.report.evaluation import DecisionListener
 from headroom.controller.report.recording import Recording
+from headroom.controller.sharing.accelerator_note import AcceleratorNote
 from headroom.controller.warmup import WarmupDeps
 
 
@@ -20,7 +20,7 @@ class Connections:
     metrics: MetricsReader
     clock: Clock
     recorder: Recorder
-    note: LeaseNote = field(default_factory=LeaseNote)
+    note: AcceleratorNote = field(default_factory=AcceleratorNote)
     """What leaders leave for the next one."""
     recording: Recording | None = None
     """Records what a simulation needs to replay the ticks."""

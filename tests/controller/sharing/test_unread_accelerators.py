@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headroom.controller.leadership import Candidate
-from headroom.controller.leadership.lease_note import MOST_BYTES, LeaseNote
 from headroom.controller.leadership.record import LeaseRecord
 from headroom.controller.services.service_cache import ServiceCache
+from headroom.controller.sharing.accelerator_note import MOST_BYTES, AcceleratorNote
 from headroom.controller.sharing.ceilings import Caps, Ceilings
 from leadership.duel import Duel, duel
 from support.service_world import body, service
@@ -31,7 +31,7 @@ def room(ceilings: Ceilings) -> int:
 
 
 def test_namespace_that_cannot_be_read_counts_as_noted_until_it_can() -> None:
-    cache, note = cache_of("dark"), LeaseNote(text='{"dark": 6, "gone": 4}')
+    cache, note = cache_of("dark"), AcceleratorNote(text='{"dark": 6, "gone": 4}')
     ceilings = Ceilings(CAPS, cache, note)
     assert room(ceilings) == 2
     assert note.written() == '{"dark":6}', "the next leader knows it as well"
@@ -48,11 +48,11 @@ def test_namespace_that_cannot_be_read_counts_as_noted_until_it_can() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"dark": "6"}', '{"dark": -6}', '{"other": 6}'])
 def test_lease_without_a_count_of_the_namespace_counts_none(text: str) -> None:
-    assert room(Ceilings(CAPS, cache_of("dark"), LeaseNote(text=text))) == 5
+    assert room(Ceilings(CAPS, cache_of("dark"), AcceleratorNote(text=text))) == 5
 
 
 def test_note_that_is_too_long_leaves_the_lease_as_it_is() -> None:
-    note = LeaseNote(held={f"namespace-{number}": 1 for number in range(MOST_BYTES // 10)})
+    note = AcceleratorNote(held={f"namespace-{number}": 1 for number in range(MOST_BYTES // 10)})
     assert note.written() == ""
 
 

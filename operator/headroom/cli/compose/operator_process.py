@@ -20,11 +20,11 @@ from headroom.controller.connections import Connections
 from headroom.controller.controller import Controller
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.leadership import Candidate, Election
-from headroom.controller.leadership.lease_note import LeaseNote
 from headroom.controller.options import ControllerOptions
 from headroom.controller.report.recording import Recording
 from headroom.controller.routing.hand_back import HandBack
 from headroom.controller.routing.ports import Routing
+from headroom.controller.sharing.accelerator_note import AcceleratorNote
 from headroom.controller.warmup import WarmupDeps
 from headroom.ops.health import Health, watch_loop_lag
 from headroom.ops.operator_metrics import OperatorMetrics
@@ -52,7 +52,7 @@ async def operate(request: RunRequest) -> None:
 
 async def _run(request: RunRequest, adapters: Adapters, instruments: OperatorMetrics) -> None:
     api, namespaces = adapters.api, request.namespaces
-    note = LeaseNote()
+    note = AcceleratorNote()
     election = _election(request, adapters, instruments, note)
     gateways = _gateways(request, adapters, instruments, election)
     model = ReadModel(lambda: controller.cache.objects())  # noqa: PLW0108  (the controller is built below)
@@ -86,7 +86,7 @@ async def _run(request: RunRequest, adapters: Adapters, instruments: OperatorMet
 
 
 def _election(
-    request: RunRequest, adapters: Adapters, instruments: OperatorMetrics, note: LeaseNote
+    request: RunRequest, adapters: Adapters, instruments: OperatorMetrics, note: AcceleratorNote
 ) -> Election | None:
     lease = request.lease
     if lease is None:
@@ -128,7 +128,7 @@ def _controller(
     instruments: OperatorMetrics,
     gateways: Gateways | None,
     model: ReadModel,
-    note: LeaseNote,
+    note: AcceleratorNote,
 ) -> Controller:
     connections = Connections(
         cluster=adapters.api,

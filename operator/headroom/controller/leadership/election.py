@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Protocol
 
 from headroom.controller.leadership.candidate import Candidate
-from headroom.controller.leadership.lease_note import LeaseNote
 from headroom.controller.leadership.lease_store import Leases, LeaseStore
 from headroom.controller.leadership.record import micro_time
 from headroom.errors import ClusterError, Conflict
@@ -43,6 +42,17 @@ class Observer(Protocol):
 
     def led(self, leading: bool, transitions: int) -> None:
         """Show whether this process leads, and how often the holder has changed."""
+        ...
+
+
+class Note(Protocol):
+    """What a leader leaves in the Lease for the next one."""
+
+    text: str
+    """As last read."""
+
+    def written(self) -> str:
+        """Return what the Lease is to say; empty to leave it as it is."""
         ...
 
 
@@ -74,9 +84,9 @@ class Election:
         name: str,
         candidate: Candidate,
         observer: Observer,
-        note: LeaseNote | None = None,
+        note: Note | None = None,
     ) -> None:
-        self._note = note or LeaseNote()
+        self._note = note
         self._lease = LeaseStore(leases=leases, namespace=namespace, name=name)
         self._clocks = clocks
         self._candidate = candidate
@@ -127,7 +137,8 @@ class Election:
                 if candidate.must_read:
                     record = await self._lease.read()
                     self._candidate = candidate.with_record(record, self._clocks.elapsed_s())
-                    self._note.text = "" if record is None else record.note
+                    if self._note is not None:
+                        self._note.text = "" if record is None else record.note
                 await self._claim()
         except (ClusterError, TimeoutError) as error:
             self._candidate = self._candidate.with_unknown_outcome()
@@ -141,7 +152,8 @@ class Election:
         claimed = self._candidate.claim(asked_s, micro_time(self._clocks.now_s()))
         if claimed is None:
             return
-        claimed = replace(claimed, note=self._note.written() or claimed.note)
+        if self._note is not None:
+            claimed = replace(claimed, note=self._note.written() or claimed.note)
         stored = await self._lease.write(claimed)
         self._candidate = self._candidate.with_written(stored, asked_s, self._clocks.elapsed_s())
 

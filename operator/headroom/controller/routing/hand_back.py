@@ -47,7 +47,7 @@ class HandBack:
     _left: dict[str, Routed] = field(default_factory=dict)
     """Services that lead to gateways, by UID."""
     _selectors: dict[str, Mapping[str, str] | None] = field(default_factory=dict)
-    """Of the pods of their targets."""
+    """Selectors of the pods of their targets."""
 
     async def lead(
         self, cluster: Cluster, cache: ServiceCache, _cost_of: Callable[[str], CostModel | None]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 from headroom.api import InferenceService
 from headroom.api.service_status.status import Status
-from headroom.controller.leadership.lease_note import LeaseNote
 from headroom.controller.ports import Manifest
 from headroom.controller.services.service_cache import ServiceCache
+from headroom.controller.sharing.accelerator_note import AcceleratorNote
 from headroom.controller.sharing.pair_share import PairNeeds, own_room
 from headroom.resources.accelerators import (
     NOT_COUNTED,
@@ -68,18 +68,20 @@ class Ceiling:
 class Ceilings:
     """Who holds how many accelerators, noted at every tick of every service."""
 
-    def __init__(self, caps: Caps, cache: ServiceCache, note: LeaseNote | None = None) -> None:
+    def __init__(
+        self, caps: Caps, cache: ServiceCache, note: AcceleratorNote | None = None
+    ) -> None:
         """Take the settings, the services that count before their first tick, and the last counts.
 
         A namespace that cannot be read counts as an earlier leader noted it.
         """
         self._caps = caps
         self._cache = cache
-        self._note = note or LeaseNote()
+        self._note = note or AcceleratorNote()
         self._begun = False
         self._held: dict[str, int] = {}
         self._namespaces: dict[str, str] = {}
-        """Of the services that hold some."""
+        """Namespaces of what holds some, by the same keys."""
         self._by_namespace: Counter[str] = Counter()
         self._unread: set[str] = set()
         self._granted: dict[str, int] = {}

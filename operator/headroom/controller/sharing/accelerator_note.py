@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import orjson
 
 MOST_BYTES = 64 << 10
-"""Of an annotation; namespaces that are watched by name have 90 bytes each at most."""
+"""Largest annotation; namespaces that are watched by name have 90 bytes each at most."""
 
 
 @dataclass(slots=True)
-class LeaseNote:
+class AcceleratorNote:
     """Accelerators that the services of a namespace hold, as the Lease has them and as they are."""
 
     text: str = ""
