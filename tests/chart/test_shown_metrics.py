@@ -120,6 +120,7 @@ def specimen() -> OperatorMetrics:
     shown.ticked(seconds=0.1, lag_s=0.0, outcome="ok")
     shown.called(verb="get", code="200", seconds=0.1)
     shown.certificates({"tls": 0.0})
+    shown.unread([("shop", "huge")])
     return shown
 
 

@@ -88,7 +88,7 @@ class OperatorMetrics:
         self._unread = gauge(
             "headroom_operator_service_unread",
             "1 for each InferenceService that is too large to be read: changes of it do not count.",
-            ["namespace", "name"],
+            ["namespace", "inferenceservice"],
         )
         self._certificates = gauge(
             "headroom_operator_certificate_expires_timestamp_seconds",
