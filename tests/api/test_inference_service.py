@@ -133,6 +133,19 @@ def test_invalid_stored_spec_is_rejected_with_field_and_rule(case: InvalidCase) 
     assert len(problem.got) < 100
 
 
+@pytest.mark.parametrize("containers", ["containers", "initContainers"])
+def test_bytes_of_a_container_of_the_template_that_cannot_be_meant_are_refused(
+    containers: str,
+) -> None:
+    one = {"name": "cache", "resources": {"requests": {"memory": "16", "cpu": "1"}}}
+    with pytest.raises(
+        InvalidSpec, match=r"container cache: resources\.requests\.memory must be 0 or"
+    ):
+        service(spec__runtime__podTemplate={"spec": {containers: [one]}})
+    one["resources"]["requests"]["memory"] = "16Mi"
+    assert service(spec__runtime__podTemplate={"spec": {containers: [one]}}).spec.runtime
+
+
 def test_parse_reports_all_problems_with_values() -> None:
     with pytest.raises(InvalidSpec) as refused:
         service(
@@ -244,7 +257,7 @@ def test_key_set_needs_one_key_that_gateways_can_use(key: dict[str, str]) -> Non
 
 @pytest.mark.parametrize("ceiling", [math.nan, math.inf, -math.inf])
 def test_utilization_ceiling_must_be_a_number(ceiling: float) -> None:
-    with pytest.raises(InvalidSpec, match="must be from 0"):
+    with pytest.raises(InvalidSpec, match="must be a share from 0"):
         service(spec__slo__utilizationCeiling=ceiling)
 
 

@@ -234,7 +234,7 @@ MISTAKES = [
     pytest.param(
         serving(spec__slo={"latency": {"target": "soon"}}),
         StatusReason.INVALID_SPEC,
-        "spec.slo.latency.target: must be numbers with units",
+        "spec.slo.latency.target: must be a duration from 1ms to 10m, with units",
         "kubectl edit inferenceservices.headroom.dev/resnet50",
         id="bad SLO, stored before a rule",
     ),

@@ -9,6 +9,8 @@ import pytest
 import typer
 
 from headroom.api.reasons import StatusReason
+from headroom.api.schema.structural_schema import structural_schema
+from headroom.api.service_spec.spec import Drain
 from headroom.api.service_status.conditions import ConditionType
 from headroom.cli.app import app
 from headroom.cli.commands.reference.fields import Field, fields_of, rules_of
@@ -17,7 +19,7 @@ from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.scaling.values.decision import Reason
 from headroom.scaling.values.observation import PodState
 
-DURATION = {"type": "string", "pattern": r"^([0-9]{1,6}(\.[0-9]{1,3})?(ms|s|m|h))+$"}
+DURATION = structural_schema(Drain)["properties"]["gracePeriod"]
 
 
 class Colour(StrEnum):
@@ -37,7 +39,7 @@ class Colour(StrEnum):
         ({"type": "integer", "minimum": 0, "maximum": 9}, [("integer, at least 0, at most 9", "")]),
         ({"type": "number", "minimum": 0, "exclusiveMinimum": True}, [("number, above 0", "")]),
         ({"type": "string", "enum": ["A", "B"], "default": "A"}, [("A or B", '"A"')]),
-        ({**DURATION, "default": "90s"}, [("duration", '"90s"')]),
+        (DURATION, [("duration", '"1m"')]),
         ({"x-kubernetes-int-or-string": True}, [("integer or string", "")]),
         (
             {"type": "object", "x-kubernetes-preserve-unknown-fields": True},

@@ -180,8 +180,8 @@ def test_alternatives_start_with_unchanged_values(last: Evaluation) -> None:
     [
         ({"target": "soon"}, "target: a duration must be numbers with units"),
         ({"target": "20m"}, "target must be between 1ms and 10m; got 20m"),
-        ({"ceiling": "80"}, "ceiling must be from 0.01 to 0.95; got '80'"),
-        ({"ceiling": "nan"}, "ceiling must be from 0.01"),
+        ({"ceiling": "80"}, "ceiling must be a share from 0.01 to 0.95; got '80'"),
+        ({"ceiling": "nan"}, "ceiling must be a share from 0.01"),
         ({"percentile": "50"}, "percentile must be 90, 95 or 99"),
         ({"min": "0"}, "min must be a whole number from 1 to 1000"),
         ({"max": "-1"}, "max must be a whole number"),

@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from headroom.api.values import VALIDATIONS
+
 Schema = dict[str, Any]
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -65,8 +67,8 @@ def violations(schema: Schema, value: Any, path: str = "") -> Iterator[str]:
 def _string(schema: Schema, value: str, path: str) -> Iterator[str]:
     if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
         yield f"{path}: {len(value)} characters"
-    if "pattern" in schema and not re.search(schema["pattern"], value):
-        yield f"{path}: {value!r} does not match {schema['pattern']}"
+    if (form := form_of(schema)) is not None and not re.search(form, value):
+        yield f"{path}: {value!r} does not match {form}"
 
 
 def _number(schema: Schema, value: float, path: str) -> Iterator[str]:
@@ -123,11 +125,20 @@ def objects(schema: Schema) -> st.SearchStrategy[Any]:
 
 def _texts(schema: Schema) -> st.SearchStrategy[Any]:
     longest = schema["maxLength"]
-    if "pattern" not in schema:
+    form = form_of(schema)
+    if form is None:
         return st.text(min_size=schema.get("minLength", 0), max_size=min(longest, 20))
-    return st.from_regex(schema["pattern"], fullmatch=True).filter(
-        lambda text: len(text) <= longest
-    )
+    return st.from_regex(form, fullmatch=True).filter(lambda text: len(text) <= longest)
+
+
+def form_of(schema: Schema) -> str | None:
+    """Return the regular expression of a text's rule in CEL; None where it has none."""
+    for rule in schema.get(VALIDATIONS, ()):
+        if found := re.match(
+            r"(?:type\(self\) == int \|\| )?self\.matches\(r?'([^']+)'\)", rule["rule"]
+        ):
+            return found[1]
+    return None
 
 
 def _arrays(schema: Schema) -> st.SearchStrategy[list[Any]]:

@@ -6,7 +6,6 @@ from scenarios.specs.spec_cases import (
     InvalidSpec,
     bounds,
     duration_bounds,
-    mismatched,
     refused,
     too_many,
 )
@@ -19,10 +18,11 @@ INVALID_ROUTING: tuple[InvalidSpec, ...] = (
         "the percentages in routing.traffic must sum to at most 100",
     ),
     *bounds("spec.routing.grpcPort", 0, "or equal to 1", 65536, "or equal to 65535"),
-    mismatched(
+    refused(
         "a header with a line end",
         "spec.routing.tenants",
         {"header": "x-tenant\r\nx", "requestsPerSecond": 5},
+        "must be a header in lower-case letters",
         field="spec.routing.tenants.header",
     ),
     refused(
@@ -38,10 +38,11 @@ INVALID_ROUTING: tuple[InvalidSpec, ...] = (
         "routing.tenants.requestsPerSecond must be set with burst",
         field="spec.routing.tenants.burst",
     ),
-    mismatched(
+    refused(
         "a network that is none",
         "spec.routing.trustedCIDRs",
         ["10.0.0.0/33"],
+        "must be an IPv4 network, such as 10.0.0.0/8",
         field="spec.routing.trustedCIDRs[0]",
     ),
     refused(

@@ -27,7 +27,6 @@ INVALID_SCALING: tuple[InvalidSpec, ...] = (
         "a share of more than all replicas",
         "spec.rollout.maxSurge",
         "101%",
-        "should match",
         "must be a number from 0 to 1000, or a share of the replicas",
     ),
     refused(

@@ -9,7 +9,6 @@ from scenarios.specs.spec_cases import (
     InvalidSpec,
     bounds,
     duration_bounds,
-    mismatched,
     missing,
     refused,
     wrong_enum,
@@ -87,10 +86,11 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         "warmup.sender must be Server and warmup.request must not be set where",
         field="spec.warmup.sender",
     ),
-    mismatched(
+    refused(
         "a warm-up request to elsewhere",
         "spec",
         _other("mosec", {"request": {"path": "http://elsewhere/"}}),
+        "must be a path that starts with /",
         field="spec.warmup.request.path",
     ),
     missing(
@@ -132,10 +132,11 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         runningTime=ABSENT,
         batches={"name": "batches_total"},
     ),
-    mismatched(
+    refused(
         "a metric with a query for a name",
         "spec.runtime",
         _custom(inFlight={"name": "rate(in_flight[1m])"}),
+        "must be the name of a metric without its labels",
         field="spec.runtime.metrics.inFlight.name",
     ),
     refused(
@@ -146,10 +147,11 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         "must have at least 1 item",
         field="spec.runtime.metrics.inFlight.labels[0].values",
     ),
-    mismatched(
+    refused(
         "a metrics path elsewhere",
         "spec.runtime",
         _custom(path="http://elsewhere/metrics"),
+        "must be a path that starts with /",
         field="spec.runtime.metrics.path",
     ),
     refused(
@@ -159,10 +161,11 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         "telemetry.source must be Prometheus where telemetry.prometheus is set",
         field="spec.telemetry.prometheus",
     ),
-    mismatched(
+    refused(
         "a Prometheus by its address",
         "spec.telemetry",
         {"source": "Prometheus", "prometheus": "http://prometheus:9090"},
+        "must be a name of lower-case letters, digits and -",
         field="spec.telemetry.prometheus",
     ),
     wrong_enum(

@@ -23,7 +23,7 @@ INVALID_SLO: tuple[InvalidSpec, ...] = (
             f"ceiling {ceiling}",
             "spec.slo.utilizationCeiling",
             ceiling,
-            "slo.utilizationCeiling must be from 0.01 to 0.95",
+            "slo.utilizationCeiling must be a share from 0.01 to 0.95, such as 0.8",
         )
         for ceiling in (-0.5, 0, 1e-310, 0.009, 0.951, 1, 80)
     ),
@@ -48,7 +48,7 @@ INVALID_SLO: tuple[InvalidSpec, ...] = (
         "spec.slo.latency.target",
         250,
         "must be of type string",
-        "numbers with units ms, s, m or h",
+        "must be a duration from 1ms to 10m, with units (ms, s, m or h)",
     ),
     *duration_bounds("spec.slo.latency.target", "1ms", "10m", "0s", "0.999ms", "10m0.001ms", "1h"),
     *(
@@ -80,7 +80,7 @@ INVALID_SLO: tuple[InvalidSpec, ...] = (
             f"objective {share}",
             "spec.slo.objective",
             share,
-            "slo.objective must be from 0.5 to 0.9999",
+            "slo.objective must be a share from 0.5 to 0.9999, such as 0.99",
         )
         for share in (0, 0.499, 0.99999, 1, 99)
     ),

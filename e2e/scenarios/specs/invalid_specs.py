@@ -17,7 +17,6 @@ from scenarios.specs.spec_cases import (
     ABSENT,
     InvalidSpec,
     bounds,
-    mismatched,
     refused,
     too_many,
 )
@@ -60,10 +59,11 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
             ("annotations", "-x"),
         )
     ),
-    mismatched(
+    refused(
         "label whose value no label can have",
         "spec.commonMetadata.labels",
         {"team": "a team"},
+        "must be the value of a label",
         field="spec.commonMetadata.labels.team",
     ),
     too_many("spec.commonMetadata.labels", 32, {f"l{i}": "x" for i in range(33)}),

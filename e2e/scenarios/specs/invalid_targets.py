@@ -7,7 +7,6 @@ from typing import Any
 from scenarios.specs.spec_cases import (
     ABSENT,
     InvalidSpec,
-    mismatched,
     missing,
     refused,
 )
@@ -48,16 +47,21 @@ INVALID_TARGETS: tuple[InvalidSpec, ...] = (
     ),
     missing("a target without a name", "spec", _targeted(name=ABSENT), field="spec.targetRef.name"),
     *(
-        mismatched(
+        refused(
             f"a target whose {field} leads elsewhere",
             "spec",
             _targeted(**{field: value}),
+            says,
             field=f"spec.targetRef.{field}",
         )
-        for field, value in (
-            ("apiVersion", "apps/v1/namespaces/other"),
-            ("kind", "Deployment/../x"),
-            ("name", "../other/llm"),
+        for field, value, says in (
+            (
+                "apiVersion",
+                "apps/v1/namespaces/other",
+                "must be a group and version, such as apps/v1",
+            ),
+            ("kind", "Deployment/../x", "must be a kind in its own case, such as Deployment"),
+            ("name", "../other/llm", "must be the name of the workload, without its kind"),
         )
     ),
     refused(

@@ -24,7 +24,7 @@ class TextForm:
     """Form of a text, checked by the API server and by the operator."""
 
     pattern: str
-    """Regular expression without a backslash or quote, read alike by RE2 and Python's re."""
+    """Regular expression without a quote, read alike by RE2 and Python's re."""
     message: str
     """The rule as text, such as: must be ..."""
 
@@ -45,5 +45,16 @@ class TextForm:
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """State the form in CEL."""
-        rule = {"rule": f"self.matches('{self.pattern}')", "message": self.message}
+        rule = {"rule": f"self.matches(r'{self.pattern}')", "message": self.message}
         return handler(schema) | {VALIDATIONS: [rule]}
+
+
+DNS_LABEL = TextForm(
+    "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    "must be a name of lower-case letters, digits and -, such as ranker",
+)
+NAME_OF_MODEL = TextForm(
+    "^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$",
+    "must be a name of letters, digits, -, . and _, such as resnet50",
+)
+PATH = TextForm("^/[!-~]*$", "must be a path that starts with / and has no spaces")

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError, PydanticUndefined, core_schema, to_jsonable_python
 
-from headroom.api.durations import Duration
+from headroom.api.durations import PATTERN, UNITS, Duration
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -162,27 +162,31 @@ class Within:
     @property
     def message(self) -> str:
         """The rule as text."""
-        return f"must be a duration from {self.lowest} to {self.highest}"
+        return f"must be a duration from {self.lowest} to {self.highest}, with units ({UNITS})"
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Check the bounds after the text was read."""
+        """Read the text and check the bounds: one rule, as in CEL."""
         lowest, highest = Duration.parse(self.lowest), Duration.parse(self.highest)
 
-        def check(value: Duration) -> Duration:
-            if not lowest <= value <= highest:
+        def check(value: object, read: core_schema.ValidatorFunctionWrapHandler) -> Duration:
+            try:
+                found = read(value)
+            except ValidationError:
+                found = None
+            if not isinstance(found, Duration) or not lowest <= found <= highest:
                 raise PydanticCustomError("duration_bounds", "{rule}", {"rule": self.message})
-            return value
+            return found
 
-        return core_schema.no_info_after_validator_function(check, handler(source))
+        return core_schema.no_info_wrap_validator_function(check, handler(source))
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """State the bounds in CEL, which reads Go durations natively."""
+        """State grammar and bounds in CEL, which reads Go durations natively."""
         cel = (
-            f"duration(self) >= duration('{self.lowest}') && "
+            f"self.matches(r'{PATTERN}') && duration(self) >= duration('{self.lowest}') && "
             f"duration(self) <= duration('{self.highest}')"
         )
         return handler(schema) | {VALIDATIONS: [{"rule": cel, "message": self.message}]}

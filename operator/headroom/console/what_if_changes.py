@@ -107,7 +107,7 @@ def _ceiling(text: str) -> float | None:
     except ValueError:
         value = math.nan
     if not 0.01 <= value <= 0.95:
-        raise ValueError(f"ceiling must be from 0.01 to 0.95; got {text!r:.20}")
+        raise ValueError(f"ceiling must be a share from 0.01 to 0.95; got {text!r:.20}")
     return value
 
 

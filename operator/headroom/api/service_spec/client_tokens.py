@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from headroom.api.service_spec.traffic import ServiceName
+from headroom.api.text_forms import TextForm
 from headroom.api.values import Rule, Value
 
 PRIVATE = frozenset({"d", "k"})
@@ -82,6 +83,15 @@ def _size(value: object) -> int:
     return len(value) * 6 // 8
 
 
+_KEYS_PATH = TextForm(
+    "^/[-A-Za-z0-9._~/]*$", "must be a path that starts with /, without query and escapes"
+)
+_CLAIM = TextForm(
+    r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$",
+    "must be names of letters, digits, _ and -, separated by dots, such as sub",
+)
+
+
 class RemoteJwks(Value):
     """Service of the InferenceService's namespace that serves a JSON Web Key Set over HTTP."""
 
@@ -89,7 +99,7 @@ class RemoteJwks(Value):
     """Name of the Service."""
     port: Annotated[int, Field(ge=1, le=65535)] = 80
     """Port of the Service."""
-    path: Annotated[str, Field(max_length=256, pattern=r"^/[-A-Za-z0-9._~/]*$")] = "/jwks"
+    path: Annotated[str, Field(max_length=256), _KEYS_PATH] = "/jwks"
     """Path of the key set, of at most 8 KiB and the keys that localJWKS may have. Gateways read it
     every five minutes."""
 
@@ -108,9 +118,7 @@ class Jwt(Value):
         Field(max_length=8, strict=False),
     ] = ()
     """Accepted claims aud. Default: any, so also tokens that were issued for other services."""
-    tenant_claim: Annotated[
-        str, Field(max_length=128, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")
-    ] = "sub"
+    tenant_claim: Annotated[str, Field(max_length=128), _CLAIM] = "sub"
     """Claim that names the tenant; dots separate the names of nested claims. The replicas receive
     it as x-tenant."""
     local_jwks: Annotated[

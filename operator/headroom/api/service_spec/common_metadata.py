@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from headroom.api.kind import GROUP
+from headroom.api.text_forms import TextForm
 from headroom.api.values import Rule, Value
 
 OWN_LABELS = ("app.kubernetes.io/managed-by", "app.kubernetes.io/name")
@@ -21,7 +22,11 @@ OWN_LABELS = ("app.kubernetes.io/managed-by", "app.kubernetes.io/name")
 MOST = 32
 _NAME = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 _VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
-_LabelValue = Annotated[str, Field(max_length=63, pattern=_VALUE)]
+_LabelValue = Annotated[
+    str,
+    Field(max_length=63),
+    TextForm(_VALUE, "must be the value of a label: letters, digits, -, _ and ."),
+]
 _Text = Annotated[str, Field(max_length=4096)]
 
 

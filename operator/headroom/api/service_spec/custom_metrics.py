@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from headroom.api.text_forms import PATH, TextForm
 from headroom.api.values import Rule, Value
 from headroom.profiles.quantities import (
     MICROSECONDS,
@@ -19,10 +20,19 @@ from headroom.profiles.quantities import (
 from headroom.profiles.values import Profile
 
 MetricName = Annotated[
-    str, StringConstraints(max_length=200, pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$")
+    str,
+    StringConstraints(max_length=200),
+    TextForm(
+        "^[a-zA-Z_:][a-zA-Z0-9_:]*$",
+        "must be the name of a metric without its labels, such as requests_total",
+    ),
 ]
-LabelName = Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")]
-Path = Annotated[str, StringConstraints(max_length=512, pattern=r"^/[!-~]*$")]
+LabelName = Annotated[
+    str,
+    StringConstraints(max_length=100),
+    TextForm("^[a-zA-Z_][a-zA-Z0-9_]*$", "must be the name of a label, such as model"),
+]
+Path = Annotated[str, StringConstraints(max_length=512), PATH]
 _Values = Annotated[
     tuple[Annotated[str, Field(max_length=200)], ...],
     Field(

@@ -7,7 +7,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from headroom.api.service_spec.pod_template import Name, Quantity
+from headroom.api.service_spec.pod_template import Name
+from headroom.api.service_spec.quantities import Bytes
+from headroom.api.text_forms import NAME_OF_MODEL, TextForm
 from headroom.api.values import Rule, Value
 
 _REPOSITORY = r"[A-Za-z0-9][-._A-Za-z0-9]{0,95}(/[A-Za-z0-9][-._A-Za-z0-9]{0,95})?"
@@ -18,6 +20,9 @@ _URI = (
     r"|s3://[a-z0-9][-.a-z0-9]{1,61}[a-z0-9](/[!-~]*)?"
     r"|oci://[A-Za-z0-9][-._:/@A-Za-z0-9]*)?$"
 )
+_DIGEST = TextForm(
+    "^sha256:[0-9a-f]{64}$", "must be sha256: and 64 digits of 0-9 and a-f, as the download prints"
+)
 FETCHED = ("hf", "s3")
 """URI schemes that an init container downloads."""
 
@@ -25,22 +30,19 @@ FETCHED = ("hf", "s3")
 class Model(Value):
     """Model that each replica serves."""
 
-    name: (
-        Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")]
-        | None
-    ) = None
+    name: Annotated[str, Field(max_length=128), NAME_OF_MODEL] | None = None
     """Name under which the model is served. Default: the name of the InferenceService."""
     uri: Annotated[str, Field(max_length=1024)] = ""
     """Location of the model: empty or file:///path (in the image), pvc://claim/path,
     hf://org/name@revision, s3://bucket/prefix, or oci://image@sha256:... (an image volume). All but
     the first two are mounted read-only at /models in the server's container."""
-    digest: Annotated[str, Field(max_length=71, pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
+    digest: Annotated[str, Field(max_length=71), _DIGEST] | None = None
     """Digest of the files from hf:// or s3://; a replica with other files does not start. For
     oci://, put the digest in the uri."""
     secret_name: Name | None = None
     """Secret in the same namespace whose keys become environment variables of the download:
     HF_TOKEN, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. The operator never reads it."""
-    size_limit: Quantity = "100Gi"
+    size_limit: Bytes = "100Gi"
     """Maximum size of the download on the node's disk, per replica."""
 
     @property

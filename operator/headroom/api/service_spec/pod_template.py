@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import ConfigDict, Field, StringConstraints
 
+from headroom.api.service_spec.quantities import PlausibleBytes, Quantity
+from headroom.api.text_forms import DNS_LABEL, TextForm
 from headroom.api.values import MapBy, Rule, Value
 
-_QUANTITY = r"^[0-9]{1,15}(\.[0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][0-9]{1,2})?$"
-_MAX_QUANTITY_LENGTH = 32
-
-
-def _quantity(value: object) -> int | str:
-    match value:
-        case bool():
-            pass
-        case int() if 0 <= value < 10**15:
-            return value
-        case str() if len(value) <= _MAX_QUANTITY_LENGTH and re.fullmatch(_QUANTITY, value):
-            return value
-    raise PydanticCustomError(
-        "quantity", "must be a quantity of at least 0, such as 2, 500m or 4Gi"
-    )
-
-
-Quantity = Annotated[
-    int | str,
-    PlainValidator(_quantity),
-    WithJsonSchema(
-        {
-            "x-kubernetes-int-or-string": True,
-            "minimum": 0,
-            "maximum": 10**15 - 1,
-            "pattern": _QUANTITY,
-            "maxLength": _MAX_QUANTITY_LENGTH,
-        }
-    ),
-]
-"""An amount of a resource in the notation of Kubernetes."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 Key = Annotated[str, StringConstraints(min_length=1, max_length=253)]
-ContainerName = Annotated[
-    str, StringConstraints(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-]
+ContainerName = Annotated[str, StringConstraints(max_length=63), DNS_LABEL]
 
 
 class ObjectKey(Value):
@@ -93,7 +60,14 @@ class EnvironmentSource(Value):
 class EnvironmentVariable(Value):
     """Environment variable of the server's container."""
 
-    name: Annotated[str, Field(max_length=256, pattern=r"^[-._a-zA-Z][-._a-zA-Z0-9]*$")]
+    name: Annotated[
+        str,
+        Field(max_length=256),
+        TextForm(
+            "^[-._a-zA-Z][-._a-zA-Z0-9]*$",
+            "must be a name of a variable: letters, digits, _, - and ., not starting with a digit",
+        ),
+    ]
     value: Annotated[str, Field(max_length=32768)] | None = None
     value_from: EnvironmentSource | None = None
 
@@ -106,11 +80,14 @@ class EnvironmentVariable(Value):
     )
 
 
+_Amounts = Annotated[dict[str, Quantity], Field(max_length=32), PlausibleBytes()]
+
+
 class Resources(Value):
     """Compute resources of the server's container; accelerators belong in `spec.accelerator`."""
 
-    limits: Annotated[dict[str, Quantity], Field(max_length=32)] | None = None
-    requests: Annotated[dict[str, Quantity], Field(max_length=32)] | None = None
+    limits: _Amounts | None = None
+    requests: _Amounts | None = None
 
 
 class Overlay(Value):

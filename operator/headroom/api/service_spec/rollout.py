@@ -8,10 +8,11 @@ from typing import Annotated
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from headroom.api.values import Rule, Value
+from headroom.api.values import VALIDATIONS, Rule, Value
 
 MOST = 1000
 _PERCENT = r"^(100|[1-9]?[0-9])%$"
+_A_SHARE = f"must be a number from 0 to {MOST}, or a share of the replicas from 0% to 100%"
 
 
 def _share(value: object) -> int | str:
@@ -22,11 +23,7 @@ def _share(value: object) -> int | str:
             return value
         case str() if re.fullmatch(_PERCENT, value):
             return value
-    raise PydanticCustomError(
-        "share",
-        "must be a number from 0 to {most}, or a share of the replicas from 0% to 100%",
-        {"most": MOST},
-    )
+    raise PydanticCustomError("share", _A_SHARE)
 
 
 Share = Annotated[
@@ -37,8 +34,13 @@ Share = Annotated[
             "x-kubernetes-int-or-string": True,
             "minimum": 0,
             "maximum": MOST,
-            "pattern": _PERCENT,
             "maxLength": 4,
+            VALIDATIONS: [
+                {
+                    "rule": f"type(self) == int || self.matches('{_PERCENT}')",
+                    "message": _A_SHARE,
+                }
+            ],
         }
     ),
 ]

@@ -16,6 +16,7 @@ from headroom.api.service_spec.traffic import (
     Tenants,
     TrafficShare,
 )
+from headroom.api.text_forms import TextForm
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.scaling.values.policy import Routing as Kind
 
@@ -51,7 +52,16 @@ class Routing(Value):
     """Port on which the replicas accept gRPC, in Gateway mode. Clients use the port of the service,
     without TLS. The headroom server is configured to listen there."""
     service_name: (
-        Annotated[str, Field(max_length=63, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")] | None
+        Annotated[
+            str,
+            Field(max_length=63),
+            TextForm(
+                "^[a-z]([-a-z0-9]*[a-z0-9])?$",
+                "must be a name of a Service: lower-case letters, digits and -, starting with a "
+                "letter",
+            ),
+        ]
+        | None
     ) = None
     """With targetRef: name of the Service that the operator creates for clients in Gateway mode.
     The target's own Services are not changed. Default: the name of the InferenceService followed

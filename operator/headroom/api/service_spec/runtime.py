@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_serializer
+from pydantic import AfterValidator, BeforeValidator, Field, field_serializer
 from pydantic_core import PydanticCustomError
 
 from headroom.api.service_spec.custom_metrics import CustomMetrics
 from headroom.api.service_spec.pod_template import EnvironmentVariable, PodTemplate, Resources
+from headroom.api.service_spec.quantities import AT_LEAST, tiny_in
 from headroom.api.template_size import MOST_VALUES, is_small
+from headroom.api.text_forms import TextForm
 from headroom.api.values import MapBy, Rule, Value
 from headroom.profiles import CUSTOM, PROFILES, Profile
 
@@ -57,6 +59,20 @@ def _written_plainly(value: object) -> object:
     )
 
 
+def _with_plausible_bytes(template: PodTemplate) -> PodTemplate:
+    """Refuse the bytes of a container that cannot be meant, as `runtime.resources` does."""
+    spec = template.spec
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())) if spec else ():
+        resources = (container.model_extra or {}).get("resources")
+        for which in ("limits", "requests") if isinstance(resources, Mapping) else ():
+            if name := tiny_in(resources.get(which)):
+                where = f"{container.name}: resources.{which}.{name}"
+                raise PydanticCustomError(
+                    "bytes", "container {where} {rule}", {"where": where, "rule": AT_LEAST}
+                )
+    return template
+
+
 def _is_plain(value: object) -> bool:
     """Return whether JSON has this value: a text of Unicode characters, a finite number."""
     if isinstance(value, str):
@@ -72,6 +88,9 @@ def _port_of(given: Mapping[str, Any]) -> int:
     return profile.port if profile is not None else DEFAULT_PORT
 
 
+_IMAGE = TextForm(
+    "^[!-~]+$", "must be the name of an image without spaces, such as registry.example/server:1.0"
+)
 DEFAULT_PORT = 8000
 WITHOUT_WARMUP = (
     *(name for name, one in PROFILES.items() if one.warmup is None and name != "headroom"),
@@ -101,7 +120,7 @@ class Runtime(Value):
     ] = "headroom"
     """Model server: decides probes and metrics. `headroom` is the model server of this project;
     `custom` is any server whose metrics are named in `metrics`."""
-    image: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[!-~]+$")] | None = None
+    image: Annotated[str, Field(min_length=1, max_length=512), _IMAGE] | None = None
     """Container image of the model server; leave it out with spec.targetRef."""
     port: Annotated[int, Field(ge=1, le=65535)] = Field(default_factory=_port_of)
     """Port on which the server listens for HTTP. Default: the profile's (8000 for headroom)."""
@@ -126,7 +145,9 @@ class Runtime(Value):
     must not be set here."""
     resources: Resources = Resources()
     """Compute resources of the server's container; accelerators belong in `spec.accelerator`."""
-    pod_template: Annotated[PodTemplate, BeforeValidator(_written_plainly)] = PodTemplate()
+    pod_template: Annotated[
+        PodTemplate, BeforeValidator(_written_plainly), AfterValidator(_with_plausible_bytes)
+    ] = PodTemplate()
     """Merged into the generated pod template: nodeSelector, tolerations, volumes, sidecars."""
 
     @property

@@ -77,7 +77,7 @@ class ServiceLevel(Value):
             field="objective",
             cel="self.objective >= 0.5 && self.objective <= 0.9999",
             holds=lambda slo: 0.5 <= slo.objective <= 0.9999,
-            message="slo.objective must be from 0.5 to 0.9999",
+            message="slo.objective must be a share from 0.5 to 0.9999, such as 0.99",
         ),
         # Not as minimum and maximum: the API server prints such bounds without decimals, and would
         # say of 80 that it "should be less than or equal to 0".
@@ -85,6 +85,6 @@ class ServiceLevel(Value):
             field="utilizationCeiling",
             cel="self.utilizationCeiling >= 0.01 && self.utilizationCeiling <= 0.95",
             holds=lambda slo: 0.01 <= slo.utilization_ceiling <= 0.95,
-            message="slo.utilizationCeiling must be from 0.01 to 0.95",
+            message="slo.utilizationCeiling must be a share from 0.01 to 0.95, such as 0.8",
         ),
     )

@@ -25,6 +25,7 @@ from headroom.api.service_spec.target_ref import TargetRef
 from headroom.api.service_spec.telemetry_source import Telemetry
 from headroom.api.service_spec.token_objectives import TOKEN_RULES
 from headroom.api.service_spec.warmup import Warmup
+from headroom.api.text_forms import TextForm
 from headroom.api.values import Rule, Value, Within
 from headroom.scaling.generation.promises.classes import ClassPromise
 
@@ -34,9 +35,10 @@ class Accelerator(Value):
 
     resource: Annotated[
         str,
-        Field(
-            max_length=317,
-            pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$",
+        Field(max_length=317),
+        TextForm(
+            "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$",
+            "must be the name of an extended resource, such as nvidia.com/gpu",
         ),
     ] = "nvidia.com/gpu"
     """Extended resource of the accelerator."""

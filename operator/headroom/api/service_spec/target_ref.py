@@ -9,9 +9,15 @@ from typing import Annotated
 
 from pydantic import Field
 
+from headroom.api.text_forms import TextForm
 from headroom.api.values import Rule, Value
 
 _GROUP = "headroom.dev/"
+_KIND = TextForm("^[A-Z][A-Za-z0-9]*$", "must be a kind in its own case, such as Deployment")
+_NAME = TextForm(
+    "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+    "must be the name of the workload, without its kind and namespace",
+)
 
 
 class TargetRef(Value):
@@ -19,15 +25,16 @@ class TargetRef(Value):
 
     api_version: Annotated[
         str,
-        Field(
-            max_length=317,
-            pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9]*[a-z0-9])?)?$",
+        Field(max_length=317),
+        TextForm(
+            "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9]*[a-z0-9])?)?$",
+            "must be a group and version, such as apps/v1",
         ),
     ] = "apps/v1"
     """API group and version of the workload."""
-    kind: Annotated[str, Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")] = "Deployment"
+    kind: Annotated[str, Field(max_length=63), _KIND] = "Deployment"
     """Kind of the workload: Deployment, StatefulSet, or any kind with a scale subresource."""
-    name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+    name: Annotated[str, Field(max_length=253), _NAME]
     """Name of the workload."""
 
     rules = (

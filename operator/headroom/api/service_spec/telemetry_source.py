@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from pydantic import StringConstraints
 
 from headroom.api.durations import Duration
+from headroom.api.text_forms import DNS_LABEL
 from headroom.api.values import Rule, Value, Within
 
-SOURCE_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+SOURCE_NAME = DNS_LABEL.pattern
 
 
 class Telemetry(Value):
@@ -17,7 +18,7 @@ class Telemetry(Value):
 
     source: Literal["Pods", "Prometheus"] = "Pods"
     """Pods: the operator scrapes them. Prometheus: it queries a Prometheus from its settings."""
-    prometheus: Annotated[str, StringConstraints(max_length=63, pattern=SOURCE_NAME)] | None = None
+    prometheus: Annotated[str, StringConstraints(max_length=63), DNS_LABEL] | None = None
     """Name of the Prometheus in the operator's settings. Default: the one named default."""
     stale_after: Annotated[Duration, Within("2s", "100s")] | None = None
     """Age at which samples are stale, so that no replica is removed. Default: 10s for Pods, 45s for

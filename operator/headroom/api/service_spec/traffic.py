@@ -8,18 +8,26 @@ from pydantic import Field
 
 from headroom.api.durations import Duration
 from headroom.api.service_spec.objectives import LatencyObjective, TokenObjective
+from headroom.api.text_forms import DNS_LABEL, NAME_OF_MODEL, TextForm
 from headroom.api.values import Rule, Value, Within
 
-ServiceName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-HeaderName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+ServiceName = Annotated[str, Field(max_length=63), DNS_LABEL]
+HeaderName = Annotated[
+    str,
+    Field(max_length=63),
+    TextForm(DNS_LABEL.pattern, "must be a header in lower-case letters, digits and -"),
+]
 _OCTET = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 Cidr = Annotated[
-    str, Field(max_length=18, pattern=rf"^{_OCTET}(\.{_OCTET}){{3}}/(3[0-2]|[12]?[0-9])$")
+    str,
+    Field(max_length=18),
+    TextForm(
+        rf"^{_OCTET}(\.{_OCTET}){{3}}/(3[0-2]|[12]?[0-9])$",
+        "must be an IPv4 network, such as 10.0.0.0/8",
+    ),
 ]
 """An IPv4 network; gateways listen on IPv4."""
-ModelName = Annotated[
-    str, Field(max_length=128, pattern=r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")
-]
+ModelName = Annotated[str, Field(max_length=128), NAME_OF_MODEL]
 
 
 class RequestClass(Value):
@@ -30,7 +38,7 @@ class RequestClass(Value):
     strictest promise is kept for all requests.
     """
 
-    name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+    name: Annotated[str, Field(max_length=63), DNS_LABEL]
     """Value of the header."""
     priority: Annotated[int, Field(ge=0, le=9)] | None = None
     """Sent to the replicas as x-request-priority, replacing the client's value; 0 is highest."""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from headroom.api.durations import Duration
 from headroom.api.service_spec.custom_metrics import Path
+from headroom.api.text_forms import TextForm
 from headroom.api.values import Rule, Value, Within
 
 Latency = Annotated[Duration, Within("1ms", "10m")]
@@ -21,7 +22,9 @@ class WarmupRequest(Value):
     body: Annotated[str, Field(max_length=65536)] = ""
     """Body of the request."""
     content_type: Annotated[
-        str, Field(min_length=1, max_length=128, pattern=r"^[!-~]+(; ?[!-~]+)?$")
+        str,
+        Field(min_length=1, max_length=128),
+        TextForm("^[!-~]+(; ?[!-~]+)?$", "must be a content type, such as application/json"),
     ] = "application/json"
     """Content type of the body."""
 

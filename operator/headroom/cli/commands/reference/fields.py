@@ -10,6 +10,7 @@ from headroom.api.durations import PATTERN as DURATION
 
 Schema = Mapping[str, Any]
 
+_RULES = "x-kubernetes-validations"
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 _BOUNDS = (
     ("minimum", "exclusiveMinimum", "above {}", "at least {}"),
@@ -41,7 +42,7 @@ def fields_of(schema: Schema, path: str) -> Iterator[Field]:
 
 def rules_of(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
     """Yield every rule across fields as (path of the field, text of the rule)."""
-    for rule in schema.get("x-kubernetes-validations", ()):
+    for rule in schema.get(_RULES, ()):
         yield path + rule.get("fieldPath", ""), rule["message"]
     for name, part in schema.get("properties", {}).items():
         yield from rules_of(part, f"{path}.{name}")
@@ -67,7 +68,7 @@ def _inner(schema: Schema) -> Iterator[tuple[str, Schema]]:
 def _kind(schema: Schema) -> str:
     if "enum" in schema:
         return " or ".join(str(value) for value in schema["enum"])
-    if schema.get("pattern") == DURATION:
+    if any(DURATION in rule["rule"] for rule in schema.get(_RULES, ())):
         return "duration"
     name = str(schema.get("type", "integer or string"))
     if name == "array":
