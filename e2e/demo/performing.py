@@ -56,6 +56,9 @@ def report_folder(folder: Path) -> Path:
     return folder
 
 
+_FAILED = "some checks failed: the report above names them"
+
+
 def _run(show: Show, folder: Path, console: Console) -> None:
     scene, progress, began_s = show.scene, OnConsole(console), time.monotonic()
     with stage.cluster(scene, progress) as target:
@@ -69,10 +72,10 @@ def _run(show: Show, folder: Path, console: Console) -> None:
         if scene.keep:
             console.print(_how_to_enter(target, scene, name), soft_wrap=True)
         elif not held:
-            raise ChecksFailedError("some checks failed.")
+            raise ChecksFailedError(f"{_FAILED}.")
     console.print(f"Done in {time.monotonic() - began_s:.0f} s.")
     if not held:
-        raise ChecksFailedError("some checks failed; the cluster was kept.")
+        raise ChecksFailedError(f"{_FAILED}; the cluster was kept.")
 
 
 def _how_to_enter(target: Cluster, scene: Scene, name: str) -> str:

@@ -31,7 +31,8 @@ def render(recording: Recording, checks: Sequence[Check]) -> RenderableType:
 
 def laid_out(rows: Sequence[tuple[str, str]], run: Run, checks: Sequence[Check]) -> RenderableType:
     """Lay out the figures of any run with its decisions and checks."""
-    return Group(_figures(rows), _decisions(run), _checks(checks))
+    said = [Text(f"\n{one.otherwise}") for one in checks if one.otherwise and not one.held]
+    return Group(_figures(rows), _decisions(run), _checks(checks), *said)
 
 
 def write(shown: RenderableType, folder: Path, console: Console) -> None:

@@ -26,3 +26,5 @@ class Check:
     measured: str
     required: str
     held: bool
+    otherwise: str = ""
+    """What follows for the other figures where it does not hold, and what to do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demo.checks import percent
+from demo.checks import percent, seconds_text
 from demo.layout import BAD, UNKNOWN, Row, replicas_row, style
 from demo.recording import Snapshot
 from demo_generation import plan
@@ -59,7 +59,7 @@ def tail_text(value_s: float | None) -> str:
     """Return a time of tokens for people."""
     if value_s is None:
         return UNKNOWN
-    return f"{MILLISECONDS * value_s:.0f} ms" if value_s < 1.0 else f"{value_s:.2f} s"
+    return f"{MILLISECONDS * value_s:.0f} ms" if value_s < 1.0 else seconds_text(value_s)
 
 
 def _promise(name: str, target: Target | None, measured_s: float | None) -> Row:

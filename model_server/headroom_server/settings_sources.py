@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from headroom_server.rule_words import rule_of
 from headroom_server.settings import Settings
 
 PREFIX = "HEADROOM_"
@@ -96,7 +97,7 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def _line(problem: Any, called: Mapping[str, str]) -> str:
-    rule = str(problem["msg"]).removeprefix("Value error, ").replace("Input should", "must")
+    rule = rule_of(problem)
     if not problem["loc"]:
         return rule
     key = called[str(problem["loc"][0])]

@@ -34,6 +34,18 @@ def test_report_of_a_good_run_has_no_failure_and_a_failed_check_is_marked(
     assert "3 restarts" in text
 
 
+def test_report_of_a_busy_machine_says_what_its_figures_are_worth(
+    good_run: Callable[[], Recording],
+) -> None:
+    run = good_run()
+    assert "too busy" not in shown(run)
+    assert run.summary is not None
+    run.summary = replace(run.summary, late_p99_s=0.2)
+    assert "too busy, so the other figures say little about the operator" in " ".join(
+        shown(run).split()
+    )
+
+
 def test_report_without_data_is_failed() -> None:
     assert "FAILED" in shown(Recording())
 

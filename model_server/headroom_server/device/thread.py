@@ -124,7 +124,9 @@ class DeviceThread(Generic[T]):
             post(listener.on_lost, f"the device is lost: {error}")
         except Exception as error:  # the end of a thread must never go unnoticed
             log.exception("the device thread ended")
-            post(listener.on_lost, f"the device thread ended with {type(error).__name__}: {error}")
+            started = self._loop is not None
+            what = "the device thread ended with" if started else "the model did not start:"
+            post(listener.on_lost, f"{what} {type(error).__name__}: {error}")
         finally:
             if self._loop is not None:
                 self._loop.close()

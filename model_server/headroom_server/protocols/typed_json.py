@@ -22,6 +22,7 @@ from headroom_server.json_values import kind, nest
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.open_inference import json_values
 from headroom_server.protocols.schemas import inlined
+from headroom_server.rule_words import rule_of
 from headroom_server.tensors import DATATYPES, DYNAMIC, Numbers, TensorSpec
 
 _TYPED_DICT: Any = TypedDict
@@ -111,7 +112,7 @@ def _has_objects(body: bytes) -> bool:
 
 def _request_error(error: ValidationError) -> RequestError:
     problem = error.errors(include_url=False)[0]
-    field, rule = ".".join(map(str, problem["loc"])), problem["msg"]
+    field, rule = ".".join(map(str, problem["loc"])), rule_of(problem)
     if problem["type"] == "json_invalid":
         return NotJsonError(f"the body is not JSON: {rule}")
     if problem["type"] == "too_long" and field == "instances":

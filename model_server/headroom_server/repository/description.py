@@ -67,23 +67,29 @@ from headroom_server.repository.tables import (
     nothing,
     read_only,
 )
+from headroom_server.rule_words import text_form
 from headroom_server.scheduling.request_options import SloClass, SloClasses
 from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
 
-ARCHITECTURE = r"^[A-Za-z_][A-Za-z0-9_.-]*(:[A-Za-z_][A-Za-z0-9_]*)?$"
+_ARCHITECTURE = text_form(
+    "[A-Za-z_][A-Za-z0-9_.-]*(:[A-Za-z_][A-Za-z0-9_]*)?",
+    "must be a registered architecture or module:Class",
+)
 
 
 class Description(Table):
     """One version of a model; the module's docstring shows every field."""
 
     engine: Literal["torch", "emulated"] = "torch"
-    architecture: str | None = Field(None, pattern=ARCHITECTURE, max_length=256)
+    architecture: Annotated[str, Field(max_length=256), _ARCHITECTURE] | None = None
     parameters: Annotated[Mapping[str, Any], AfterValidator(read_only)] = Field(
         default_factory=nothing
     )
     format: Format = Format.SAFETENSORS
     weights: str = Field("", max_length=255, strict=True)
-    sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
+    sha256: Annotated[str, text_form("[0-9a-f]{64}", "must be 64 digits of 0-9 and a-f")] | None = (
+        None
+    )
     max_batch_size: int | None = Field(None, ge=1, le=1024, strict=True)
     batches: Annotated[
         tuple[Annotated[Whole, Field(ge=1, le=1024)], ...], AfterValidator(ascending)
@@ -96,7 +102,13 @@ class Description(Table):
     outputs: tuple[Tensor, ...] = ()
     mask: Mask | None = None
     classes: Annotated[
-        Mapping[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")], SloClassFields],
+        Mapping[
+            Annotated[
+                str,
+                text_form("[A-Za-z0-9._-]{1,64}", "must be a name of letters, digits, ., _ and -"),
+            ],
+            SloClassFields,
+        ],
         AfterValidator(read_only),
     ] = Field(default_factory=nothing)
     cache: CacheFields | None = None

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from headroom_server.engine import LoadError
 from headroom_server.repository.description import Description
+from headroom_server.rule_words import rule_of
 
 MAX_BYTES = 1024 * 1024
 MOST_PARTS = 32
@@ -48,7 +49,7 @@ def parse(data: bytes, where: str) -> Description:
 
 def _line(problem: Any) -> str:
     field = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in problem["loc"])
-    rule = str(problem["msg"]).removeprefix("Value error, ").replace("Input should", "must")
+    rule = rule_of(problem)
     field = field.removeprefix(".").removesuffix(".[key]")
     if problem["type"] == "extra_forbidden":
         return f"{field}: unknown field; check the spelling"

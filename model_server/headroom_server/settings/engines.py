@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from headroom_server.rule_words import text_form
 from headroom_server.settings.fields import Group, listed
+
+_CLASS = text_form(r"|[A-Za-z_][\w.]*:[A-Za-z_]\w*", "must be module:Class, such as ranker:Ranker")
+_DEVICE = text_form(
+    r"all|(cuda:)?(0|[1-9]\d{0,2})", "must be `all`, or numbers such as 0 or cuda:0"
+)
 
 
 class EngineSettings(Group):
@@ -16,10 +22,10 @@ class EngineSettings(Group):
     """generation: text by a language model; the default for a Hugging Face folder. vllm: text by
     vLLM, which must be installed. emulated and generation-emulated: sleep instead of computing,
     without a model or a device."""
-    model_class: str = Field("", pattern=r"^$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    model_class: Annotated[str, _CLASS] = ""
     """Class to serve as a model without a description: module:Class."""
     devices: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^(all|(cuda:)?(0|[1-9]\d{0,2}))$")], ...],
+        tuple[Annotated[str, _DEVICE], ...],
         BeforeValidator(listed),
         Field(max_length=64),
     ] = ()

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from headroom_server.rule_words import text_form
 from headroom_server.settings.fields import Group, Seconds, table
 
 
@@ -18,7 +19,13 @@ class SloClassSettings(Group):
     batch: bool = False
 
 
-SloClassName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")]
+SloClassName = Annotated[
+    str,
+    text_form(
+        "[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?",
+        "must be a name of lower-case letters, digits, ., _ and -, such as gold",
+    ),
+]
 
 
 class GenerationSettings(Group):

@@ -6,13 +6,19 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from headroom_server.rule_words import text_form
 from headroom_server.settings.fields import Group, listed
+
+_NAME = text_form(
+    "[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?",
+    "must be a name of letters, digits, ., _ and -, such as resnet50",
+)
 
 
 class ModelSettings(Group):
     """Models."""
 
-    model_name: str = Field("model", pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$")
+    model_name: Annotated[str, _NAME] = "model"
     """Name of the model, if the repository contains a single model without a name."""
     model_uri: str = Field("", max_length=4096)
     """Model repository: file:///path or pvc://claim/path."""

@@ -29,11 +29,16 @@ def deal(
     Raises:
         ValueError: the output is missing, or has another shape than declared.
     """
+    if not isinstance(result, Mapping):
+        raise ValueError(f"postprocess must return a dict by name; got {type(result).__name__}")
     if spec.name not in result:
         raise ValueError(f"the model must return its output {spec.name!r}; got {sorted(result)}")
     if spec.is_strings:
         return _dealt_strings(spec, result[spec.name], batch, rows)
-    tensor = result[spec.name].to("cpu", DTYPES[spec.datatype])
+    found = result[spec.name]
+    if not isinstance(found, torch.Tensor):
+        raise ValueError(f"output {spec.name} must be a torch.Tensor; got {type(found).__name__}")
+    tensor = found.to("cpu", DTYPES[spec.datatype])
     wanted = (rows, *spec.sized(length))
     if tuple(tensor.shape) != wanted:
         raise ValueError(f"output {spec.name} must have shape {wanted}; got {tuple(tensor.shape)}")

@@ -53,7 +53,8 @@ class DescribedModel:
         """
         model = self._model()
         model.load(self.directory, device)
-        return Loaded(model, agreed(self.description, model.signature))
+        signature = signature_of(model, f"architecture: {self.description.architecture}")
+        return Loaded(model, agreed(self.description, signature))
 
     def _model(self) -> TorchModel:
         one = self.description
@@ -94,7 +95,22 @@ class ClassModel:
         """
         model = instance(self.path, "HEADROOM_MODEL_CLASS")
         model.load(self.directory, device)
-        return Loaded(model, model.signature)
+        return Loaded(model, signature_of(model, f"HEADROOM_MODEL_CLASS: {self.path}"))
+
+
+def signature_of(model: TorchModel, where: str) -> Signature:
+    """Return the signature of a model that was loaded.
+
+    Raises:
+        LoadError: it has none.
+    """
+    signature = getattr(model, "signature", None)
+    if not isinstance(signature, Signature):
+        raise LoadError(
+            f"{where} must have a `signature`, a headroom_server.tensors.Signature, after `load`; "
+            f"got {type(signature).__name__}"
+        )
+    return signature
 
 
 def instance(path: str, where: str) -> TorchModel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import re
 import sys
 from array import array
 from pathlib import Path
@@ -135,6 +136,50 @@ def test_user_class_is_loaded_and_executed() -> None:
     outputs = run(engine, [first, second])
     assert [list(one["half"]) for one in outputs] == [[-1.5, 2.0], [0.5, 1.0, 0.0, -3.0]]
     assert [list(one["positive"]) for one in outputs] == [[0, 1], [1, 1, 0, 0]]
+
+
+class Careless(Halver):
+    """A user's model that returns something else than tensors."""
+
+    def __init__(self, returned: object = None) -> None:
+        self.returned = returned
+
+    def postprocess(self, result: torch.Tensor) -> Any:
+        return self.returned
+
+
+class Unsigned(Halver):
+    """A user's model whose signature is missing."""
+
+    signature = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (None, "postprocess must return a dict by name; got NoneType"),
+        ({"half": [1.0]}, "output half must be a torch.Tensor; got list"),
+        ({"half": torch.zeros(1, 2).numpy()}, "output half must be a torch.Tensor; got ndarray"),
+    ],
+)
+def test_output_that_is_no_tensor_is_named(returned: object, words: str) -> None:
+    engine = TorchEngine(
+        lambda device: Loaded(_loaded(Careless(returned), device), Halver.signature), threads=1
+    )
+    engine.load()
+    with pytest.raises(ValueError, match=re.escape(words)):
+        run(engine, [Work(1, {"a": array("q", [3, -4]), "flip": array("B", [1])})])
+
+
+def _loaded(model: Halver, device: torch.device) -> Halver:
+    model.load(None, device)
+    return model
+
+
+def test_class_without_a_signature_is_refused() -> None:
+    engine = TorchEngine(ClassModel(f"{__name__}:Unsigned", None), threads=1)
+    with pytest.raises(LoadError, match="must have a `signature`, .* after `load`; got NoneType"):
+        engine.load()
 
 
 def test_undeclared_output_shape_fails_the_batch(tmp_path: Path) -> None:

@@ -57,14 +57,14 @@ BAD_V1 = [
     pytest.param(b"\xff", 400, "not_json", "the body is not JSON", id="not UTF-8"),
     pytest.param(b"[" * 3000, 400, "not_json", "the body is not JSON", id="nested too deeply"),
     pytest.param(
-        b'{"instances":[[1,NaN]]}', 400, "invalid_input", "0.1: Input should be a finite", id="NaN"
+        b'{"instances":[[1,NaN]]}', 400, "invalid_input", "0.1: must be a finite", id="NaN"
     ),
     pytest.param(b"[]", 400, "invalid_input", "the body", id="no object"),
     pytest.param(b"{}", 400, "invalid_input", "instances", id="no instances"),
     pytest.param(b'{"instances":[]}', 400, "invalid_input", "at least 1 item", id="empty"),
     pytest.param(b'{"instances":{}}', 400, "invalid_input", "instances", id="no list"),
     pytest.param(
-        b'{"instances":[[1]]}', 400, "invalid_input", "at least 2 items after", id="shape"
+        b'{"instances":[[1]]}', 400, "invalid_input", "must have at least 2 items; got a list", id="shape"
     ),
     pytest.param(
         b'{"instances":[1]}', 400, "invalid_input", "valid array; got an integer", id="too flat"
@@ -73,14 +73,14 @@ BAD_V1 = [
         b'{"instances":[[1,"2"]]}',
         400,
         "invalid_input",
-        "0.1: Input should be a valid number; got a string",
+        "0.1: must be a valid number; got a string",
         id="text",
     ),
     pytest.param(
         b'{"instances":[[true,1]]}',
         400,
         "invalid_input",
-        "0.0: Input should be a valid number; got a boolean",
+        "0.0: must be a valid number; got a boolean",
         id="boolean",
     ),
     pytest.param(b'{"instances":[[null,1]]}', 400, "invalid_input", "got null", id="null"),
@@ -88,7 +88,7 @@ BAD_V1 = [
         b'{"instances":[{"y":[1,2]}]}',
         400,
         "invalid_input",
-        "instances.0.x: Field required",
+        "instances.0.x: is required",
         id="wrong name",
     ),
     pytest.param(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any, TypeVar
 
@@ -11,9 +10,9 @@ from pydantic import BaseModel, ValidationError
 from headroom_server.errors import NotJsonError
 from headroom_server.openai_api.bodies.schemas import Fields
 from headroom_server.openai_api.errors import InvalidFieldError
+from headroom_server.rule_words import rule_of
 
 F = TypeVar("F", bound=BaseModel)
-_SHOULD = re.compile(r"^\w+ should")
 
 
 def validated(fields: type[F], body: bytes) -> F:
@@ -47,7 +46,7 @@ def _invalid(problem: Any) -> Exception:
         return InvalidFieldError(
             field, f"missing required parameter: {field}", "missing_required_parameter"
         )
-    rule = _SHOULD.sub("must", rule.removeprefix("Value error, "))
+    rule = rule_of(problem)
     if kind == "value_error":
         return InvalidFieldError(field or rule.split(" ", 1)[0], rule)
     code = "invalid_type" if kind.endswith("_type") else "invalid_value"

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from headroom_server.errors import InvalidRequestError, NotJsonError
 from headroom_server.protocols.schemas import ErrorBody, openapi_body
 from headroom_server.repository.folder import NAME
+from headroom_server.rule_words import rule_of
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.served_model import ModelState
 from headroom_server.web.application.raw_routes import (
@@ -145,4 +146,4 @@ async def _body(request: Request, schema: type[M]) -> M:
             raise InvalidRequestError(
                 f"{field}: unknown parameter; configuration and files are read from the repository"
             ) from error
-        raise InvalidRequestError(f"{field}: {problem['msg']}") from error
+        raise InvalidRequestError(f"{field}: {rule_of(problem)}") from error

@@ -96,7 +96,8 @@ def for_surge(
         rule=Reason.QUEUE_DEPTH,
         replicas=replicas,
         detail=f"{found.arrival_rps:.3g}/s over {capacity_rps:.3g}/s per replica, while "
-        f"{found.behind} replicas process a backlog of {found.queue:.0f} requests",
+        f"{found.behind} {'replica processes' if found.behind == 1 else 'replicas process'} a "
+        f"backlog of {found.queue:.0f} requests",
     )
 
 
