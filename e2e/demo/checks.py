@@ -12,7 +12,6 @@ from load.messages import Summary
 from load.outcomes import Outcome
 from load.statistics import Tally, merged
 
-
 SENT_LATE = (
     "The load was sent late: this machine, or the node, was too busy, so the other figures say "
     "little about the operator. Run it again while nothing else computes."

@@ -28,6 +28,39 @@ def test_conditions_of_new_service_are_unknown() -> None:
     assert {c.last_transition_time for c in found} == {rfc3339(NOON_S)}
 
 
+def saying(kind: str, status: str, reason: str) -> Condition:
+    return Condition(type=kind, status=ConditionStatus(status), reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("found", "decided", "reason"),
+    [
+        pytest.param([("Ready", "True", "Serving")], "LatencyModel", "LatencyModel", id="decided"),
+        pytest.param([], None, None, id="new"),
+        pytest.param(
+            [("Ready", "False", "ReplicasBroken")],
+            "MetricsMissing",
+            "ReplicasBroken",
+            id="metrics are missing because no replica starts",
+        ),
+        pytest.param(
+            [("Ready", "True", "Serving"), ("AbleToScale", "False", "AutoscalerConflict")],
+            "LatencyModel",
+            "AutoscalerConflict",
+            id="another autoscaler",
+        ),
+        pytest.param(
+            [("Ready", "False", "TargetNotFound")], None, "TargetNotFound", id="no target"
+        ),
+        pytest.param([("Ready", "Unknown", "Pending")], None, None, id="not known"),
+    ],
+)
+def test_reason_is_why_it_does_not_serve_or_scale_before_that_of_the_decision(
+    found: list[tuple[str, str, str]], decided: str | None, reason: str | None
+) -> None:
+    assert conditions.reason_of(tuple(saying(*one) for one in found), decided) == reason
+
+
 @pytest.mark.parametrize(
     ("before", "after", "moves"),
     [

@@ -25,6 +25,7 @@ def test_status_shows_the_decision_and_its_inputs() -> None:
         "unschedulableReplicas": 3,
         "brokenReplicas": 4,
         "selector": "headroom.dev/inference-service=resnet50",
+        "reason": "RateLimited",
         "decision": {
             "replicas": 3,
             "current": 2,

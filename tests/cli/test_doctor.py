@@ -123,6 +123,22 @@ def test_two_services_of_one_target_are_found() -> None:
     assert [(each.subject, "InferenceService vision/resnet50" in each.why) for each in shared] == [
         ("vision/twin", True)
     ]
+    assert shared[0].severity is Severity.PROBLEM
+
+
+@pytest.mark.parametrize("name", ["resnet50", "twin"])
+def test_service_that_only_recommends_for_the_target_of_another_is_a_note(name: str) -> None:
+    one = copy.deepcopy(SERVICE) | {
+        "spec": copy.deepcopy(SERVICE["spec"]) | {"targetRef": TARGET_REF}
+    }
+    other = copy.deepcopy(one)
+    other["metadata"] |= {"name": "twin", "uid": "twin"}
+    recommends = one if name == "resnet50" else other
+    recommends["spec"]["scaling"] = {**recommends["spec"].get("scaling", {}), "mode": "Recommend"}
+    found = examined(replace(HEALTHY, services=(one, other), targets={UID: {}, "twin": {}}))
+    (shared,) = [each for each in found if each.finding is StatusReason.TARGET_ALREADY_MANAGED]
+    assert (shared.subject, shared.severity) == (f"vision/{name}", Severity.NOTE)
+    assert "nothing to do" in shared.remedy
 
 
 def test_unread_kinds_are_noted_without_further_findings() -> None:

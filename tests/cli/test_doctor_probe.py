@@ -112,8 +112,12 @@ def test_pod_that_still_loads_its_model_has_no_wrong_port(*, silent: bool) -> No
     assert found.why.startswith("nothing answers yet at pod p, port 8000, /metrics")
     assert "kubectl logs p --namespace vision" in found.remedy
     broken = conditioned(saying("Ready", "False", "ReplicasBroken"))
-    found, *_ = examined(replace(broken, answers={UID: answer}))
-    assert found.finding == ("MetricsMissing" if silent else "WrongPort")
+    found_all = {one.finding: one for one in examined(replace(broken, answers={UID: answer}))}
+    if silent:
+        assert found_all["MetricsMissing"].severity is Severity.PROBLEM
+        return
+    assert found_all["WrongPort"].severity is Severity.NOTE
+    assert "kubectl logs p --previous --namespace vision" in found_all["WrongPort"].remedy
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,24 @@ def test_explain_without_decision_says_so_and_what_to_run() -> None:
     assert f"headroom doctor -n {SERVICE['metadata']['namespace']}" in shown
 
 
+def test_explain_says_first_why_nothing_is_ready_and_once_what_follows_from_it() -> None:
+    why = "Deployment shop/rankr (apps/v1) cannot be found"
+    followed = {"status": "Unknown", "reason": "TargetNotFound", "message": "no target; see Ready"}
+    said = {"status": "False", "reason": "TargetNotFound", "message": why}
+    conditions = [
+        *(said | {"type": kind} for kind in ("Ready", "ScalingActive")),
+        *(followed | {"type": kind} for kind in ("SLOMet", "SLOFeasible")),
+    ]
+    text = words(SERVICE | {"status": {"conditions": conditions}})
+    first, second, *_ = text.splitlines()
+    assert second == f"TargetNotFound: {why}"
+    assert text.count(why) == 1
+    assert "see Ready" not in text
+    assert "for the same reasons: ScalingActive, SLOMet, SLOFeasible" in text
+    assert "has not evaluated" not in text
+    assert first.startswith("vision/resnet")
+
+
 def test_explain_says_once_what_several_conditions_say() -> None:
     same = {"status": "Unknown", "reason": "Pending", "message": "not evaluated yet"}
     conditions = [same | {"type": kind} for kind in ("SLOMet", "DemandVisible")]

@@ -55,6 +55,8 @@ def test_missing_target_is_named_and_found_later() -> None:
             assert world.condition(kind) == ("False", "TargetNotFound"), kind
         assert "Deployment default/own" in world.message("Ready")
         assert "create it" in world.message("Ready")
+        assert world.condition("SLOMet") == ("Unknown", "TargetNotFound")
+        assert world.message("SLOMet") == "not known without a target; see Ready"
         assert {call[0] for call in world.cluster.writes()} == {"apply_status", "create"}
         world.create_workload("own", replicas=2)
         await world.run_for(30.0)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headroom.api.service_status.conditions import Conditions
+from headroom.api.service_status.conditions import Conditions, reason_of
 from headroom.api.service_status.demand_status import DemandStatus
 from headroom.api.service_status.slo_status import SloStatus
 from headroom.api.service_status.status import Status
@@ -116,7 +116,7 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
         mode=_text(scaling.get("mode")),
         accelerator=_text(accelerator.get("resource")) or "",
         accelerators=None if per_replica is None else status.replicas * per_replica,
-        reason=decision.reason if decision else None,
+        reason=reason_of(status.conditions, decision.reason if decision else None),
         message=decision.message if decision else None,
         decided=decision.time if decision else None,
         slo=status.slo,

@@ -178,7 +178,7 @@ def _loaded(model: Halver, device: torch.device) -> Halver:
 
 def test_class_without_a_signature_is_refused() -> None:
     engine = TorchEngine(ClassModel(f"{__name__}:Unsigned", None), threads=1)
-    with pytest.raises(LoadError, match="must have a `signature`, .* after `load`; got NoneType"):
+    with pytest.raises(LoadError, match=r"must have a `signature`, .* after `load`; got NoneType"):
         engine.load()
 
 

@@ -105,7 +105,10 @@ def test_description_with_an_architecture_is_enough() -> None:
     [
         ("", "architecture is required: a registered name, or module:Class"),
         ("architecture = 1", "architecture: must be a valid string; got 1"),
-        ("architecture = 'a b'", "architecture: must be a registered architecture or module:Class; got 'a b'"),
+        (
+            "architecture = 'a b'",
+            "architecture: must be a registered architecture or module:Class; got 'a b'",
+        ),
         ("architecture = 'a'\narchitectur = 'b'", "architectur: unknown field"),
         ("architecture = 'a'\nmax_batch_size = 0", "max_batch_size: .* greater .* 1; got 0"),
         ("architecture = 'a'\nmax_batch_size = '8'", "max_batch_size: .* integer; got '8'"),
@@ -151,7 +154,10 @@ def test_description_with_an_architecture_is_enough() -> None:
         (FULL.replace("priority = 1", "priority = 10"), "classes.interactive.priority: .*; got 10"),
         (FULL.replace("0.1", "nan"), "classes.interactive.deadline_s: .*; got nan"),
         (FULL.replace("0.1", "0"), "classes.interactive.deadline_s: .* greater than 0; got 0"),
-        (FULL.replace("classes.batch", "classes.'a b'"), "classes.a b: must be a name of letters, digits"),
+        (
+            FULL.replace("classes.batch", "classes.'a b'"),
+            "classes.a b: must be a name of letters, digits",
+        ),
         (FULL.replace("deadline_s", "deadline"), "classes.interactive.deadline: unknown field"),
         (FULL.replace("inputs = {", "input = {"), r"warm_up\[0\].input: unknown field"),
         (PROGRAM.replace("sha256", "# "), "sha256 is required with format = 'export'"),

@@ -64,7 +64,11 @@ BAD_V1 = [
     pytest.param(b'{"instances":[]}', 400, "invalid_input", "at least 1 item", id="empty"),
     pytest.param(b'{"instances":{}}', 400, "invalid_input", "instances", id="no list"),
     pytest.param(
-        b'{"instances":[[1]]}', 400, "invalid_input", "must have at least 2 items; got a list", id="shape"
+        b'{"instances":[[1]]}',
+        400,
+        "invalid_input",
+        "must have at least 2 items; got a list",
+        id="shape",
     ),
     pytest.param(
         b'{"instances":[1]}', 400, "invalid_input", "valid array; got an integer", id="too flat"

@@ -26,7 +26,7 @@ _COLUMNS = (
     ("Target", "string", ".spec.slo.latency.target", 0, "Latency target."),
     ("Utilization", "number", ".status.signals.utilization", 0, "Share of throughput."),
     ("SLO", "string", '.status.conditions[?(@.type=="SLOMet")].status', 0, "Latency target met."),
-    ("Reason", "string", ".status.decision.reason", 0, "Rule or limit that decided."),
+    ("Reason", "string", ".status.reason", 0, "Why it does not serve or scale, or what decided."),
     ("Age", "date", ".metadata.creationTimestamp", 0, ""),
     ("TTFT", "string", ".status.signals.timeToFirstToken", 1, "Measured time to first token."),
     ("TPOT", "string", ".status.signals.timePerOutputToken", 1, "Measured time per output token."),

@@ -86,6 +86,19 @@ class Condition(Value):
 Conditions = tuple[Condition, ...]
 
 
+def reason_of(conditions: Conditions, decided: str | None) -> str | None:
+    """Return the reason that matters most: why it does not serve, or cannot scale; else `decided`.
+
+    A decision without metrics says so, although a replica that cannot start is why.
+    """
+    by_kind = {one.type: one for one in conditions}
+    for kind in (ConditionType.READY, ConditionType.ABLE_TO_SCALE):
+        one = by_kind.get(kind)
+        if one is not None and one.status is ConditionStatus.FALSE:
+            return one.reason
+    return decided
+
+
 def upsert(conditions: Conditions, new: Condition, now_s: float) -> Conditions:
     """Replace the condition of the same type by `new`, or append it.
 

@@ -46,6 +46,9 @@ class Status(Value):
     """Replicas that cannot become ready: image pull error, crash loop, warm-up timeout."""
     selector: Annotated[str, Field(max_length=512)] = ""
     """Label selector of the pods."""
+    reason: Annotated[str, Field(max_length=128)] | None = None
+    """What matters most: why Ready is False, why replicas cannot be written, or else the reason of
+    the last decision."""
     decision: DecisionStatus | None = None
     """The last scaling decision."""
     signals: SignalsStatus | None = None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headroom.api.service_status.class_status import class_statuses
-from headroom.api.service_status.conditions import Conditions, shortened
+from headroom.api.service_status.conditions import Conditions, reason_of, shortened
 from headroom.api.service_status.cost_status import ColdStartStatus, ModelStatus
 from headroom.api.service_status.decision_status import (
     CounterfactualStatus,
@@ -62,6 +62,7 @@ def build(
         unschedulable_replicas=counts.unschedulable,
         broken_replicas=counts.broken,
         selector=selector,
+        reason=reason_of(conditions, decision.reason if decision else None),
         decision=_decision(decision) if decision else None,
         signals=_signals(decision, tokens or {}, gateway) if decision else None,
         demand=demand_status(decision) if decision else None,

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headroom.api.service_spec.service_level import ServiceLevel
-from headroom.api.service_status.conditions import Condition
+from headroom.api.service_status.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.service_status.decision_status import DecisionStatus
 from headroom.api.service_status.signals_status import SignalsStatus
 from headroom.api.service_status.status import Status
@@ -26,8 +26,13 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
     status = Status.read(service.get("status"))
     decision = status.decision
     parts: list[RenderableType] = [_heading(service, status)]
-    if decision is None:
+    conditions = needing_attention(status.conditions)
+    first = [one for one in conditions if one.type == ConditionType.READY and _is_false(one)]
+    parts += [Text(f"{one.reason}: {one.message}", style="bold red") for one in first]
+    if decision is None and not first:
         parts.append(Text(_no_decision(service["metadata"])))
+    elif decision is None:
+        parts.append(Text("No decision was made yet."))
     else:
         parts += [_doubt(status), _decision(decision), Text(_signals(service, status))]
         parts += [Text(line) for line in _promise(status)]
@@ -37,11 +42,29 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
             rows = [(one.rule, str(one.replicas), one.detail) for one in decision.recommendations]
             heads = ("rule", "replicas", "because")
             parts += [Text(), _table("What each rule requires", heads, rows, numbers=(1,))]
-    if conditions := needing_attention(status.conditions):
-        rows = _grouped(conditions)
+    others = [one for one in conditions if one not in first and not _refers(one, conditions)]
+    others = [one for one in others if (one.reason, one.message) not in _said(first)]
+    if others:
         heads = ("condition", "reason", "message")
+        rows = _grouped(others)
         parts += [Text(), _table("Conditions that need attention", heads, rows)]
+    if follow := [one.type for one in conditions if one not in [*first, *others]]:
+        parts += [Text(), Text(f"Not known, or False, for the same reasons: {', '.join(follow)}")]
     return Group(*parts)
+
+
+def _is_false(condition: Condition) -> bool:
+    """Return whether a condition is False."""
+    return condition.status is ConditionStatus.FALSE
+
+
+def _said(conditions: Sequence[Condition]) -> set[tuple[str, str]]:
+    return {(one.reason, one.message) for one in conditions}
+
+
+def _refers(condition: Condition, shown: Sequence[Condition]) -> bool:
+    """Return whether a condition only names another one that is shown."""
+    return condition.message.endswith(tuple(f"see {one.type}" for one in shown))
 
 
 def _grouped(conditions: Sequence[Condition]) -> list[tuple[str, str, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from headroom.api.service_status import conditions
 from headroom.api.service_status.conditions import Conditions, ConditionType, is_good
+from headroom.api.service_status.status import Status
 from headroom.controller.ports import Cluster, Recorder
 from headroom.controller.report import events
 from headroom.controller.report.conditions import condition_rules
@@ -112,9 +113,12 @@ class Reporter:
         after = _upserted(before, found, generation, now_s)
         if after == before and state.status.get("observedGeneration") == generation:
             return
+        decision = Status.read(state.status).decision
+        reason = conditions.reason_of(after, decision.reason if decision else None)
         new = state.status | {
             "observedGeneration": generation,
             "conditions": [condition.manifest() for condition in after],
+            **({} if reason is None else {"reason": reason}),
         }
         try:
             await self._writer.write(state, new, now_s)

@@ -107,13 +107,23 @@ def no_other_autoscaler(facts: Facts) -> Iterator[Diagnosis]:
             else:
                 yield problem(StatusReason.AUTOSCALER_CONFLICT, subject(one), why, remedy)
     for (_, kind, name), services in owners.items():
-        for one in services[1:]:
+        writers = [one for one in services if not _recommends(one)]
+        for one in writers[1:]:
             yield problem(
                 StatusReason.TARGET_ALREADY_MANAGED,
                 subject(one),
-                f"InferenceService {subject(services[0])} also scales {kind} {name}",
+                f"InferenceService {subject(writers[0])} also scales {kind} {name}",
                 "delete one of the two InferenceServices",
             )
+        for one in services if writers else ():
+            if _recommends(one):
+                yield note(
+                    StatusReason.TARGET_ALREADY_MANAGED,
+                    subject(one),
+                    f"InferenceService {subject(writers[0])} scales {kind} {name}, while this "
+                    "service only recommends",
+                    "nothing to do; before you set spec.scaling.mode to Auto, delete the other one",
+                )
 
 
 def nothing_is_paused(facts: Facts) -> Iterator[Diagnosis]:

@@ -47,6 +47,10 @@ _WHILE_STARTING = (
     "wait while the server starts; if its log says that it serves ({log}), set {field} to the port "
     "on which it exposes its metrics"
 )
+_WHILE_RESTARTING = (
+    "read why it ends ({log}); if the server was stopped while it served, a probe asks another "
+    "port: set {field} to the one on which it serves"
+)
 _SILENT = (
     "if the pod is busy, give it more CPU ({log}); else a NetworkPolicy or a firewall drops "
     "packets to this port, or {field} is wrong"
@@ -83,6 +87,15 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
                 field=_port_field(answer), log=f"kubectl logs {answer.pod} {within}"
             )
             yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
+        case How.REFUSED if _ends(one, answer):
+            yield note(
+                StatusReason.WRONG_PORT,
+                subject(one),
+                f"nothing answers at {where}: {answer.detail}; its container restarts",
+                _WHILE_RESTARTING.format(
+                    field=_port_field(answer), log=f"kubectl logs {answer.pod} --previous {within}"
+                ),
+            )
         case How.REFUSED:
             hint = f"; its containers declare {', '.join(map(str, others))}" if others else ""
             why = f"nothing answers at {where}: {answer.detail}{hint}"
@@ -122,8 +135,17 @@ def _port_field(answer: Answered) -> str:
 
 def _starts(one: Manifest, answer: Answered) -> bool:
     """Return whether the server may still load: no pod is ready, and no port has metrics."""
+    return _waits(one, answer, StatusReason.WARMING_UP)
+
+
+def _ends(one: Manifest, answer: Answered) -> bool:
+    """Return whether the server does not stay up long enough to answer."""
+    return _waits(one, answer, StatusReason.REPLICAS_BROKEN)
+
+
+def _waits(one: Manifest, answer: Answered, reason: StatusReason) -> bool:
     waits = any(
-        each.type == ConditionType.READY and each.reason == StatusReason.WARMING_UP
+        each.type == ConditionType.READY and each.reason == reason
         for each in service_status(one).conditions
     )
     return waits and not answer.ready and answer.elsewhere is None

@@ -26,9 +26,12 @@ def of_invalid_spec(message: str) -> list[ConditionResult]:
 
 
 def of_unusable_target(error: TargetUnusable) -> list[ConditionResult]:
-    """Return the conditions of a service whose target cannot be scaled."""
+    """Return the conditions of a service whose target cannot be scaled: one says why."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE, ConditionType.ABLE_TO_SCALE)
-    return [condition_result(kind, FALSE, error.reason, str(error)) for kind in kinds]
+    said = [condition_result(kind, FALSE, error.reason, str(error)) for kind in kinds]
+    seen = f"not known without a target; see {ConditionType.READY}"
+    others = (kind for kind in ConditionType if kind not in kinds)
+    return [*said, *(condition_result(kind, UNKNOWN, error.reason, seen) for kind in others)]
 
 
 def of_deletion(finalizers: Iterable[str]) -> list[ConditionResult]:
