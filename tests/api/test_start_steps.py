@@ -55,6 +55,10 @@ def test_lack_of_accelerators_has_no_step_of_its_own() -> None:
         ("container server: restarted 3 times, OOMKilled (137)", "memory limit"),
         ('container server: CreateContainerConfigError: secret "hub" not found', "Secret"),
         ("container server: CrashLoopBackOff: back-off 40s, Error (1)", "logs POD --previous"),
+        (
+            "0 of 1 replicas are ready; ranker-7c5-x2: container server: CrashLoopBackOff: Error",
+            "logs ranker-7c5-x2 --previous",
+        ),
         ("NodeLost: see kubectl describe node gpu-1", "repair its node"),
         ("not ready for 700 s (warm-up timeout 600 s)", ""),
     ],

@@ -35,6 +35,8 @@ _KUBELET = (
     (r"CrashLoopBackOff|restarted \d+ times", "see kubectl logs POD --previous"),
     (r"NodeLost|NodeStatusUnknown", "repair its node: kubectl describe pod names it"),
 )
+_POD = re.compile(r"([a-z0-9][-a-z0-9.]*): (?:init )?container ")
+"""The pod that a message names first."""
 _ADMISSION = (
     (r"must specify ", "set what it names in the resources of the pods"),
     (r"exceeded quota", "raise the quota that it names"),
@@ -53,7 +55,8 @@ def step_to_schedule(message: str) -> str:
 
 def step_to_start(message: str) -> str:
     """Return what lets the containers of a message start; empty if that is not known."""
-    return _first(_KUBELET, message)
+    step, pod = _first(_KUBELET, message), _POD.search(message)
+    return step.replace("POD", pod[1]) if pod else step
 
 
 def step_to_admit(message: str) -> str:

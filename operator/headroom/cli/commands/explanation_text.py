@@ -43,7 +43,7 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
             heads = ("rule", "replicas", "because")
             parts += [Text(), _table("What each rule requires", heads, rows, numbers=(1,))]
     others = [one for one in conditions if one not in first and not _refers(one, conditions)]
-    others = [one for one in others if (one.reason, one.message) not in _said(first)]
+    others = [one for one in others if one.reason not in {each.reason for each in first}]
     if others:
         heads = ("condition", "reason", "message")
         rows = _grouped(others)
@@ -56,10 +56,6 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
 def _is_false(condition: Condition) -> bool:
     """Return whether a condition is False."""
     return condition.status is ConditionStatus.FALSE
-
-
-def _said(conditions: Sequence[Condition]) -> set[tuple[str, str]]:
-    return {(one.reason, one.message) for one in conditions}
 
 
 def _refers(condition: Condition, shown: Sequence[Condition]) -> bool:

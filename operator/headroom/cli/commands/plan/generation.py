@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import typer
 import yaml
 from rich.console import RenderableType
 from rich.text import Text
@@ -66,6 +67,7 @@ def planned_generation(asked: Asked) -> tuple[dict[str, Any], RenderableType]:
     if asked.replica.measure is not None:
         positive("the arrival rate", asked.rate_rps, "Give requests per second")
         check_service(service_of(asked, UNMEASURED))  # a measurement takes a minute
+        typer.echo(f"watching {asked.replica.measure} for {asked.replica.watch}", err=True)
         engine = measured_engine(
             asked.replica.measure,
             profile=asked.replica.profile,

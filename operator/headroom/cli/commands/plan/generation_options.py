@@ -78,7 +78,7 @@ class ReplicaOptions:
         typer.Option(help="Model at the URL of --measure, if several.", rich_help_panel=COST),
     ] = None
     watch: Annotated[
-        str, typer.Option(help="Time for which --measure watches.", rich_help_panel=COST)
+        str, typer.Option(help="Time for which --measure watches: 20s to 1h.", rich_help_panel=COST)
     ] = "1m"
     iteration_ms: Annotated[
         float | None,

@@ -92,6 +92,11 @@ def measured_engine(
             state = _loaded(state, _arrival_rps(first, latest))
         before_s = now_s
         clock.sleep(EVERY_S)
+    if first is not None and latest is not None and latest.arrivals <= first.arrivals:
+        raise Unmeasurable(
+            f"no request came to {url} while it was watched, so nothing shows what one costs. Send "
+            "requests of different lengths meanwhile"
+        )
     found = _result(state, url, _arrival_rps(first, latest))
     if server.max_batch:
         return found
