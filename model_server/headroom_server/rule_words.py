@@ -22,7 +22,7 @@ def rule_of(problem: Mapping[str, Any]) -> str:
 
 
 def text_form(pattern: str, rule: str) -> AfterValidator:
-    """Return the check of a text whose `rule` says in words what the pattern is."""
+    """Return the check of a text; `rule` says what the pattern admits."""
     form = re.compile(pattern)
 
     def check(text: str) -> str:

@@ -137,12 +137,13 @@ def test_invalid_stored_spec_is_rejected_with_field_and_rule(case: InvalidCase) 
 def test_bytes_of_a_container_of_the_template_that_cannot_be_meant_are_refused(
     containers: str,
 ) -> None:
-    one = {"name": "cache", "resources": {"requests": {"memory": "16", "cpu": "1"}}}
+    requests = {"memory": "16", "cpu": "1"}
+    one = {"name": "cache", "resources": {"requests": requests}}
     with pytest.raises(
         InvalidSpec, match=r"container cache: resources\.requests\.memory must be 0 or"
     ):
         service(spec__runtime__podTemplate={"spec": {containers: [one]}})
-    one["resources"]["requests"]["memory"] = "16Mi"
+    requests["memory"] = "16Mi"
     assert service(spec__runtime__podTemplate={"spec": {containers: [one]}}).spec.runtime
 
 

@@ -39,6 +39,7 @@ NOT_RUN = {
     ".venv/bin/python": "a tool of the tests, which run it",
     "curl": "needs a server; the tests of the model server send it",
     "headroom-server": "tests/server run it",
+    "PYTHONPATH=. headroom-server": "tests/server/device/test_documented_model.py runs it",
     "cd chat-8b": "tests/resources/test_downloader.py runs it",
 }
 """The beginning of a command, and why nothing runs it here."""

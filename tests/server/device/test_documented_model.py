@@ -18,7 +18,7 @@ pytestmark = pytest.mark.clock
 
 PAGE = (Path(__file__).parents[3] / "model_server" / "YOUR_MODEL.md").read_text()
 MODULES: dict[str, str] = dict(re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL))
-BODY, ANSWER = re.findall(r"predict -d '(.*)'\n(.*)\n", PAGE)[0]
+BODY, ANSWER = re.findall(r"predict -d '(.*)'\n```\n\n```json\n(.*)\n", PAGE)[0]
 MOST_S = 60.0
 """Time in which torch is imported."""
 

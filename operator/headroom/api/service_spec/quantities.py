@@ -65,12 +65,14 @@ def is_tiny(quantity: int | str) -> bool:
     return 0 < amount_of(quantity) < AT_LEAST_BYTES
 
 
-def tiny_in(amounts: object) -> str:
+def tiny_in(amounts: Any) -> str:
     """Return the first resource of a container's limits or requests that is tiny; else empty.
 
     What is no mapping of quantities is left to the API server.
     """
-    for name in OF_BYTES if isinstance(amounts, Mapping) else ():
+    if not isinstance(amounts, Mapping):
+        return ""
+    for name in OF_BYTES:
         amount = amounts.get(name)
         if isinstance(amount, int | str) and _SHAPE.fullmatch(str(amount)) and is_tiny(amount):
             return name
@@ -95,7 +97,7 @@ def _validation(amount: str, subject: str = "") -> dict[str, str]:
 
 
 _GRAMMAR = {"rule": "type(self) == int || (isQuantity(self) && !self.startsWith('-'))"}
-_SCHEMA = {
+_SCHEMA: dict[str, Any] = {
     "x-kubernetes-int-or-string": True,
     "minimum": 0,
     "maximum": 10**15 - 1,
@@ -116,9 +118,7 @@ Quantity = Annotated[int | str, PlainValidator(_quantity), WithJsonSchema(_SCHEM
 Bytes = Annotated[
     int | str,
     PlainValidator(_bytes),
-    WithJsonSchema(
-        _SCHEMA | {VALIDATIONS: [*_SCHEMA[VALIDATIONS], _validation("string(self)")]}  # type: ignore[misc]
-    ),
+    WithJsonSchema(_SCHEMA | {VALIDATIONS: [*_SCHEMA[VALIDATIONS], _validation("string(self)")]}),
 ]
 """A number of bytes."""
 

@@ -64,7 +64,9 @@ def _with_plausible_bytes(template: PodTemplate) -> PodTemplate:
     spec = template.spec
     for container in (*(spec.containers or ()), *(spec.init_containers or ())) if spec else ():
         resources = (container.model_extra or {}).get("resources")
-        for which in ("limits", "requests") if isinstance(resources, Mapping) else ():
+        if not isinstance(resources, Mapping):
+            continue
+        for which in ("limits", "requests"):
             if name := tiny_in(resources.get(which)):
                 where = f"{container.name}: resources.{which}.{name}"
                 raise PydanticCustomError(
