@@ -188,7 +188,7 @@ async def test_models_load_and_unload_while_others_serve(tmp_path: Path, connect
         ),
         ("a/load", b'{"parameters": {"config": "{}"}}', 400, "read from the repository"),
         ("a/load", b'{"parameters": {"file:1/model.pt": "AAAA"}}', 400, "read from the repository"),
-        ("a/load", b'{"parameters": 1}', 400, "parameters: Input"),
+        ("a/load", b'{"parameters": 1}', 400, "parameters: must be an object"),
         ("a/unload", b"x" * 70_000, 413, "65536 bytes"),
     ],
 )

@@ -13,11 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from headroom.api.durations import Duration
+from headroom.api.text_forms import TextForm
 from headroom.api.values import Within
 
 MANY = 1_000_000
 
-Name = Annotated[str, Field(max_length=120, pattern=r"^[A-Za-z0-9][-A-Za-z0-9._/]*$")]
+Name = Annotated[
+    str,
+    Field(max_length=120),
+    TextForm("^[A-Za-z0-9][-A-Za-z0-9._/]*$", "must be a name of letters, digits, -, ., _ and /"),
+]
 Time = Annotated[Duration, Within("0s", "9000h")]
 Span = Annotated[Duration, Within("1ms", "9000h")]
 Replicas = Annotated[int, Field(ge=1, le=10_000)]
