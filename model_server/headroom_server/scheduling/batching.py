@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from headroom_server.scheduling.batch_selection import Prices, choose
+from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.scheduling.deadlines import fitting, in_time
 from headroom_server.scheduling.entries import CloseReason, QueueEntry, SealedBatch
 from headroom_server.scheduling.priority_queues import PriorityQueues
@@ -53,6 +54,12 @@ class Batcher(Generic[T]):
     def oldest_s(self) -> float | None:
         """Return the earliest arrival of a waiting entry; None if none waits."""
         return self._queues.oldest_s()
+
+    def weigh(self, cost: CostModel) -> None:
+        """Charge tenants for items by what these cost in full batches of their length."""
+        per_batch_s = {length: cost.batch_s(self.max_batch_size, length) for length in cost.fits}
+        least_s = min(per_batch_s.values())
+        self._queues.weights = {length: one / least_s for length, one in per_batch_s.items()}
 
     def add(self, entry: QueueEntry[T]) -> None:
         """Queue an entry.

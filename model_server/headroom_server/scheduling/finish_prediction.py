@@ -48,6 +48,7 @@ class FinishPrediction:
     def seed(self, cost: CostModel, padded_batch: Callable[[int], int] | None) -> None:
         """Start with the devices' warm-up times."""
         self._updates.begin(cost)
+        self._batcher.weigh(cost)
         self._batcher.prices = Prices(self._batcher.max_batch_size, cost, padded_batch)
 
     def record_answer(self, now_s: float) -> None:

@@ -2,14 +2,15 @@
 
 1. The priority whose oldest entry is most urgent goes first: a level of priority is worth
    `AGEING_S` of waiting, so that no request starves.
-2. Within a priority, tenants get equal shares; within a tenant, entries go in order of arrival.
+2. Within a priority, tenants get equal shares of the device's time; within a tenant, entries go in
+   order of arrival.
 3. A more urgent priority whose next tenant received less is served before that one: entries that
    grew old behind others of their own tenant must not delay it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -23,14 +24,16 @@ AGEING_S = 1.0
 
 
 class PriorityQueues(Generic[T]):
-    """A queue per priority, and what each tenant has received, in items."""
+    """A queue per priority, and the work that each tenant has received."""
 
-    __slots__ = ("_queues", "_received")
+    __slots__ = ("_queues", "_received", "weights")
 
     def __init__(self) -> None:
         self._queues: dict[int, TenantQueue[T]] = {}
         self._received = TenantShares()
-        """Items that tenants received, of all priorities."""
+        """Work that tenants received, of all priorities."""
+        self.weights: Mapping[int, float] = {}
+        """The work of one item per length; 1 where none is known."""
 
     def __len__(self) -> int:
         """Return the number of waiting entries."""
@@ -57,7 +60,7 @@ class PriorityQueues(Generic[T]):
         queue = self._queues.get(entry.priority)
         if queue is None:
             queue = self._queues[entry.priority] = TenantQueue()
-        queue.add(entry)
+        queue.add(entry, entry.items * self._weight(entry.length))
 
     def withdraw(self, key: int) -> QueueEntry[T] | None:
         """Remove an entry from its queue; None if it does not wait."""
@@ -74,8 +77,8 @@ class PriorityQueues(Generic[T]):
         """Remove the entries of a batch, and charge their tenants."""
         tenants = sum(queue.tenants for queue in self._queues.values())
         for entry in batch:
-            self._queues[entry.priority].serve(entry.key)
-            self._received.serve(entry.tenant, entry.items, tenants)
+            work = self._queues[entry.priority].serve(entry.key).work
+            self._received.serve(entry.tenant, work, tenants)
         if len(self._received) > KEPT_TENANTS:
             self._received.forget({entry.tenant for entry in self})
 
@@ -109,25 +112,23 @@ class PriorityQueues(Generic[T]):
         queue = self._queues[last]
         place = queue.order[-1]
         ahead = place.level - queue.next_level(newcomer.tenant)
-        return place.entry if last > newcomer.priority or ahead > max_batch_size else None
+        batch = max_batch_size * self._weight(place.entry.length)
+        return place.entry if last > newcomer.priority or ahead > batch else None
 
     def items_ahead(self, newcomer: QueueEntry[Any]) -> Iterator[tuple[int, float]]:
         """Yield padded lengths and how many items of each are served before the newcomer."""
         for priority, queue in self._queues.items():
-            share = self._share_ahead(queue, priority, newcomer) if queue else 0.0
-            if share:
-                for length, items in queue.items.items():
-                    yield length, share * items
+            if priority == newcomer.priority:
+                yield from queue.items_ahead(newcomer.tenant).items()
+            elif queue and self._goes_first(queue, priority, newcomer):
+                yield from queue.items.items()
 
-    def _share_ahead(
-        self, queue: TenantQueue[T], priority: int, newcomer: QueueEntry[Any]
-    ) -> float:
-        if priority == newcomer.priority:
-            return queue.ahead(newcomer.tenant) / len(queue)
+    def _goes_first(self, queue: TenantQueue[T], priority: int, newcomer: QueueEntry[Any]) -> bool:
+        """Return whether the entries of another priority are served before a newcomer."""
         ahead_s = (newcomer.priority - priority) * AGEING_S
         if queue.oldest_s >= newcomer.arrived_s + ahead_s:
-            return 0.0
-        return float(priority < newcomer.priority or not self._passes(newcomer, priority))
+            return False
+        return priority < newcomer.priority or not self._passes(newcomer, priority)
 
     def _passes(self, newcomer: QueueEntry[Any], priority: int) -> bool:
         """Return whether a newcomer is served before a less urgent priority that is older."""
@@ -138,3 +139,10 @@ class PriorityQueues(Generic[T]):
     def _next_received(self, priority: int) -> float:
         """Return what the tenant received whose entry is the first of a priority."""
         return self._received.of(self._queues[priority].order[0].entry.tenant)
+
+    def _weight(self, length: int) -> float:
+        weights = self.weights
+        if not weights:
+            return 1.0
+        found = weights.get(length)
+        return max(weights.values()) if found is None else found

@@ -1,17 +1,17 @@
 """The waiting entries of one priority, in order of service. Pure.
 
-Tenants share the device equally: an entry's level is its tenant's service so far, in items, when
-its turn comes (start-time fair queueing, Goyal 1996). A single tenant is served first come, first
-served. Idle tenants earn no credit: they enter at the level of those served last, which also
-rises with each round of newcomers (see `tenant_shares`). An entry that leaves unserved returns its
-share.
+Tenants share the device's time equally: an entry's level is its tenant's service so far when its
+turn comes (start-time fair queueing, Goyal 1996), in work: items by what one costs at its length.
+A single tenant is served first come, first served. Idle tenants earn no credit: they enter at the
+level of those served last, which also rises with each round of newcomers (see `tenant_shares`). An
+entry that leaves unserved returns its share.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
@@ -27,9 +27,11 @@ KEPT_TENANTS = 64
 class QueuePosition(NamedTuple, Generic[T]):
     """An entry's position: the smallest is served first."""
 
-    level: int
+    level: float
     turn: int
     entry: QueueEntry[T]
+    work: float
+    """What its tenant is charged."""
 
 
 class TenantQueue(Generic[T]):
@@ -51,10 +53,10 @@ class TenantQueue(Generic[T]):
         """In order of service."""
         self.items: dict[int, int] = {}
         """Items by padded length."""
-        self.level = 0
+        self.level = 0.0
         """The level of the last served entry."""
         self._by_age: OrderedDict[int, QueuePosition[T]] = OrderedDict()
-        self._accounts: dict[str, tuple[int, int]] = {}
+        self._accounts: dict[str, tuple[float, float]] = {}
         """Per tenant: its service when all its waiting entries are served, and the level of its
         last entry, which keeps its entries in order after one has left and returned its share."""
         self._turn = 0
@@ -93,7 +95,7 @@ class TenantQueue(Generic[T]):
         """Return the waiting entry with this key."""
         return self._by_age[key].entry
 
-    def next_level(self, tenant: str) -> int:
+    def next_level(self, tenant: str) -> float:
         """Return the level of the tenant's next entry."""
         account = self._accounts.get(tenant) if self.order else None
         return self.level if account is None else max(self.level, *account)
@@ -103,10 +105,24 @@ class TenantQueue(Generic[T]):
         level = self.next_level(tenant)
         if not self.order or self.order[-1].level <= level:
             return len(self.order)
-        return bisect_left(self.order, level + 1, key=lambda place: place.level)
+        return bisect_right(self.order, level, key=lambda place: place.level)
 
-    def add(self, entry: QueueEntry[T]) -> None:
-        """Add an entry after its tenant's others.
+    def items_ahead(self, tenant: str) -> Mapping[int, float]:
+        """Return the items, by length, that would be served before the tenant's next ones."""
+        order, count = self.order, self.ahead(tenant)
+        if len(self.items) == 1 or not 0 < count < len(order):
+            share = count / len(order) if order else 0.0
+            return {length: share * items for length, items in self.items.items()}
+        found: dict[int, float] = dict.fromkeys(self.items, 0.0)
+        before = 2 * count <= len(order)  # what is shorter to count: those before, or those behind
+        for _, _, entry, _ in order[:count] if before else order[count:]:
+            found[entry.length] += entry.items
+        if before:
+            return found
+        return {length: self.items[length] - behind for length, behind in found.items()}
+
+    def add(self, entry: QueueEntry[T], work: float) -> None:
+        """Add an entry after its tenant's others; its tenant is charged `work`.
 
         Raises:
             ValueError: the key already waits here.
@@ -116,7 +132,8 @@ class TenantQueue(Generic[T]):
             raise ValueError(f"the key of an entry must be unique; {entry.key} is already queued")
         if not order:
             self._accounts.clear()
-            level = self.level = self._turn = 0
+            self._turn = 0
+            level = self.level = 0.0
             self._newcomers.begin()
         else:
             account = self._accounts.get(tenant)
@@ -124,33 +141,34 @@ class TenantQueue(Generic[T]):
                 level = max(level, *account)
             if len(self._accounts) > KEPT_TENANTS + 2 * len(order):
                 self._forget()
-        self._accounts[tenant] = (level + entry.items, level)
+        self._accounts[tenant] = (level + work, level)
         self._waiting[tenant] = self._waiting.get(tenant, 0) + 1
         self._turn += 1
-        place = self._by_age[entry.key] = QueuePosition(level, self._turn, entry)
+        place = self._by_age[entry.key] = QueuePosition(level, self._turn, entry, work)
         if not order or order[-1].level <= level:
             order.append(place)
         else:
             insort(order, place, key=_rank)
         self.items[entry.length] = self.items.get(entry.length, 0) + entry.items
 
-    def serve(self, key: int) -> QueueEntry[T]:
-        """Remove an entry to serve it."""
+    def serve(self, key: int) -> QueuePosition[T]:
+        """Remove an entry to serve it; return the position that it had."""
         tenants = len(self._waiting)
         place = self._remove(key)
         if place.level > self.level:
             self.level = place.level
             self._newcomers.begin()
         else:
-            self.level += round(self._newcomers.served(place.entry.items, tenants))
-        return place.entry
+            self.level += self._newcomers.served(place.work, tenants)
+        return place
 
     def withdraw(self, key: int) -> QueueEntry[T]:
         """Remove an entry without serving it."""
-        entry = self._remove(key).entry
-        finish, last = self._accounts[entry.tenant]
-        self._accounts[entry.tenant] = (finish - entry.items, last)
-        return entry
+        place = self._remove(key)
+        tenant = place.entry.tenant
+        finish, last = self._accounts[tenant]
+        self._accounts[tenant] = (finish - place.work, last)
+        return place.entry
 
     def _remove(self, key: int) -> QueuePosition[T]:
         place = self._by_age.pop(key)
@@ -174,5 +192,5 @@ class TenantQueue(Generic[T]):
 _entry_of = attrgetter("entry")
 
 
-def _rank(place: QueuePosition[T]) -> tuple[int, int]:
+def _rank(place: QueuePosition[T]) -> tuple[float, int]:
     return place.level, place.turn

@@ -1,10 +1,13 @@
-"""Shares of tenants in a queue: counted in items, and kept when requests leave in another order."""
+"""Shares of tenants in a queue: of the device's time, kept when requests leave in another order."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headroom_server.scheduling.batch_selection import Prices
 from headroom_server.scheduling.batching import Batcher
@@ -32,9 +35,11 @@ def one(
     return QueueEntry(key, items, came_s, None, "", length, priority, tenant, 10)
 
 
-def queue(entries: Sequence[QueueEntry[str]]) -> Batcher[str]:
+def queue(entries: Sequence[QueueEntry[str]], *, weighed: bool = False) -> Batcher[str]:
     batcher: Batcher[str] = Batcher(MAX)
     batcher.prices = Prices(MAX, COST)
+    if weighed:
+        batcher.weigh(COST)
     for entry in entries:
         batcher.add(entry)
     return batcher
@@ -107,6 +112,53 @@ def test_account_of_a_tenant_that_was_served_outlives_many_others() -> None:
     assert sealed(batcher) == [1, 1000]
 
 
+def test_shares_are_of_the_devices_time_whatever_the_lengths() -> None:
+    """A full batch takes 1.4 s at length 1 and 4.2 s at length 8: three short ones for a long one.
+
+    Shares of items gave the tenant of long requests three times as much time.
+    """
+    long = [one(key, "long", length=8) for key in range(400)]
+    batcher = queue(
+        [*long, *(one(key, "short", length=1) for key in range(400, 800))], weighed=True
+    )
+    seconds = dict.fromkeys(("long", "short"), 0.0)
+    for _ in range(80):
+        batch = batcher.seal(0.0)
+        took_s = COST.batch_s(batch.items, batch.length)
+        for entry in batch.batch:
+            seconds[entry.tenant] += took_s / batch.items
+    assert seconds["long"] == pytest.approx(seconds["short"], rel=0.1)
+
+
+def test_wait_of_a_tenant_with_short_requests_counts_few_long_ones_of_another() -> None:
+    """The mean of all that wait would be 100 long ones for each of its own that wait."""
+    entries = [one(key, "long", length=8) for key in range(100)]
+    batcher = queue([*entries, one(100, "short", length=1)], weighed=True)
+    ahead = batcher.ahead(one(200, "short", length=1))
+    assert ahead.seconds < 2 * COST.batch_s(MAX, 8)
+    assert batcher.ahead(one(200, "long", length=8)).seconds > 20 * COST.batch_s(MAX, 8)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([1, 8]), st.integers(1, 3))),
+    st.sampled_from("abcd"),
+)
+def test_items_ahead_are_those_of_the_entries_before_the_next_one(
+    waiting: list[tuple[str, int, int]], tenant: str
+) -> None:
+    queue: TenantQueue[str] = TenantQueue()
+    for key, (owner, length, items) in enumerate(waiting):
+        queue.add(one(key, owner, items=items, length=length), items * length)
+    counted = Counter[int]()
+    for place in queue.order[: queue.ahead(tenant)]:
+        counted[place.entry.length] += place.entry.items
+    ahead = queue.items_ahead(tenant)
+    if len(queue.items) > 1:
+        assert {length: items for length, items in ahead.items() if items} == counted
+    else:
+        assert sum(ahead.values()) <= sum(queue.items.values())
+
+
 def test_client_that_invents_tenants_cannot_starve_another_one() -> None:
     """A new tenant in each request kept the level at 0, and the second request was never served."""
     batcher = queue([one(key, "quiet") for key in range(10)])
@@ -127,7 +179,7 @@ def test_invented_tenants_do_not_accumulate() -> None:
     waiting: TenantQueue[str] = TenantQueue()
     shares = TenantShares()
     for key in range(4000):
-        waiting.add(one(key, f"invented {key}"))
+        waiting.add(one(key, f"invented {key}"), 1.0)
         if key > 30:
             waiting.serve(waiting.order[0].entry.key)
         shares.serve(f"invented {key}", 1.0, tenants=30)
