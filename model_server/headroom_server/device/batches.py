@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from headroom_server.engine import Staged, StageTimes
-from headroom_server.scheduling.entries import SealedBatch
+from headroom_server.scheduling.entries import QueueEntry, SealedBatch
 from headroom_server.tensors import Numbers
 
 T = TypeVar("T")
@@ -26,6 +26,12 @@ class ExecutedBatch(NamedTuple, Generic[T]):
     """None if it was executed in parts, and therefore took longer."""
     apart: bool = False
     """Whether postprocessing came after these seconds, on another thread."""
+
+    @property
+    def failed(self) -> list[QueueEntry[T]]:
+        """The requests that failed."""
+        pairs = zip(self.sealed.batch, self.outputs, strict=True)
+        return [entry for entry, output in pairs if output is None]
 
 
 class StagedAhead(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from headroom_server.device.batches import (
     UNPREPARED,
@@ -42,6 +42,10 @@ class Pieces(NamedTuple):
 
     outputs: dict[int, Outputs]
     late: set[int]
+    alone: set[int]
+    """Those that failed alone."""
+    short: list[SealedBatch[Any]]
+    """Parts for which memory was short."""
 
 
 class Executor(Generic[T]):
@@ -138,20 +142,26 @@ class Executor(Generic[T]):
 
     def judge(self, sealed: SealedBatch[T], failure: Failure | None) -> None:
         """Learn from a batch's result; if it failed, execute it in parts and report."""
-        self.health.learn(sealed.items, sealed.length, failure)
         if failure is not None:
             self._salvage(sealed, [(sealed, failure)])
+        else:
+            self.health.learn(sealed.items, sealed.length, None)
 
     def _salvage(
         self, sealed: SealedBatch[T], parts: Sequence[tuple[SealedBatch[T], Failure | None]]
     ) -> None:
         """Answer as many requests as possible. A part without a failure was not tried yet."""
         began_s = self._clock()
-        pieces = Pieces({}, set())
+        pieces = Pieces({}, set(), set(), [])
         for part, failure in parts:
-            outcome = self._piece(part, pieces) if failure is None else failure
-            if outcome is not None:
-                self._narrow(part, outcome, pieces)
+            if failure is not None:
+                self._learn(part, failure, pieces)
+            elif self._piece(part, pieces) is None:
+                continue
+            self._narrow(part, pieces)
+        for part in pieces.short:
+            if pieces.alone.isdisjoint(entry.key for entry in part.batch):
+                self.health.learn(part.items, part.length, Failure.MEMORY)
         batch = tuple(entry for entry in sealed.batch if entry.key not in pieces.late)
         late = tuple(entry for entry in sealed.batch if entry.key in pieces.late)
         outputs = [pieces.outputs.get(entry.key) for entry in batch]
@@ -162,8 +172,8 @@ class Executor(Generic[T]):
             ExecutedBatch(sealed._replace(batch=batch, expired=late), outputs, began_s, seconds)
         )
 
-    def _narrow(self, sealed: SealedBatch[T], failure: Failure, pieces: Pieces) -> None:
-        steps, outcome = isolate(sealed.batch, failure), None
+    def _narrow(self, sealed: SealedBatch[T], pieces: Pieces) -> None:
+        steps, outcome = isolate(sealed.batch), None
         with suppress(StopIteration):
             while self.health.works():
                 outcome = self._piece(_part(sealed, steps.send(outcome)), pieces)
@@ -179,11 +189,24 @@ class Executor(Generic[T]):
         computed = self.compute(sealed)
         outputs = computed if isinstance(computed, Failure) else self._finished(computed)
         failure = outputs if isinstance(outputs, Failure) else None
-        self.health.learn(sealed.items, sealed.length, failure)
+        self._learn(sealed, failure, pieces)
         if not isinstance(outputs, Failure):
             for entry, answer in zip(sealed.batch, outputs, strict=True):
                 pieces.outputs[entry.key] = answer
         return failure
+
+    def _learn(self, part: SealedBatch[T], failure: Failure | None, pieces: Pieces) -> None:
+        """Learn from a part; a lack of memory is judged once the cause is isolated.
+
+        What one request needs says nothing about the size of other batches: it counts as an error.
+        """
+        if failure is not None and len(part.batch) == 1:
+            pieces.alone.add(part.batch[0].key)
+            failure = Failure.ERROR
+        if failure is Failure.MEMORY:
+            pieces.short.append(part)
+        else:
+            self.health.learn(part.items, part.length, failure)
 
     def _finished(self, done: ComputedBatch[T]) -> Sequence[Outputs] | Failure:
         try:

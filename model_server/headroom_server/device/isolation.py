@@ -1,9 +1,10 @@
 """What to execute after a failed batch, how large batches may be, when to probe the engine. Pure.
 
 One request may have failed the batch. Halves are tried, then halves of those that fail, until it is
-isolated: one bad request among n costs at most 2 * log2(n) further executions. A batch that exceeds
-the device's memory is tried in halves once. If failures follow each other, the cause may be the
-device: the request that succeeded in warm-up decides.
+isolated: one bad request among n costs at most 2 * log2(n) further executions. A lack of memory is
+handled alike: one request may need more than the device has, or the batch was too large, and then
+smaller parts fit. If failures follow each other, the cause may be the device: the request that
+succeeded in warm-up decides.
 """
 
 from __future__ import annotations
@@ -36,23 +37,22 @@ class Failure(StrEnum):
 Steps = Generator[Sequence[T], Failure | None, list[T]]
 
 
-def isolate(batch: Sequence[T], failure: Failure) -> Steps[T]:
+def isolate(batch: Sequence[T]) -> Steps[T]:
     """Yield the next part to execute; get its failure or None; return the requests that fail.
 
     Every yielded part that did not fail is answered. `batch` has failed once already.
     """
     failed: list[T] = []
-    suspects = deque([(batch, failure, False)])
+    suspects = deque([batch])
     while suspects:
-        part, how, last_chance = suspects.popleft()
-        if len(part) == 1 or last_chance:
+        part = suspects.popleft()
+        if len(part) == 1:
             failed += part
             continue
         middle = (len(part) + 1) // 2
         for half in (part[:middle], part[middle:]):
-            outcome = yield half
-            if outcome is not None:
-                suspects.append((half, outcome, outcome is how is Failure.MEMORY))
+            if (yield half) is not None:
+                suspects.append(half)
     return failed
 
 

@@ -8,6 +8,8 @@ If longer ones wait too, the batch is padded to their length if that saves time 
 6 ms + 0.5 ms b and a long one at 6 ms + 2 ms b take 6.5 + 8 ms separately and 10 ms together), and
 if it uses the device better than full batches of one length would.
 
+Requests of tenants that failed batches lately share none with those of others (`suspects`).
+
 There is no starvation: the first request always goes, so none waits for more batches than there are
 requests before it.
 """
@@ -19,6 +21,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.scheduling.entries import CloseReason, QueueEntry
+from headroom_server.scheduling.suspects import NONE_APART, Apart
 
 T = TypeVar("T")
 
@@ -85,16 +88,18 @@ def choose(
     waiting_items: Callable[[int], int],
     *,
     longer: bool = True,
+    apart: Apart = NONE_APART,
 ) -> Choice[T]:
     """Select the next batch; `waiting_items` returns how many items of a length wait.
 
-    `longer`: it may be padded to more than the first one needs.
+    `longer`: it may be padded to more than the first one needs. Requests of the
+    tenants `apart` share no batch with those of others.
     """
     batch: list[QueueEntry[T]] = []
     other_lengths: list[QueueEntry[T]] = []
     too_late: list[QueueEntry[T]] = []
     room, close = prices.max_batch_size, CloseReason.IDLE
-    for entry in order:
+    for entry in _together(order, apart) if apart.tenants else order:
         if entry.deadline_s is not None and prices.too_late(entry, now_s):
             too_late.append(entry)
         elif batch and room and entry.length != batch[0].length:
@@ -115,6 +120,19 @@ def choose(
         length, batch = _best(batch, other_lengths, prices, waiting_items, longer=longer)
         close = CloseReason.IDLE if len(batch) == waiting else CloseReason.BUCKET
     return Choice(batch, length, close, too_late)
+
+
+def _together(order: Iterable[QueueEntry[T]], apart: Apart) -> Iterator[QueueEntry[T]]:
+    """Yield the entries that may share a batch with the first one."""
+    first, room = None, apart.items
+    for entry in order:
+        suspected = entry.tenant in apart.tenants
+        if first is None:
+            first = suspected
+        elif suspected is not first or (suspected and entry.items > room):
+            continue
+        room -= entry.items
+        yield entry
 
 
 def _best(

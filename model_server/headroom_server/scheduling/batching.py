@@ -10,13 +10,15 @@ with the batch. Each entry leaves exactly once: in a batch, as expired, or withd
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from headroom_server.scheduling.batch_selection import Prices, choose
+from headroom_server.scheduling.batch_selection import Choice, Prices, choose
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.scheduling.deadlines import fitting, in_time
 from headroom_server.scheduling.entries import CloseReason, QueueEntry, SealedBatch
 from headroom_server.scheduling.priority_queues import PriorityQueues
+from headroom_server.scheduling.suspects import Suspects
 
 T = TypeVar("T")
 
@@ -46,6 +48,9 @@ class Batcher(Generic[T]):
         self.items = 0
         """Items of all waiting entries."""
         self._queues: PriorityQueues[T] = PriorityQueues()
+        self._work_s = 0.0
+        """Device time of one unit of work; 0: unknown."""
+        self._suspects = Suspects(max_batch_size)
 
     def __len__(self) -> int:
         """Return the number of waiting entries."""
@@ -59,6 +64,7 @@ class Batcher(Generic[T]):
         """Charge tenants for items by what these cost in full batches of their length."""
         per_batch_s = {length: cost.batch_s(self.max_batch_size, length) for length in cost.fits}
         least_s = min(per_batch_s.values())
+        self._work_s = least_s / self.max_batch_size
         self._queues.weights = {length: one / least_s for length, one in per_batch_s.items()}
 
     def add(self, entry: QueueEntry[T]) -> None:
@@ -74,6 +80,23 @@ class Batcher(Generic[T]):
         self._queues.add(entry)
         self.items += entry.items
         self.size += entry.size
+
+    def failed(
+        self, sealed: SealedBatch[T], failed: Sequence[QueueEntry[T]], now_s: float, seconds: float
+    ) -> None:
+        """Let the tenants of entries that failed a batch pay for it, and for the further ones.
+
+        `seconds` are those of the batches that isolated them.
+        """
+        self._suspects.failed([entry.tenant for entry in failed], now_s)
+        if self._work_s:
+            seconds += self.prices.batch_s(sealed.items, sealed.length)
+            for entry in failed:
+                self._queues.charge(entry, seconds / self._work_s / len(failed))
+
+    def succeeded(self, batch: Sequence[QueueEntry[T]]) -> None:
+        """Record a batch without a failure."""
+        self._suspects.succeeded(batch[0].tenant)
 
     def withdraw(self, key: int) -> QueueEntry[T] | None:
         """Remove an entry from the queue; None if it no longer waits."""
@@ -98,7 +121,7 @@ class Batcher(Generic[T]):
 
     def peek(self, now_s: float) -> SealedBatch[T]:
         """Return about what `seal` would give now, without removing it."""
-        choice = choose(self._queues.in_order(), now_s, self.prices, self._queues.items_of)
+        choice = self._choose(now_s, longer=True)
         return SealedBatch(tuple(choice.batch), (), choice.length)
 
     def seal(self, now_s: float) -> SealedBatch[T]:
@@ -109,9 +132,7 @@ class Batcher(Generic[T]):
         expired: list[QueueEntry[T]] = []
         longer = True
         while True:
-            batch, length, close, too_late = choose(
-                self._queues.in_order(), now_s, self.prices, self._queues.items_of, longer=longer
-            )
+            batch, length, close, too_late = self._choose(now_s, longer=longer)
             if too_late:
                 expired += map(self._withdrawn, too_late)
             if not batch or self.prices.cost is None or in_time(batch, length, now_s, self.prices):
@@ -129,6 +150,17 @@ class Batcher(Generic[T]):
         for entry in batch:
             self._left(entry)
         return SealedBatch(tuple(batch), tuple(expired), length, close)
+
+    def _choose(self, now_s: float, *, longer: bool) -> Choice[T]:
+        queues, apart = self._queues, self._suspects.apart(now_s)
+        return choose(
+            queues.in_order(),
+            now_s,
+            self.prices,
+            queues.items_of,
+            longer=longer,
+            apart=apart,
+        )
 
     def _held_until_s(self) -> float | None:
         oldest_s = self.oldest_s()

@@ -31,6 +31,16 @@ class QueueEntry(NamedTuple, Generic[T]):
         return math.inf if self.deadline_s is None else self.deadline_s
 
 
+class QueuePosition(NamedTuple, Generic[T]):
+    """An entry's position: the smallest is served first."""
+
+    level: float
+    turn: int
+    entry: QueueEntry[T]
+    work: float
+    """What its tenant is charged."""
+
+
 class CloseReason(StrEnum):
     """Why a batch was closed."""
 
@@ -41,7 +51,7 @@ class CloseReason(StrEnum):
     DEADLINE = "deadline"
     """A larger batch would have ended too late."""
     BUCKET = "bucket"
-    """Other waiting requests have another length."""
+    """Other waiting requests have another length, or are kept apart (`suspects`)."""
 
 
 class SealedBatch(NamedTuple, Generic[T]):

@@ -82,6 +82,11 @@ class PriorityQueues(Generic[T]):
         if len(self._received) > KEPT_TENANTS:
             self._received.forget({entry.tenant for entry in self})
 
+    def charge(self, entry: QueueEntry[T], work: float) -> None:
+        """Charge the tenant of an entry that was served for more work than was expected."""
+        self._queues[entry.priority].charge(entry.tenant, work)
+        self._received.correct(entry.tenant, work)
+
     def in_order(self) -> Iterator[QueueEntry[T]]:
         """Return the waiting entries in order of service."""
         queues = [queue for queue in self._queues.values() if queue.order]

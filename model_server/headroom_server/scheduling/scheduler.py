@@ -6,7 +6,7 @@ its own: the server and simulations drive it alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from headroom_server.scheduling.admission import Caps, Refusal, over_caps, retry_after_s
@@ -105,11 +105,19 @@ class Scheduler(Generic[T]):
         *,
         whole: bool,
         device: int = 0,
+        failed: Sequence[QueueEntry[T]] = (),
     ) -> None:
-        """Record a batch. `whole`: it succeeded in one piece, so that its duration is typical."""
+        """Record a batch. `whole`: it succeeded in one piece, so that its duration is typical.
+
+        `failed` are those that it could not answer; their tenants pay for its seconds.
+        """
         arrived_s = sealed.batch[0].arrived_s if sealed.batch else None
         self._prediction.pool.complete(device, began_s, seconds, arrived_s=arrived_s)
         self._prediction.record_batch(sealed, seconds, whole=whole)
+        if failed:
+            self.batcher.failed(sealed, failed, began_s + seconds, seconds)
+        elif sealed.batch:
+            self.batcher.succeeded(sealed.batch)
 
     # ---- what is predicted
 

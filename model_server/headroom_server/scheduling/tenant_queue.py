@@ -13,25 +13,15 @@ from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
-from headroom_server.scheduling.entries import QueueEntry
+from headroom_server.scheduling.entries import QueueEntry, QueuePosition
 from headroom_server.scheduling.tenant_shares import Newcomers
 
 T = TypeVar("T")
 
 KEPT_TENANTS = 64
 """Accounts of tenants that do not wait are removed once there are more than this."""
-
-
-class QueuePosition(NamedTuple, Generic[T]):
-    """An entry's position: the smallest is served first."""
-
-    level: float
-    turn: int
-    entry: QueueEntry[T]
-    work: float
-    """What its tenant is charged."""
 
 
 class TenantQueue(Generic[T]):
@@ -169,6 +159,21 @@ class TenantQueue(Generic[T]):
         finish, last = self._accounts[tenant]
         self._accounts[tenant] = (finish - place.work, last)
         return place.entry
+
+    def charge(self, tenant: str, work: float) -> None:
+        """Charge a tenant for more than its entries were; those that wait are served later."""
+        if not self.order:
+            return
+        finish, last = self._accounts.get(tenant, (self.level, self.level))
+        self._accounts[tenant] = (max(self.level, finish) + work, last)
+        if tenant not in self._waiting:
+            return
+        self._accounts[tenant] = (finish + work, last + work)
+        for at, place in enumerate(self.order):
+            if place.entry.tenant == tenant:
+                moved = place._replace(level=place.level + work)
+                self.order[at] = self._by_age[place.entry.key] = moved
+        self.order.sort(key=_rank)
 
     def _remove(self, key: int) -> QueuePosition[T]:
         place = self._by_age.pop(key)

@@ -243,6 +243,31 @@ def test_batch_out_of_memory_is_halved_and_later_ones_are_smaller() -> None:
         assert [len(one) for one in world.engine.executed[4:]] == [1, 4, 2], "no second failure"
 
 
+def test_request_that_needs_too_much_memory_fails_alone_and_makes_no_later_batch_smaller() -> None:
+    """It failed half of its batch, and batches of one item followed for 800 batches."""
+    with started(Echo(error=OutOfMemoryError("it alone needs more than there is"))) as world:
+        for _ in range(4):
+            together(world, 1, POISON, 3, 4, 5, 6, 7, 8)
+            world.until(lambda: len(world.ended()) == 9)
+            failed = [number for number, end in world.ended().items() if end == "failed"]
+            assert failed == [POISON]
+            assert world.thread.budget_share == 1.0
+            world.done.clear()
+        assert world.doubts == []
+
+
+def test_device_without_any_memory_is_probed() -> None:
+    with started(Echo()) as world:
+        world.engine.room = 0
+        together(world, *range(1, 9))
+        world.until(lambda: len(world.ended()) == 9)
+        assert set(world.ended().values()) == {"failed"}
+        world.until(lambda: world.doubts == [True])
+        assert len(world.engine.executed) < 20
+        world.engine.room = 8
+        world.until(lambda: world.doubts == [True, False])
+
+
 def test_always_failing_engine_is_probed_and_recovers() -> None:
     with started(Echo()) as world:
         world.engine.broken.set()

@@ -24,9 +24,8 @@ How = Callable[[Sequence[int]], Failure | None]
 def tried(size: int, how: How) -> tuple[list[int], list[list[int]]]:
     """The failed requests of the batch 0..size-1, and what was executed after its failure."""
     batch, executed = list(range(size)), []
-    first = how(batch)
-    assert first is not None
-    steps, outcome = isolate(batch, first), None
+    assert how(batch) is not None
+    steps, outcome = isolate(batch), None
     try:
         while True:
             part = steps.send(outcome)
@@ -58,7 +57,9 @@ def room_for(most: int) -> How:
         ),
         pytest.param(3, poisoned(0, 1, 2), [2, 0, 1], [[0, 1], [2], [0], [1]], id="all"),
         pytest.param(8, room_for(4), [], [[0, 1, 2, 3], [4, 5, 6, 7]], id="halves fit"),
-        pytest.param(4, room_for(1), [0, 1, 2, 3], [[0, 1], [2, 3]], id="halves do not fit"),
+        pytest.param(
+            4, room_for(1), [], [[0, 1], [2, 3], [0], [1], [2], [3]], id="halves do not fit"
+        ),
         pytest.param(
             8,
             lambda part: room_for(4)(part) or poisoned(1)(part),

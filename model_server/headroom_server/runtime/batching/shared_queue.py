@@ -97,7 +97,12 @@ class SharedQueue:
         whole = done.stages is not None and bool(done.sealed.batch)
         with self._lock:
             self._scheduler.record_batch(
-                done.sealed, done.began_s, done.seconds, whole=whole, device=device
+                done.sealed,
+                done.began_s,
+                done.seconds,
+                whole=whole,
+                device=device,
+                failed=() if whole else done.failed,
             )
 
     def record_answer(
