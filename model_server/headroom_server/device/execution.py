@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from headroom_server.device.batches import (
     UNPREPARED,
@@ -20,6 +20,7 @@ from headroom_server.device.batches import (
 )
 from headroom_server.device.health import EngineHealth
 from headroom_server.device.isolation import Failure, isolate, portions
+from headroom_server.device.pieces import Pieces
 from headroom_server.engine import (
     DeviceLostError,
     Engine,
@@ -35,17 +36,6 @@ from headroom_server.tensors import Signature
 log = logging.getLogger("headroom_server")
 
 T = TypeVar("T")
-
-
-class Pieces(NamedTuple):
-    """Results by request key, of a batch that is executed in parts."""
-
-    outputs: dict[int, Outputs]
-    late: set[int]
-    alone: set[int]
-    """Those that failed alone."""
-    short: list[SealedBatch[Any]]
-    """Parts for which memory was short."""
 
 
 class Executor(Generic[T]):
@@ -152,16 +142,15 @@ class Executor(Generic[T]):
     ) -> None:
         """Answer as many requests as possible. A part without a failure was not tried yet."""
         began_s = self._clock()
-        pieces = Pieces({}, set(), set(), [])
+        pieces: Pieces[T] = Pieces({}, set(), set(), [])
         for part, failure in parts:
             if failure is not None:
                 self._learn(part, failure, pieces)
             elif self._piece(part, pieces) is None:
                 continue
             self._narrow(part, pieces)
-        for part in pieces.short:
-            if pieces.alone.isdisjoint(entry.key for entry in part.batch):
-                self.health.learn(part.items, part.length, Failure.MEMORY)
+        for part in pieces.too_large():
+            self.health.learn(part.items, part.length, Failure.MEMORY)
         batch = tuple(entry for entry in sealed.batch if entry.key not in pieces.late)
         late = tuple(entry for entry in sealed.batch if entry.key in pieces.late)
         outputs = [pieces.outputs.get(entry.key) for entry in batch]
@@ -172,13 +161,13 @@ class Executor(Generic[T]):
             ExecutedBatch(sealed._replace(batch=batch, expired=late), outputs, began_s, seconds)
         )
 
-    def _narrow(self, sealed: SealedBatch[T], pieces: Pieces) -> None:
+    def _narrow(self, sealed: SealedBatch[T], pieces: Pieces[T]) -> None:
         steps, outcome = isolate(sealed.batch), None
         with suppress(StopIteration):
             while self.health.works():
                 outcome = self._piece(_part(sealed, steps.send(outcome)), pieces)
 
-    def _piece(self, sealed: SealedBatch[T], pieces: Pieces) -> Failure | None:
+    def _piece(self, sealed: SealedBatch[T], pieces: Pieces[T]) -> Failure | None:
         now_s = self._clock()
         late = {entry.key for entry in sealed.batch if entry.due_s <= now_s}
         pieces.late.update(late)
@@ -195,7 +184,7 @@ class Executor(Generic[T]):
                 pieces.outputs[entry.key] = answer
         return failure
 
-    def _learn(self, part: SealedBatch[T], failure: Failure | None, pieces: Pieces) -> None:
+    def _learn(self, part: SealedBatch[T], failure: Failure | None, pieces: Pieces[T]) -> None:
         """Learn from a part; a lack of memory is judged once the cause is isolated.
 
         What one request needs says nothing about the size of other batches: it counts as an error.

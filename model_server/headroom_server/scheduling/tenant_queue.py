@@ -165,10 +165,9 @@ class TenantQueue(Generic[T]):
         if not self.order:
             return
         finish, last = self._accounts.get(tenant, (self.level, self.level))
-        self._accounts[tenant] = (max(self.level, finish) + work, last)
+        self._accounts[tenant] = (max(self.level, finish) + work, last + work)
         if tenant not in self._waiting:
             return
-        self._accounts[tenant] = (finish + work, last + work)
         for at, place in enumerate(self.order):
             if place.entry.tenant == tenant:
                 moved = place._replace(level=place.level + work)
