@@ -11,7 +11,7 @@ TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
 """A batch of one takes 0.21 s."""
 HUNDRED = {0: (100.0, 100.0, 100.0, 21.0, 21.0)}
 """A hundred batches of one, as TRUE says."""
-KNOWN = CostLearner(bins=HUNDRED, variation=ExecutionVariation(squares=0.0, differences=10.0))
+KNOWN = CostLearner(bins=HUNDRED, variation=ExecutionVariation.of(0.0, 10.0))
 Pair = tuple[float, float, float]
 """Batches, their mean size, their mean seconds."""
 

@@ -97,7 +97,7 @@ def test_difference_beyond_chance_is_a_cost_change(
 
 @pytest.mark.parametrize(("differences", "surprises"), [(9.0, False), (10.0, True)])
 def test_chance_before_ten_differences_assumes_cv_1(differences: float, surprises: bool) -> None:
-    before = CostLearner(bins=HUNDRED, variation=ExecutionVariation(differences=differences))
+    before = CostLearner(bins=HUNDRED, variation=ExecutionVariation.of(0.0, differences))
     learnt = before.observe(ran((100.0, 1.0, 1.4 * 0.21)), 0.0, TRUE)
     assert (learnt.speeds.recent == {}) is surprises
 

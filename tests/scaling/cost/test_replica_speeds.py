@@ -10,6 +10,7 @@ from headroom.scaling import CostModel
 from headroom.scaling.cost.claims import Claim, claim_of
 from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.cost.execution_variation import ExecutionVariation
+from headroom.scaling.cost.interval_pairs import Pairs
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.windows.window_totals import BatchStats
 from scaling.cost.ran_batches import KNOWN, TRUE, ran
@@ -36,7 +37,7 @@ def test_variation_compares_a_replica_with_itself() -> None:
     variation = observed(SETTLED, first, then)
     assert (variation.squares, variation.differences) == pytest.approx((0.2, 2.0))
     assert variation.cv == 0.0  # two say nothing yet
-    known = replace(variation, squares=2.0, differences=8.0)
+    known = replace(variation, every=Pairs(2.0, 8.0), own={}, largest="")
     assert observed(known, then, then).cv == pytest.approx((2.0 / 12.0) ** 0.5)
     assert observed(known, then, fade=0.5).squares == pytest.approx(1.0)
     assert observed(ExecutionVariation(), *[first] * 5, then).differences == 2.0
@@ -44,7 +45,7 @@ def test_variation_compares_a_replica_with_itself() -> None:
 
 @pytest.mark.parametrize(("cv", "expected"), [(0.019, 0.0), (0.021, 0.021)])
 def test_variation_up_to_2_percent_is_zero(cv: float, expected: float) -> None:
-    assert ExecutionVariation(squares=100 * cv**2, differences=100.0).cv == pytest.approx(expected)
+    assert ExecutionVariation.of(100 * cv**2, 100.0).cv == pytest.approx(expected)
 
 
 def test_variation_without_a_replica_that_the_others_contradict() -> None:

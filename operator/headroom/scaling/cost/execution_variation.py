@@ -7,6 +7,8 @@ out: a slower replica, a size that no line fits, a cost that drifts. With residu
 it would not: a replica that is always 20 % slower, at 60 executions an interval, would count as 60
 x 0.2^2 = 2.4, and look like a variation of 1.5.
 
+What sizes explain is taken out as well (`interval_pairs`).
+
 A replica that becomes slower, or whose counters jump, differs from itself once, by as much. So the
 replica with the largest squares is left out where its mean is `CONTRADICTED` times that of all
 others together.
@@ -19,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from headroom.scaling.cost.interval_pairs import Pairs
 from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.window_totals import BatchStats
@@ -27,29 +30,41 @@ FIRST_INTERVALS = 10
 FEWEST_DIFFERENCES = 10.0
 """With fewer differences the variation is unknown."""
 _NEGLIGIBLE_CV = 0.02
-MOST_CV = 100.0
-"""Largest cv of one difference: pages may claim more, which would outweigh all others for hours."""
 CONTRADICTED, FEWEST_OF_OTHERS = 9.0, 5.0
 """Chance makes the mean square of ten differences so many times that of ten others in one of a
 thousand services; the others must have as many differences to say so."""
-_NONE = (0.0, 0.0)
-_MOST_SQUARE = MOST_CV**2
+_NONE = Pairs()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionVariation:
     """The mean square successive difference, fading."""
 
-    squares: float = 0.0
-    differences: float = 0.0
+    every: Pairs = _NONE
+    """The sums of all replicas."""
     intervals: int = 0
     """Observed so far; the first ones are not compared: the expected cost is still a guess."""
     latest: Mapping[str, BatchStats] = field(default_factory=dict)
     """The last interval of each replica."""
-    own: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Squares and differences of each replica, parts of the above."""
+    own: Mapping[str, Pairs] = field(default_factory=dict)
+    """The sums of each replica, parts of the above."""
     largest: str = ""
     """The replica with the largest squares; empty while all are 0."""
+
+    @classmethod
+    def of(cls, squares: float, differences: float) -> ExecutionVariation:
+        """Return what was learned before, as its squares and how many there were."""
+        return cls(every=Pairs(squares, differences))
+
+    @property
+    def squares(self) -> float:
+        """The sum of squares that sizes do not explain."""
+        return self.every.residual(self.every.slope)
+
+    @property
+    def differences(self) -> float:
+        """How many differences were observed."""
+        return self.every.differences
 
     def observe(
         self,
@@ -60,15 +75,15 @@ class ExecutionVariation:
     ) -> ExecutionVariation:
         """Return it with intervals added, at most one per replica; earlier sums fade by `fade`.
 
-        Both means of a pair are compared with the same expected cost, so that a change of the
-        expectation is no difference: `expected` for the usual replica, times the factor of this
-        one.
+        `expected` is the cost of the usual replica, which only weights the pairs; `factors` are the
+        speeds of the others.
         """
-        squares, differences = fade * self.squares, fade * self.differences
+        every = Pairs(*(fade * total for total in self.every))
+        slope = every.slope
         fixed_s, per_item_s = expected.fixed_s, expected.per_item_s
         settled, latest = self.intervals >= FIRST_INTERVALS, dict(self.latest)
         own, largest = dict(self.own), self.largest
-        most = own.get(largest, _NONE)[0]
+        most = own.get(largest, _NONE).residual(slope)
         for now in intervals:
             replica, batches, size, mean_s = now
             before = latest.get(replica)
@@ -76,23 +91,18 @@ class ExecutionVariation:
             if before is None or not settled:
                 continue
             _, fewer, other, other_s = before
-            ratio = mean_s / (fixed_s + per_item_s * size)
-            ratio -= other_s / (fixed_s + per_item_s * other)
+            usual_s, other_usual_s = fixed_s + per_item_s * size, fixed_s + per_item_s * other
+            seconds, requests = mean_s - other_s, size - other
             if factors and replica in factors:
-                ratio /= factors[replica]
-            square = ratio * ratio * batches * fewer / (batches + fewer)
-            if square > _MOST_SQUARE:
-                square = _MOST_SQUARE
-            squares += square
-            differences += 1.0
-            earlier, compared = own.get(replica, _NONE)
-            square += fade * earlier
-            own[replica] = square, fade * compared + 1.0
+                seconds /= factors[replica]
+            variance = usual_s * usual_s / batches + other_usual_s * other_usual_s / fewer
+            every = every.plus(seconds, requests, variance, 1.0)
+            own[replica] = kept = own.get(replica, _NONE).plus(seconds, requests, variance, fade)
+            square = kept.residual(slope)
             if square > most:
                 largest, most = replica, square
         return ExecutionVariation(
-            squares=squares,
-            differences=differences,
+            every=every,
             intervals=self.intervals + len(intervals),
             latest=latest,
             own=own,
@@ -106,13 +116,12 @@ class ExecutionVariation:
         """
         if self.latest.keys() <= replicas and self.own.keys() <= replicas:
             return self
-        squares, differences = self.squares, self.differences
-        if self.largest and self.largest not in replicas:
-            squares, differences = self.uncontradicted
+        every = self.every
+        if self.largest and self.largest not in replicas and self._contradicted:
+            every = Pairs(*self.uncontradicted)
         return replace(
             self,
-            squares=squares,
-            differences=differences,
+            every=every,
             latest={one: interval for one, interval in self.latest.items() if one in replicas},
             own={one: sums for one, sums in self.own.items() if one in replicas},
             largest=self.largest if self.largest in replicas else "",
@@ -128,20 +137,32 @@ class ExecutionVariation:
     def fewer(self, kept: float) -> ExecutionVariation:
         """Return the same variation with the weight of its evidence reduced."""
         squares, differences = self.uncontradicted
-        return ExecutionVariation(squares=kept * squares, differences=kept * differences)
+        return ExecutionVariation.of(kept * squares, kept * differences)
 
     @property
     def uncontradicted(self) -> tuple[float, float]:
         """Squares and differences without those of a replica that the others contradict."""
+        if not self._contradicted:
+            return self.squares, self.differences
+        left = self._others
+        return left.residual(self.every.slope), left.differences
+
+    @property
+    def _others(self) -> Pairs:
+        """The sums of all replicas but the one with the largest squares."""
+        pairs = zip(self.every, self.own[self.largest], strict=True)
+        return Pairs(*(total - one for total, one in pairs))
+
+    @property
+    def _contradicted(self) -> bool:
+        """Whether the others contradict the replica with the largest squares."""
         if not self.largest or len(self.own) < 2:
-            return self.squares, self.differences
-        square, compared = self.own[self.largest]
-        squares, differences = max(0.0, self.squares - square), self.differences - compared
-        if differences < FEWEST_OF_OTHERS or (
-            square * differences <= CONTRADICTED * squares * compared
-        ):
-            return self.squares, self.differences
-        return squares, differences
+            return False
+        others, one, slope = self._others, self.own[self.largest], self.every.slope
+        if others.differences < FEWEST_OF_OTHERS:
+            return False
+        squares = others.residual(slope)
+        return one.residual(slope) * others.differences > CONTRADICTED * squares * one.differences
 
     @property
     def known(self) -> bool:

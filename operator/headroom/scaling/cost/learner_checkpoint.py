@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headroom.scaling.cost.cost_learning import CostLearner
-from headroom.scaling.cost.execution_variation import MOST_CV, ExecutionVariation
+from headroom.scaling.cost.execution_variation import ExecutionVariation
+from headroom.scaling.cost.interval_pairs import MOST_CV
 from headroom.scaling.cost.line_fit import SUMS, Sums
 from headroom.scaling.values.checkpoint_numbers import (
     MOST_BATCH,
@@ -73,4 +74,4 @@ def _variation(checkpoint: Checkpoint) -> ExecutionVariation:
     if numbers[0] > MOST_CV**2 * numbers[1] or numbers[1] > MOST_COUNTED:
         rule = f"squares of at most {MOST_CV:g} each"
         raise ValueError(f"checkpoint variation must hold {rule}; got {numbers}")
-    return ExecutionVariation(squares=numbers[0], differences=numbers[1])
+    return ExecutionVariation.of(numbers[0], numbers[1])
