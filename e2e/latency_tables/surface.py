@@ -32,6 +32,12 @@ TARGET = Path(axes.__file__).with_name(FILE)
 CHAIN_LOADS = (0.02, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94)
 DRAWS = 150_000
 LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92)
+FEW = (0.2, 0.6, 1.5, 3.5)
+"""Requests that arrive at a replica in the time of one, for the loads below the first of a fleet:
+of large batches it has five at once, most of which wait for an execution that has begun. Their runs
+are `LESS` times shorter, because nothing queues."""
+FEWEST = 0.8
+"""A load nearer to the first one is left out."""
 FINE_CV, FINE_LOADS = 0.1, (0.25, 0.35, 0.45, 0.55, 0.65)
 """With less variation, latency jumps from one batch size to the next, so more loads are needed."""
 MANY, LAST_LOAD = 8, 0.96
@@ -76,7 +82,7 @@ def table(routing: Routing) -> Floats:
 
 def cell(routing: Routing, replicas: int, idle: float, max_batch: int, cv: float) -> Floats:
     """Return the logits of one fleet, [percentiles, levels]; `idle` is t(1) / T."""
-    loads = loads_for(routing, replicas, cv)
+    loads = loads_for(routing, replicas, max_batch * idle, cv)
     known = np.stack([latencies(routing, replicas, idle, max_batch, cv, load) for load in loads])
     scale = axes.heavy_traffic(routing, replicas, max_batch, cv)
     result = np.zeros((len(axes.PERCENTILES), axes.LEVELS))
@@ -95,9 +101,12 @@ def cell(routing: Routing, replicas: int, idle: float, max_batch: int, cv: float
     return result
 
 
-def loads_for(routing: Routing, replicas: int, cv: float) -> tuple[float, ...]:
-    """Return the utilizations at which a fleet is evaluated."""
-    loads: tuple[float, ...] = CHAIN_LOADS if replicas == 1 else LOADS
+def loads_for(routing: Routing, replicas: int, gain: float, cv: float) -> tuple[float, ...]:
+    """Return the utilizations at which a fleet is evaluated; `gain` is B t(1) / T."""
+    loads: tuple[float, ...] = CHAIN_LOADS
+    if replicas > 1:
+        few = (requests / gain for requests in FEW)
+        loads = (*(load for load in few if load < FEWEST * LOADS[0]), *LOADS)
     if routing is Routing.LEAST_IN_FLIGHT and cv <= FINE_CV:
         loads = tuple(sorted(loads + FINE_LOADS))
     if cv == 0 or replicas >= MANY:
@@ -128,7 +137,7 @@ def latencies(
         relaxations = RELAXATIONS if max_batch > 1 else ALONE_RELAXATIONS
         needed = requests_for(max_batch, cv, load, relaxations)
         requests = min(LONGEST, max(SHORTEST, needed))
-        if routing in POOLED_LESS:
+        if routing in POOLED_LESS or load < LOADS[0]:
             requests //= LESS
         known = percentiles(fleet, requests, seed, KNOWN.tolist())
     return np.log(known)

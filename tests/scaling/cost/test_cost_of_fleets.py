@@ -47,6 +47,34 @@ def test_line_with_different_accelerators_is_not_tilted(
     assert cost.cv == pytest.approx(cv, rel=0.1, abs=0.1)
 
 
+@pytest.mark.parametrize("cv", [0.0, 0.3])
+def test_size_that_changes_by_chance_is_no_variation(cv: float) -> None:
+    """A fast model runs 200 batches a tick, and what a request adds is not known for long.
+
+    Then the size falls once, because a replica was added.
+    """
+    cost, random = (
+        CostModel(fixed_s=0.00995, per_item_s=0.00005, max_batch=64),
+        np.random.default_rng(3),
+    )
+    ticks = []
+    for number in range(60):
+        usual = 5.1 if number < 30 else 3.1
+        sizes = usual * (1.0 + 0.02 * random.standard_normal(3))
+        noise = 1.0 + cv / math.sqrt(200.0) * random.standard_normal(3)
+        ticks.append(
+            [
+                ran(200.0, size, cost.batch_s(size) * factor, replica)
+                for replica, size, factor in zip("abc", sizes.tolist(), noise.tolist(), strict=True)
+            ]
+        )
+    learner = CostLearner()
+    for count in (20, 10, 30):
+        learner = taught(learner, Claim(max_batch=64), ticks[:count])
+        assert fitted(learner, Claim(max_batch=64)).cv == pytest.approx(cv, rel=0.25, abs=0.03)
+        ticks = ticks[count:]
+
+
 def test_cost_that_no_line_fits_is_no_variation() -> None:
     # Padded to powers of two, as compiled kernels are: 3 requests take as long as 4.
     steps = {size: 0.150 + 0.060 * 2 ** math.ceil(math.log2(size)) for size in range(1, 9)}

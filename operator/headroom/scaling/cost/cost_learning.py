@@ -131,6 +131,15 @@ class CostLearner:
             return self
         return replace(self, variation=variation, speeds=speeds)
 
+    def saw_full_batches_only(self, claim: Claim | None) -> bool:
+        """Whether nothing tells what smaller batches cost: replicas were overloaded from the first.
+
+        What is fitted then is that a batch of one takes as long as a full one.
+        """
+        if claim is None or claim.cost is not None or claim.max_batch == 1 or not self.bins:
+            return False
+        return min(self.bins) >= bin_of(float(claim.max_batch))
+
     def fit(self, claim: Claim | None) -> CostModel | None:
         """Return the fitted cost; None while the largest batch of the server is unknown.
 

@@ -55,7 +55,7 @@ def for_queue(
         rate_rps += excess / policy.tuning.drain_s
         replicas = replicas_for_latency(policy, tail, rate_rps, target_s)
         if replicas is not None and signals.arrival_rps.value is None:
-            replicas = min(replicas, _most_unknown(ready))
+            replicas = min(replicas, most_unknown(ready))
     if replicas is None:
         return None
     return Recommendation(
@@ -71,10 +71,10 @@ def _with_room(queue: float, depth: int, parallel_requests: int, ready: int) -> 
     The next step follows when these are ready.
     """
     enough = rounded_up((queue + parallel_requests * ready) / (depth + parallel_requests))
-    return min(max(enough, ready + 1), _most_unknown(ready))
+    return min(max(enough, ready + 1), most_unknown(ready))
 
 
-def _most_unknown(ready: int) -> int:
+def most_unknown(ready: int) -> int:
     """Return the most replicas to request while the rate or the cost is not known."""
     return max(1, math.floor(GROWTH * ready))
 

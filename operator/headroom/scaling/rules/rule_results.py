@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headroom.scaling.forecast.forecast import Expected
 from headroom.scaling.limits.limit_input import DesiredReplicas
+from headroom.scaling.rules.full_batches import as_far_as_known
 from headroom.scaling.rules.promise_rules import for_error_budget, for_reserve
 from headroom.scaling.rules.queue_rules import for_backlog, for_queue
 from headroom.scaling.rules.rate_rules import (
@@ -102,8 +103,11 @@ def _load(given: RuleInputs) -> _Load:
     removal = 0
     if policy.tuning.has(Component.REMOVAL_MARGIN):
         removal = for_removal(policy, tail, expected.most.times(given.understated), target_s)
+    rules = _by_arrivals(policy, expected, rate_rps, tail, target_s)
+    if given.full_batches_only:
+        rules = as_far_as_known(rules, given)
     return _Load(
-        rules=_by_arrivals(policy, expected, rate_rps, tail, target_s),
+        rules=rules,
         carries=carries,
         usually=usually,
         sufficient=max(carries, _burst(policy, expected, tail, target_s)),

@@ -28,7 +28,7 @@ def recommend(
     ready: Sequence[str],
 ) -> RuleResults:
     """Evaluate the rules; while an obstacle is seen, what was learned of misses does not count."""
-    hindered, claim = state.obstacles.obstacle is not None, model.claim
+    hindered, claim, last_s = state.obstacles.obstacle is not None, model.claim, state.last_s
     return evaluate_rules(
         RuleInputs(
             policy=risked,
@@ -44,6 +44,9 @@ def recommend(
             usual=generation_rules.usual(model.policy, state, model.generation),
             start_s=state.cold_starts.assumed_s,
             understated=state.contradictions.understated,
+            full_batches_only=state.learner.saw_full_batches_only(claim),
+            settled=last_s is not None
+            and last_s - state.ready_since_s >= model.policy.stable_window_s,
             parallel_requests=None if claim is None else claim.max_batch * claim.slots,
         )
     )
