@@ -14,6 +14,7 @@ from headroom.scaling.latency.latency_tables import stored_table
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Routing
+from latency_tables.fleet_runs import Cell, percentiles
 from latency_tables.surface import cell
 from scaling.latency.tail_latency_points import POINTS
 from support.reference_queue import percentile as simulated
@@ -126,6 +127,34 @@ def test_shipped_table_matches_its_generator(routing: Routing, fleet: int) -> No
     made = cell(routing, replicas, axes.BATCHES[2] ** -axes.EXPONENTS[3], axes.BATCHES[2], 0.3)
     shipped = stored_table(routing)[place, 3, 2, axes.CVS.index(0.3)]
     assert np.abs(made - shipped).max() <= 0.51 * axes.STEP
+
+
+def test_shipped_table_has_the_low_loads_of_large_batches() -> None:
+    idle = axes.BATCHES[-1] ** -axes.EXPONENTS[1]
+    made = cell(Routing.LEAST_IN_FLIGHT, 2, idle, axes.BATCHES[-1], 0.0)
+    shipped = stored_table(Routing.LEAST_IN_FLIGHT)[1, 1, -1, 0]
+    assert np.abs(made - shipped).max() <= 0.51 * axes.STEP
+
+
+@pytest.mark.parametrize(("max_batch", "gain"), [(64, 1.05), (64, 1.3), (32, 2.0)])
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_fleet_of_large_batches_keeps_targets_below_two_executions(
+    max_batch: int, gain: float, replicas: int
+) -> None:
+    """At a tenth of full batches a request nearly always waits for an execution that has begun."""
+    per_item_s = 0.010 * (gain - 1.0) / (max_batch - 1)
+    cost = CostModel(fixed_s=0.010 - per_item_s, per_item_s=per_item_s, max_batch=max_batch)
+    routing = Routing.LEAST_IN_FLIGHT
+    tail = TailLatency(cost=cost, percentile=0.95, routing=routing)
+    fleet = Cell(
+        routing=routing,
+        replicas=replicas,
+        fixed_share=cost.fixed_s / tail.full_s,
+        max_batch=max_batch,
+        cv=0.0,
+        utilization=tail.capacity_rps(0.015, replicas) / tail.full_rps,
+    )
+    assert percentiles(fleet, 60_000, 1, [0.88])[0] * tail.full_s <= 0.015
 
 
 @pytest.mark.parametrize("seed", range(8))
