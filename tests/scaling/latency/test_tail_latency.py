@@ -65,7 +65,7 @@ def test_model_of_random_and_least_in_flight_is_within_5_percent() -> None:
     assert np.mean(np.abs(found) <= 0.05 + widths) >= 0.99
     assert np.mean(np.abs(found) <= 0.05) >= 0.96
     assert np.median(np.abs(found)) < 0.01
-    assert np.mean(np.abs(found)) == pytest.approx(0.01311, abs=5e-5)
+    assert np.mean(np.abs(found)) == pytest.approx(0.01307, abs=5e-5)
 
 
 OUTSIDE = {
@@ -107,10 +107,10 @@ def test_model_of_other_routings_is_mostly_within_5_percent() -> None:
     assert len(found) == 810
     assert np.mean(np.abs(found) <= 0.05 + widths) >= 0.93
     assert np.mean(found > -0.1 - widths) >= 0.99
-    # 45 of 810 further off, 1.5 % to the safe side on average: known, and any change is looked at
-    assert np.sum(np.abs(found) > 0.05 + widths) == 45
-    assert np.mean(np.abs(found)) == pytest.approx(0.02415, abs=5e-5)
-    assert np.mean(found) == pytest.approx(0.01539, abs=5e-5)
+    # 46 of 810 further off, 1.5 % to the safe side on average: known, and any change is looked at
+    assert np.sum(np.abs(found) > 0.05 + widths) == 46
+    assert np.mean(np.abs(found)) == pytest.approx(0.02406, abs=5e-5)
+    assert np.mean(found) == pytest.approx(0.01522, abs=5e-5)
 
 
 def test_simulated_points_are_precise_enough() -> None:
