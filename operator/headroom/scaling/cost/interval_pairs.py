@@ -2,7 +2,7 @@
 
 Successive batches differ in size, too. While only similar sizes were seen, what a request adds is
 hardly known, and fast models execute hundreds of batches in an interval. Worked: 200 of 4.9 and 200
-of 5.2 requests that take 10 ms alike: if a request is believed to add 1.5 ms, they differ by 4 %,
+of 5.2 requests that take 10 ms alike: if a request is assumed to add 1.5 ms, they differ by 4 %,
 which 200 executions would show for a variation of 0.4. So the slope between the pairs themselves is
 taken out: the sums are those of a regression of seconds over requests without a constant.
 """
@@ -20,13 +20,13 @@ class Pairs(NamedTuple):
     """Sums over pairs of intervals, each weighted by the variance that a cv of 1 would cause."""
 
     squares: float = 0.0
-    """Of the differences in seconds."""
+    """Squared differences in seconds."""
     differences: float = 0.0
     """How many pairs."""
     products: float = 0.0
-    """Of the differences in seconds and in requests of a batch."""
+    """Differences in seconds times those in requests of a batch."""
     sizes: float = 0.0
-    """Of the squared differences in requests."""
+    """Squared differences in requests."""
 
     def plus(self, seconds: float, requests: float, variance: float, fade: float) -> Pairs:
         """Return the sums, faded, with a pair added, whose cv counts as at most `MOST_CV`."""
