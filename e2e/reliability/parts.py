@@ -21,8 +21,8 @@ from reliability.crashes.crash_scenarios import SCENARIOS
 from reliability.crashes.crashes import Side
 from reliability.leaders import leaders
 from reliability.outages import outages
-from reliability.outages.outage_lanes import suffer_all
-from reliability.outages.strikes import strikes
+from reliability.outages.fault_sets import fault_sets
+from reliability.outages.outage_lanes import run_outages
 from reliability.telemetry import telemetry
 from reliability.telemetry.lies import Lie
 from reliability.telemetry.page_faults import Fault
@@ -93,22 +93,22 @@ def measure_telemetry(asked: Asked, say: Say) -> Sequence[Figure]:
 
 async def measure_crashes(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
     """SIGKILL before and after every write of every scenario, and SIGSTOP in it."""
-    struck, wrong, scenarios = Counter[str](), 0, set()
+    reached, wrong, scenarios = Counter[str](), 0, set()
     chosen = [one for one in SCENARIOS if asked.only in one.name]
     async for verdict in explore_all(
         on, chosen, side_by_side=asked.side_by_side, results=asked.results
     ):
         scenario, _, rest = verdict.point.partition(": ")
-        if verdict.struck:
-            struck["stopped" if rest.startswith(Side.STOPPED) else "killed"] += 1
+        if verdict.reached:
+            reached["stopped" if rest.startswith(Side.STOPPED) else "killed"] += 1
             scenarios.add(scenario)
         if not verdict.holds:
             wrong += 1
             say(f"{verdict.point}: {'; '.join(verdict.wrongs)}")
     return (
-        at_least("distinct crash points", struck["killed"], CRASH_POINTS, "", 0),
+        at_least("distinct crash points", reached["killed"], CRASH_POINTS, "", 0),
         at_least("scenarios with crashes", len(scenarios), CRASH_SCENARIOS, "", 0),
-        shown("writes that arrived after a take-over", f"{struck['stopped']}"),
+        shown("writes that arrived after a take-over", f"{reached['stopped']}"),
         at_most(
             "crash points with another end state, another scale action, or lost state",
             wrong,
@@ -121,26 +121,26 @@ async def measure_crashes(on: SharedCluster, say: Say, asked: Asked) -> Sequence
 
 async def measure_outages(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
     """Each fault on each verb for a minute, under load."""
-    suffered = []
-    chosen = [strike for strike in strikes() if asked.only in strike.name]
-    async for outage in suffer_all(
+    ended = []
+    chosen = [faults for faults in fault_sets() if asked.only in faults.name]
+    async for outage in run_outages(
         on, chosen, side_by_side=asked.side_by_side, fault_s=asked.fault_s, results=asked.results
     ):
-        suffered.append(outage)
+        ended.append(outage)
         if not outage.holds:
             say(f"{outage}")
-    slowest_s = max((one.decided_s for one in suffered), default=math.nan)
-    wrong = sum(1 for one in suffered if one.wrongs)
+    slowest_s = max((one.decided_s for one in ended), default=math.nan)
+    wrong = sum(1 for one in ended if one.wrongs)
     return (
-        shown(f"faults of {asked.fault_s:g} s, one verb or all", f"{len(suffered)}"),
-        shown("decisions due during faults", f"{3 * len(suffered)}"),
+        shown(f"faults of {asked.fault_s:g} s, one verb or all", f"{len(ended)}"),
+        shown("decisions due during faults", f"{3 * len(ended)}"),
         at_most("from the end of a fault to the last decision", slowest_s, outages.BOUND_S, " s"),
         at_most("faults with a wrong or missing write", wrong, 0, "", 0),
     )
 
 
 async def measure_leaders(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
-    """Two operators, the leader struck every half a minute."""
+    """Two operators, the leader disturbed every half a minute."""
     count = max(1, round(asked.minutes * 60.0 / leaders.EVERY_S))
     rivalry = await leaders.contend(on, leaders.drawn(asked.seed, count))
     for wrong in rivalry.wrongs:
@@ -148,7 +148,7 @@ async def measure_leaders(on: SharedCluster, say: Say, asked: Asked) -> Sequence
     counts = Counter(rivalry.faults)
     return (
         shown(
-            f"strikes on the leader in {asked.minutes:g} min (seed {asked.seed})",
+            f"faults of the leader in {asked.minutes:g} min (seed {asked.seed})",
             f"{len(rivalry.faults)}",
         ),
         *(shown(f"of these {fault}", f"{counts[fault]}") for fault in leaders.LeaderFault),
@@ -193,7 +193,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="length of an outage (%(default)g)",
     )
     add("--minutes", type=float, default=10.0, help="length of the part leaders (%(default)g)")
-    add("--seed", type=int, default=1, help="seed of the strikes (%(default)s)")
+    add("--seed", type=int, default=1, help="seed of the faults (%(default)s)")
     add(
         "--side-by-side",
         type=int,

@@ -78,10 +78,10 @@ async def behind_a_proxy() -> AsyncIterator[tuple[FaultProxy, aiohttp.ClientSess
 )
 async def test_what_a_client_sees_of_a_fault(fault: Fault, seen: str, asked: int) -> None:
     async with behind_a_proxy() as (proxy, client, server):
-        proxy.strike([Rule(fault=fault, verbs=frozenset({Verb.CREATE}))])
+        proxy.inject([Rule(fault=fault, verbs=frozenset({Verb.CREATE}))])
         assert await seen_by(client, "POST") == seen
         assert len(server) == asked
-        proxy.strike([])
+        proxy.inject([])
         assert await seen_by(client, "POST") == "200"
         assert [one.fault for one in proxy.exchanges] == [fault, None]
         assert [one.taken for one in proxy.exchanges] == [asked == 1, True]
@@ -111,20 +111,20 @@ async def test_stale_read_returns_an_earlier_answer() -> None:
         assert [await number(), await number()] == [1, 2]
         await asyncio.sleep(0.2)
         assert await number() == 3
-        proxy.strike([Rule(fault=TimeTravel(seconds=0.15))])
+        proxy.inject([Rule(fault=TimeTravel(seconds=0.15))])
         assert await number() == 2
-        proxy.strike([])
+        proxy.inject([])
         assert await number() == 5
 
 
-async def test_a_fault_strikes_streams_that_are_open() -> None:
+async def test_fault_breaks_streams_that_are_open() -> None:
     async with behind_a_proxy() as (proxy, client, _):
         async with client.get(PODS, params={"watch": "true"}) as stream:
             assert await stream.content.readline()
-            proxy.strike([Rule(fault=Reset(), verbs=frozenset({Verb.WATCH}))])
+            proxy.inject([Rule(fault=Reset(), verbs=frozenset({Verb.WATCH}))])
             with pytest.raises(aiohttp.ClientError):
                 await read_to_the_end(stream)
-        proxy.strike([Rule(fault=WatchError(code=410))])
+        proxy.inject([Rule(fault=WatchError(code=410))])
         async with client.get(PODS, params={"watch": "true"}) as stream:
             assert b'"code": 410' in await stream.read()
 
@@ -142,7 +142,7 @@ async def test_what_a_watch_sees_of_a_fault(
     fault: Fault, begins: bytes, ends: type[Exception] | None
 ) -> None:
     async with behind_a_proxy() as (proxy, client, _):
-        proxy.strike([Rule(fault=fault, verbs=frozenset({Verb.WATCH}))])
+        proxy.inject([Rule(fault=fault, verbs=frozenset({Verb.WATCH}))])
         seen, ended = b"", None
         try:
             async with client.get(PODS, params={"watch": "true"}) as stream:
@@ -161,7 +161,7 @@ async def test_a_stream_that_falls_silent_stays_open_and_says_nothing() -> None:
         client.get(PODS, params={"watch": "true"}) as stream,
     ):
         assert await stream.content.readline()
-        proxy.strike([Rule(fault=Silence())])
+        proxy.inject([Rule(fault=Silence())])
         begun_s = time.monotonic()
         with pytest.raises(TimeoutError):
             await read_to_the_end(stream)

@@ -1,4 +1,4 @@
-"""Which request a rule strikes: tables of requests and of rules."""
+"""Which requests a rule affects: tables of requests and of rules."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ WATCH = Call(verb=Verb.WATCH, resource="inferenceservices")
 
 
 @pytest.mark.parametrize(
-    ("rule", "call", "now_s", "struck"),
+    ("rule", "call", "now_s", "affected"),
     [
         (Rule(fault=DOWN), LIST_PODS, 0.0, True),
         (Rule(fault=DOWN, verbs=frozenset({Verb.PATCH})), LIST_PODS, 0.0, False),
@@ -105,20 +105,20 @@ WATCH = Call(verb=Verb.WATCH, resource="inferenceservices")
         (Rule(fault=TimeTravel(seconds=5.0)), LIST_PODS, 0.0, True),
     ],
 )
-def test_a_rule_strikes_by_verb_resource_name_and_time(
-    rule: Rule, call: Call, now_s: float, struck: bool
+def test_rule_applies_by_verb_resource_name_and_time(
+    rule: Rule, call: Call, now_s: float, affected: bool
 ) -> None:
     fault, _ = Plan.of([rule]).judge(call, now_s)
-    assert (fault is not None) is struck
+    assert (fault is not None) is affected
 
 
 def test_the_nth_request_that_fits_is_struck_and_others_are_not_counted() -> None:
     plan = Plan.of([Rule(fault=DOWN, resources=frozenset({"pods"}), first=2, last=3)])
-    struck: list[Fault | None] = []
+    affected: list[Fault | None] = []
     for call in (LIST_PODS, SCALE, LIST_PODS, SCALE, LIST_PODS, LIST_PODS):
         fault, plan = plan.judge(call, 0.0)
-        struck.append(fault)
-    assert struck == [None, None, DOWN, None, DOWN, None]
+        affected.append(fault)
+    assert affected == [None, None, DOWN, None, DOWN, None]
 
 
 def test_the_first_rule_that_matches_wins() -> None:

@@ -22,8 +22,8 @@ WANTED = Ending(
 
 def test_same_end_with_all_learned_state_passes() -> None:
     grown = replace(LEARNT, cold_starts=(1.5, 2.0, 1.9))
-    assert judge("p", WANTED, replace(WANTED, memory=grown), LEARNT, struck=True).holds
-    assert judge("p", WANTED, replace(WANTED, memory=Memory()), Memory(), struck=True).holds
+    assert judge("p", WANTED, replace(WANTED, memory=grown), LEARNT, reached=True).holds
+    assert judge("p", WANTED, replace(WANTED, memory=Memory()), Memory(), reached=True).holds
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_same_end_with_all_learned_state_passes() -> None:
     ],
 )
 def test_each_difference_is_named(found: Ending, said: str) -> None:
-    verdict = judge("p", WANTED, found, LEARNT, struck=True)
+    verdict = judge("p", WANTED, found, LEARNT, reached=True)
     assert not verdict.holds
     assert len(verdict.wrongs) == 1
     assert verdict.wrongs[0].startswith(said)

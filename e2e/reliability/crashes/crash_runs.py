@@ -74,7 +74,7 @@ async def explore_all(
     chosen: list[tuple[Scenario, Baseline, Point]] = []
     for scenario, baseline in zip(scenarios, baselines, strict=True):
         if isinstance(baseline, NotReached | Refused):
-            yield Verdict(point=scenario.name, struck=False, wrongs=(f"unharmed: {baseline}",))
+            yield Verdict(point=scenario.name, reached=False, wrongs=(f"unharmed: {baseline}",))
             continue
         chosen += [
             (scenario, baseline, point)

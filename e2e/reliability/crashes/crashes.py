@@ -65,7 +65,7 @@ class Trap:
         self._point = point
         self._counts: Counter[str] = Counter()
         self._armed = False
-        self.sprung = asyncio.Event()
+        self.reached = asyncio.Event()
         self.released = asyncio.Event()
 
     def arm(self) -> None:
@@ -85,10 +85,10 @@ class Trap:
 
     async def _hold_at(self, sides: Collection[Side], call: Call) -> None:
         point = self._point
-        if point is None or point.side not in sides or self.sprung.is_set():
+        if point is None or point.side not in sides or self.reached.is_set():
             return
         if (call.words, self._counts[call.words]) == (point.words, point.number):
-            self.sprung.set()
+            self.reached.set()
             await self.released.wait()
 
 
@@ -135,20 +135,20 @@ async def explore(
             trap.arm()
             await scenario.act(one)
             await one.wait(
-                f"{point}: the write", lambda: _sprung_or_ended(trap, one, scenario), PATIENCE_S
+                f"{point}: the write", lambda: _reached_or_ended(trap, one, scenario), PATIENCE_S
             )
             memory = await remembered(one)
-            struck = trap.sprung.is_set()
-            if struck and point.side is Side.STOPPED:
+            reached = trap.reached.is_set()
+            if reached and point.side is Side.STOPPED:
                 await _pass_over(one, trap, scenario, point)
-            elif struck:
+            elif reached:
                 await one.operator.kill()
                 await one.operator.start()
             await one.wait(f"{point}: the end", lambda: scenario.ended(one), PATIENCE_S)
             ending = await _ending(one, begun)
-            return judge(str(point), baseline.ending, ending, memory, struck=struck)
+            return judge(str(point), baseline.ending, ending, memory, reached=reached)
     except (NotReached, Refused) as error:
-        return Verdict(point=str(point), struck=True, wrongs=(str(error),))
+        return Verdict(point=str(point), reached=True, wrongs=(str(error),))
 
 
 async def _pass_over(one: World, trap: Trap, scenario: Scenario, point: Point) -> None:
@@ -161,12 +161,12 @@ async def _pass_over(one: World, trap: Trap, scenario: Scenario, point: Point) -
         await asyncio.sleep(LEFT_OVER_S)
 
 
-async def _sprung_or_ended(trap: Trap, one: World, scenario: Scenario) -> bool:
+async def _reached_or_ended(trap: Trap, one: World, scenario: Scenario) -> bool:
     """Wait for the write; one that this run does without, as a report at a change, never comes."""
-    if not trap.sprung.is_set() and await scenario.ended(one):
+    if not trap.reached.is_set() and await scenario.ended(one):
         await asyncio.sleep(1.0)
         return True
-    return trap.sprung.is_set()
+    return trap.reached.is_set()
 
 
 @contextlib.asynccontextmanager

@@ -37,7 +37,7 @@ class Verdict:
     """The outcome of one crash."""
 
     point: str
-    struck: bool
+    reached: bool
     """False where the run did without the write at which it was to crash."""
     wrongs: tuple[str, ...] = ()
 
@@ -47,7 +47,7 @@ class Verdict:
         return not self.wrongs
 
 
-def judge(point: str, wanted: Ending, found: Ending, before: Memory, *, struck: bool) -> Verdict:
+def judge(point: str, wanted: Ending, found: Ending, before: Memory, *, reached: bool) -> Verdict:
     """Compare; `before` is what had been learnt and written down when the process died."""
     wrongs = []
     for name, was, now in (
@@ -67,4 +67,4 @@ def judge(point: str, wanted: Ending, found: Ending, before: Memory, *, struck: 
     forgotten = [start for start in before.cold_starts if start not in kept]
     if forgotten:
         wrongs.append(f"cold starts lost: {forgotten}")
-    return Verdict(point=point, struck=struck, wrongs=tuple(wrongs))
+    return Verdict(point=point, reached=reached, wrongs=tuple(wrongs))

@@ -97,7 +97,7 @@ class FaultProxy:
         await self._runner.cleanup()
         await self._session.close()
 
-    def strike(self, rules: Sequence[Rule]) -> None:
+    def inject(self, rules: Sequence[Rule]) -> None:
         """Apply these rules from now on, also to open watches; no rules mean no fault."""
         self._plan = Plan.of(rules)
         now_s = time.monotonic()

@@ -1,7 +1,7 @@
 """Which fault hits which request: rules as values, and their matcher.
 
-The first rule that matches a request strikes it. A rule counts the requests that it could have
-struck, so that it can be bound to the n-th of them.
+The first rule that matches a request applies its fault. A rule counts the requests that it could
+have affected, so that it can be bound to the n-th of them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class RepeatEvents:
 
 
 InStream = Silence | LoseEvents | DelayEvents | RepeatEvents
-"""Faults that also strike a stream that is open already."""
+"""Faults that also affect a stream that is already open."""
 
 Fault = (
     Refuse
@@ -129,28 +129,28 @@ class Rule:
     resources: frozenset[str] = frozenset()
     name: str = ""
     first: int = 1
-    """First of the matching requests to strike, counted from one."""
+    """First of the matching requests to affect, counted from one."""
     last: float = math.inf
     since_s: float = 0.0
     until_s: float = math.inf
-    """On the caller's clock; the end itself is not struck any more."""
+    """On the caller's clock; the end itself is excluded."""
 
     def fits(self, call: Call, now_s: float) -> bool:
-        """Return whether the request is of the kind that the rule strikes, whichever its number."""
+        """Return whether the request is of the kind that the rule affects, whichever its number."""
         return (
             self.since_s <= now_s < self.until_s
             and (not self.verbs or call.verb in self.verbs)
             and (not self.resources or call.resource in self.resources)
             and (not self.name or call.name == self.name)
-            and can_strike(self.fault, call.verb)
+            and can_affect(self.fault, call.verb)
         )
 
-    def strikes_nth(self, number: int) -> bool:
-        """Return whether the n-th request that fits is struck."""
+    def affects_nth(self, number: int) -> bool:
+        """Return whether the n-th matching request is affected."""
         return self.first <= number <= self.last
 
 
-def can_strike(fault: Fault, verb: Verb) -> bool:
+def can_affect(fault: Fault, verb: Verb) -> bool:
     """Return whether the fault means anything for the verb."""
     if isinstance(fault, InStream | WatchError):
         return verb is Verb.WATCH
@@ -172,18 +172,18 @@ class Plan:
         return cls(tuple(rules), (0,) * len(rules))
 
     def judge(self, call: Call, now_s: float) -> tuple[Fault | None, Plan]:
-        """Return what strikes the request, None for nothing, and the plan after it."""
+        """Return the fault of the request, None for nothing, and the plan after it."""
         counts = list(self.fitted)
-        struck: Fault | None = None
+        fault: Fault | None = None
         for place, rule in enumerate(self.rules):
             if not rule.fits(call, now_s):
                 continue
             counts[place] += 1
-            if struck is None and rule.strikes_nth(counts[place]):
-                struck = rule.fault
-        return struck, Plan(self.rules, tuple(counts))
+            if fault is None and rule.affects_nth(counts[place]):
+                fault = rule.fault
+        return fault, Plan(self.rules, tuple(counts))
 
     def of_stream(self, call: Call, now_s: float) -> Fault | None:
-        """Return what strikes a stream that is open; nothing is counted."""
+        """Return the fault of a stream that is open; nothing is counted."""
         fitting = (rule for rule in self.rules if rule.fits(call, now_s))
         return next((rule.fault for rule in fitting), None)

@@ -35,7 +35,7 @@ LEFT_OVER_S = 2.0
 
 
 class LeaderFault(StrEnum):
-    """How a leader is struck."""
+    """What happens to a leader."""
 
     TERM = "SIGTERM"
     KILL = "SIGKILL"
@@ -69,7 +69,7 @@ def drawn(seed: int, count: int) -> list[LeaderFault]:
 
 
 async def contend(on: SharedCluster, faults: Sequence[LeaderFault]) -> Rivalry:
-    """Strike leaders one after another, until time is over or no operator takes over any more."""
+    """Disturb leaders one after another, until time is over or no operator takes over any more."""
     rivalry = Rivalry()
     async with (
         world(on, "leaders", lease=True) as of,
@@ -123,7 +123,7 @@ async def _settle(of: World, both: Sequence[Candidate]) -> None:
 async def _deal(
     of: World, both: Sequence[Candidate], fault: LeaderFault, rate_rps: float, rivalry: Rivalry
 ) -> None:
-    """Strike the leader, wait for the other operator, and let the struck one come back."""
+    """Disturb the leader, wait for the other operator, and let the first come back."""
     await of.wait("a leader", lambda: holder(of))
     name = await holder(of)
     (leader,) = (each for each in both if each.name == name)
@@ -133,7 +133,7 @@ async def _deal(
         leader.gate.arm()
         of.load(rate_rps, RISING)  # its status is written before the replicas that it explains
         await asyncio.wait_for(leader.gate.caught.wait(), 90.0)
-    struck_s = time.monotonic()
+    begun_s = time.monotonic()
     match fault:
         case LeaderFault.TERM:
             await leader.process.stop()
@@ -142,7 +142,7 @@ async def _deal(
         case _:
             os.kill(leader.process.pid, signal.SIGSTOP)
     of.load(rate_rps, RISING)
-    _, seconds = await taken_over(of, [follower], struck_s)
+    _, seconds = await taken_over(of, [follower], begun_s)
     rivalry.taken_over_s[fault].append(seconds)
     if fault in (LeaderFault.TERM, LeaderFault.KILL):
         await leader.process.start()

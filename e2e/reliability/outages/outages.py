@@ -2,8 +2,8 @@
 
 While a fault lasts three services need a decision: of one the load rises, of one a user raises the
 floor, one is created. What counts is when the writes that follow from it are taken once the fault
-has ended, and that no other is. A lane is one operator that suffers one outage after another, as a
-long-lived process does; several lanes go on side by side.
+has ended, and that no other is. A lane is one operator that goes through one outage after another,
+as a long-lived process does; several lanes go on side by side.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from reliability.fault_proxy.calls import Verb
-from reliability.outages.strikes import Strike
+from reliability.outages.fault_sets import FaultSet
 from reliability.testbed.exporter import PROMETHEUS, REPLICA_RPS
 from reliability.testbed.world import NotReached, World
 
@@ -32,7 +32,7 @@ PATIENCE_S = 60.0
 class Outage:
     """The outcome of one outage."""
 
-    strike: str
+    faults: str
     decided_s: float = 0.0
     """From the end of the fault until the last write that was due; 0 where all came before."""
     wrongs: tuple[str, ...] = ()
@@ -44,49 +44,51 @@ class Outage:
 
     def __str__(self) -> str:
         """Say it in a line."""
-        return f"{self.strike}: {self.decided_s:.1f} s" + "".join(f"; {one}" for one in self.wrongs)
+        return f"{self.faults}: {self.decided_s:.1f} s" + "".join(f"; {one}" for one in self.wrongs)
 
 
-async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT_S) -> Outage:
-    """Play one: services that serve and are measured, the fault, what it asks for, the end of it.
+async def run_outage(one: World, number: int, faults: FaultSet, fault_s: float = FAULT_S) -> Outage:
+    """Run one outage of services that serve and are measured; return its outcome.
 
-    Raises NotReached where even the beginning does not come about.
+    Raises NotReached if the services do not serve before it.
     """
     loaded, edited, created = (f"{kind}-{number}" for kind in ("loaded", "edited", "created"))
-    source = {} if strike.prometheus is None else {"telemetry": {"source": "Prometheus"}}
+    source = {} if faults.prometheus is None else {"telemetry": {"source": "Prometheus"}}
     await one.apply(loaded, scaling={"maxReplicas": 2}, **source)
     await one.apply(edited)
     one.load(0.5 * REPLICA_RPS, loaded)
     for name in (loaded, edited):
-        await one.wait(f"{strike.name}: {name} serves", partial(one.serves, 1, name))
-    await one.wait(f"{strike.name}: measured", lambda: _is_measured(one, loaded))
-    await _strike(one, strike, (loaded, edited, created), fault_s)
+        await one.wait(f"{faults.name}: {name} serves", partial(one.serves, 1, name))
+    await one.wait(f"{faults.name}: measured", lambda: _is_measured(one, loaded))
+    await _inject(one, faults, (loaded, edited, created), fault_s)
     ended_s = time.monotonic()
     due = {loaded: [1, 2], edited: [1, 2], created: [1]}
-    return await _outage(one, strike, due, ended_s)
+    return await _outage(one, faults, due, ended_s)
 
 
-async def _strike(one: World, strike: Strike, names: tuple[str, str, str], fault_s: float) -> None:
-    """Play the fault; in its middle, ask for more load, an edit and a new service."""
+async def _inject(
+    one: World, faults: FaultSet, names: tuple[str, str, str], fault_s: float
+) -> None:
+    """Inject the faults; in their middle, raise the load, edit a service and create one."""
     loaded, edited, created = names
-    one.proxy.strike(strike.rules)
-    faults = one.shared.exporter.faults
-    if strike.pods is not None:
-        faults[one.namespace, loaded] = strike.pods
-    if strike.prometheus is not None:
-        faults[one.namespace, PROMETHEUS] = strike.prometheus
+    one.proxy.inject(faults.rules)
+    of_pages = one.shared.exporter.faults
+    if faults.pods is not None:
+        of_pages[one.namespace, loaded] = faults.pods
+    if faults.prometheus is not None:
+        of_pages[one.namespace, PROMETHEUS] = faults.prometheus
     await asyncio.sleep(fault_s / 2)
     one.load(1.6 * REPLICA_RPS, loaded)
     await one.apply(edited, scaling={"minReplicas": 2})
     await one.apply(created)
     await asyncio.sleep(fault_s / 2)
-    one.proxy.strike([])
+    one.proxy.inject([])
     for name in (loaded, PROMETHEUS):
-        faults.pop((one.namespace, name), None)
+        of_pages.pop((one.namespace, name), None)
 
 
 async def _outage(
-    one: World, strike: Strike, due: Mapping[str, list[int]], ended_s: float
+    one: World, faults: FaultSet, due: Mapping[str, list[int]], ended_s: float
 ) -> Outage:
     """Wait for what was asked for, `due` by service; return how long that took after the fault."""
 
@@ -95,11 +97,11 @@ async def _outage(
 
     wrongs = []
     try:
-        await one.wait(f"{strike.name}: decided", is_done, PATIENCE_S)
+        await one.wait(f"{faults.name}: decided", is_done, PATIENCE_S)
     except NotReached as error:
         wrongs.append(str(error))
     await asyncio.sleep(2 * TICK_S)
-    if strike.ends_watches and not await _watches_again(one, ended_s):
+    if faults.ends_watches and not await _watches_again(one, ended_s):
         wrongs.append(f"no watch was reopened within {WATCH_BACK_S:g} s")
     at_s = [_taken_s(one, name, wanted[-1]) or time.monotonic() for name, wanted in due.items()]
     wrongs += [
@@ -112,7 +114,7 @@ async def _outage(
     for name in due:
         await one.delete_service(name)
     decided_s = max(0.0, max(at_s) - ended_s)
-    return Outage(strike=strike.name, decided_s=decided_s, wrongs=tuple(wrongs))
+    return Outage(faults=faults.name, decided_s=decided_s, wrongs=tuple(wrongs))
 
 
 async def _is_measured(one: World, name: str) -> bool:

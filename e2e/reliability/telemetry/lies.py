@@ -24,8 +24,8 @@ class Lie(StrEnum):
     MORE_BATCHES = "100 to 10^9 times as many batches and items, in the same time"
     FASTER = "executions in ms instead of s: a thousandth of the time"
     SLOWER = "executions a thousand times as long"
-    FREE = "a reported cost of a thousandth"
-    DEAR = "a reported cost of a thousand times"
+    CHEAP = "a reported cost of a thousandth"
+    COSTLY = "a reported cost of a thousand times"
     FEWER = "every counter a hundredth to a half"
     MORE = "every counter 10 to 10 000 times as large"
     FROZEN = "the page of an earlier scrape, again and again, as if it were new"
@@ -144,8 +144,8 @@ _CHANGES: Mapping[Lie, Change] = {
     Lie.MORE_BATCHES: _more_batches,
     Lie.FASTER: lambda told, _: _scale(told, 1e-3, (_SECONDS,)),
     Lie.SLOWER: lambda told, _: _scale(told, 1e3, (_SECONDS,)),
-    Lie.FREE: lambda told, _: told.numbers.update({_FIXED: 0.00015, _ITEM: 0.00006}),
-    Lie.DEAR: lambda told, _: told.numbers.update({_FIXED: 150.0, _ITEM: 60.0}),
+    Lie.CHEAP: lambda told, _: told.numbers.update({_FIXED: 0.00015, _ITEM: 0.00006}),
+    Lie.COSTLY: lambda told, _: told.numbers.update({_FIXED: 150.0, _ITEM: 60.0}),
     Lie.FEWER: lambda told, drawn: _scale(told, drawn.choice((0.01, 0.1, 0.5))),
     Lie.MORE: lambda told, drawn: _scale(told, drawn.choice((1e1, 1e2, 1e4))),
     Lie.OTHER_SERVER: _other_server,

@@ -27,4 +27,4 @@ async def test_a_crash_after_a_creation_or_a_scaling_changes_nothing(
         ]
     assert len(verdicts) == len(SHORT) * len(SIDES)
     assert [verdict.wrongs for verdict in verdicts if not verdict.holds] == []
-    assert all(verdict.struck for verdict in verdicts)
+    assert all(verdict.reached for verdict in verdicts)

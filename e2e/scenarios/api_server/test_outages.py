@@ -9,9 +9,9 @@ import pytest
 from cluster import ControlPlane
 from reliability.fault_proxy.calls import Verb
 from reliability.fault_proxy.rules import Fault, Refuse, Reset, Rule, Truncate
+from reliability.outages.fault_sets import FaultSet
 from reliability.outages.outage_lanes import lane
-from reliability.outages.outages import suffer
-from reliability.outages.strikes import Strike
+from reliability.outages.outages import run_outage
 from reliability.testbed.testbed import shared_cluster
 
 pytestmark = pytest.mark.clock
@@ -32,5 +32,5 @@ async def test_decisions_resume_soon_after_a_fault_without_other_writes(
 ) -> None:
     rules = tuple(Rule(fault=fault, verbs=frozenset({verb})) for verb, fault in FAULTS.items())
     async with shared_cluster(control_plane, tmp_path) as on, lane(on) as one:
-        outage = await suffer(one, 0, Strike(name="one for each verb", rules=rules), FAULT_S)
+        outage = await run_outage(one, 0, FaultSet(name="one for each verb", rules=rules), FAULT_S)
     assert outage.holds, outage

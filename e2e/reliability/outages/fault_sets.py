@@ -1,4 +1,4 @@
-"""What strikes during an outage: every fault on every verb, alone or on all, and faults of pods."""
+"""The faults of each outage: every fault on every verb, alone or on all, and faults of pods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reliability.fault_proxy.rules import (
     TimeTravel,
     Truncate,
     WatchError,
-    can_strike,
+    can_affect,
 )
 from reliability.testbed.exporter import OF_PODS, OF_PROMETHEUS, PodFault
 
@@ -55,7 +55,7 @@ AWAY: tuple[Fault, ...] = (Refuse(code=503), Refuse(code=403), Reset(), Hang(), 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strike:
+class FaultSet:
     """Faults that occur at the same time."""
 
     name: str
@@ -79,23 +79,23 @@ def _ends(fault: Fault) -> bool:
     return isinstance(fault, Refuse | WatchError | LoginPage) or fault == Reset(taken=False)
 
 
-def strikes() -> list[Strike]:
-    """Every fault on every verb that it can strike, alone; some on all; every fault of pods."""
+def fault_sets() -> list[FaultSet]:
+    """Every fault on every verb that it can affect, alone; some on all; every fault of pods."""
     found = [
-        Strike(name=f"{fault} on {verb}", rules=(Rule(fault=fault, verbs=frozenset({verb})),))
+        FaultSet(name=f"{fault} on {verb}", rules=(Rule(fault=fault, verbs=frozenset({verb})),))
         for fault in FAULTS
         for verb in VERBS
-        if can_strike(fault, verb)
+        if can_affect(fault, verb)
     ]
     found += [
-        Strike(name=f"{fault} on everything", rules=(Rule(fault=fault, verbs=EVERY_VERB),))
+        FaultSet(name=f"{fault} on everything", rules=(Rule(fault=fault, verbs=EVERY_VERB),))
         for fault in AWAY
     ]
     found += [
-        Strike(name=f"pods: {fault.value}", pods=fault) for fault in PodFault if fault in OF_PODS
+        FaultSet(name=f"pods: {fault.value}", pods=fault) for fault in PodFault if fault in OF_PODS
     ]
     return found + [
-        Strike(name=f"Prometheus: {fault.value}", prometheus=fault)
+        FaultSet(name=f"Prometheus: {fault.value}", prometheus=fault)
         for fault in PodFault
         if fault in OF_PROMETHEUS
     ]
