@@ -112,7 +112,7 @@ def test_rule_applies_by_verb_resource_name_and_time(
     assert (fault is not None) is affected
 
 
-def test_the_nth_request_that_fits_is_struck_and_others_are_not_counted() -> None:
+def test_nth_matching_request_is_affected_and_others_are_not_counted() -> None:
     plan = Plan.of([Rule(fault=DOWN, resources=frozenset({"pods"}), first=2, last=3)])
     affected: list[Fault | None] = []
     for call in (LIST_PODS, SCALE, LIST_PODS, SCALE, LIST_PODS, LIST_PODS):
