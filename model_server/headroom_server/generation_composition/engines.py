@@ -60,12 +60,14 @@ def build_engine(settings: Settings) -> ManagedEngine:
         draft_model=bool(settings.draft_model_uri),
     )
     if settings.engine == "vllm":
-        from headroom_server.generation.foreign.engine import ForeignEngine  # noqa: PLC0415
+        from headroom_server.generation.third_party.engine import ThirdPartyEngine  # noqa: PLC0415
         from headroom_server.vllm_engine.model import VllmModel  # noqa: PLC0415
         from headroom_server.vllm_engine.opening import opening  # noqa: PLC0415
 
         model = VllmModel(opening(_required_folder(settings), settings.vllm_args))
-        return ForeignEngine("vllm", model, clock=time.monotonic, options=options, warm_up=warm_up)
+        return ThirdPartyEngine(
+            "vllm", model, clock=time.monotonic, options=options, warm_up=warm_up
+        )
     return LoopEngine(
         settings.engine,
         build_executor(settings),

@@ -11,11 +11,11 @@ from headroom_server.scheduling.request_options import (
 )
 from headroom_server.settings import Settings
 
-FOREIGN = {
+LOADS_NO_WEIGHTS = {
     "generation-emulated": "an emulated model has no weights; remove it",
     "vllm": "give vLLM's own argument in HEADROOM_VLLM_ARGS",
 }
-"""Engines whose weights are not ours, and what to do instead of setting their form."""
+"""Engines whose weights this server does not load; what to do instead of setting their form."""
 
 
 def check_applicable(settings: Settings) -> None:
@@ -24,7 +24,7 @@ def check_applicable(settings: Settings) -> None:
     Raises:
         LoadError: there is one; it says what to do instead.
     """
-    foreign = FOREIGN.get(settings.engine, "")
+    remedy = LOADS_NO_WEIGHTS.get(settings.engine, "")
     wrong = [
         (len(settings.devices) > 1, "DEVICES", "name one device", "run a replica per device"),
         (settings.model_class, "MODEL_CLASS", "be empty", "HEADROOM_MODEL_URI names the model"),
@@ -41,11 +41,11 @@ def check_applicable(settings: Settings) -> None:
             "be unset",
             "give --max-num-seqs in HEADROOM_VLLM_ARGS",
         ),
-        (foreign and settings.devices, "DEVICES", "be unset", foreign),
-        (foreign and settings.dtype, "DTYPE", "be unset", foreign),
-        (foreign and settings.int8_weights, "INT8_WEIGHTS", "be unset", foreign),
-        (foreign and not settings.decode_graphs, "DECODE_GRAPHS", "be unset", foreign),
-        (foreign and settings.draft_model_uri, "DRAFT_MODEL_URI", "be unset", foreign),
+        (remedy and settings.devices, "DEVICES", "be unset", remedy),
+        (remedy and settings.dtype, "DTYPE", "be unset", remedy),
+        (remedy and settings.int8_weights, "INT8_WEIGHTS", "be unset", remedy),
+        (remedy and not settings.decode_graphs, "DECODE_GRAPHS", "be unset", remedy),
+        (remedy and settings.draft_model_uri, "DRAFT_MODEL_URI", "be unset", remedy),
     ]
     for given, key, rule, instead in wrong:
         if given:

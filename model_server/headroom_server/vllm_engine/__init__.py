@@ -1,1 +1,1 @@
-"""vLLM in this process behind the port of a foreign engine. Only `opening` imports vLLM."""
+"""vLLM in this process behind the port of a third-party engine. Only `opening` imports vLLM."""

@@ -1,4 +1,4 @@
-"""vLLM's AsyncLLM as a foreign model: requests in, tokens out, its statistics as steps.
+"""vLLM's AsyncLLM as a third-party model: requests in, tokens out, its statistics as steps.
 
 It gets token numbers and returns token numbers: text is read and written by the front, so that
 stop strings, tool calls and logprobs are the same as with our engine.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from headroom_server.engine import DeviceLostError, LoadError
 from headroom_server.errors import InvalidRequestError
-from headroom_server.generation.foreign.ports import Observe, Produced, Step
+from headroom_server.generation.third_party.ports import Observe, Produced, Step
 from headroom_server.generation.values import (
     Alternative,
     FinishReason,
@@ -64,7 +64,7 @@ Raises:
 
 
 class VllmModel:
-    """See `ForeignModel`."""
+    """See `ThirdPartyModel`."""
 
     def __init__(self, open_engine: Open) -> None:
         self._open = open_engine

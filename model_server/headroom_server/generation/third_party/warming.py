@@ -1,4 +1,4 @@
-"""Warms a foreign engine with requests: long prompts, full seats, then the self-test."""
+"""Warms a third-party engine with requests: long prompts, full seats, then the self-test."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
-from headroom_server.generation.foreign.ports import ForeignModel
 from headroom_server.generation.loop.startup import NotWarmError, StoppedError, WarmUpLimits
 from headroom_server.generation.ports import WarmIteration
+from headroom_server.generation.third_party.ports import ThirdPartyModel
 from headroom_server.generation.values import GenerationLimits, GenerationRequest, Sampling
 
 SELF_TESTS = 10
@@ -37,7 +37,7 @@ class Warming:
 
     def __init__(
         self,
-        model: ForeignModel,
+        model: ThirdPartyModel,
         limits: GenerationLimits,
         options: WarmUpLimits,
         *,

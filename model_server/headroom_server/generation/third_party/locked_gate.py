@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from headroom_server.generation.foreign.gate import Gate
-from headroom_server.generation.foreign.ports import Step
 from headroom_server.generation.ports import EngineStatistics
+from headroom_server.generation.third_party.gate import Gate
+from headroom_server.generation.third_party.ports import Step
 
 
 class LockedGate:

@@ -1,4 +1,4 @@
-"""The thread of a foreign engine, with an event loop of its own: it opens, warms and watches it.
+"""Opens, warms and watches a third-party engine, on a thread with an event loop of its own.
 
 What the engine produced in one turn of this loop is handed to the server's loop in one call.
 """
@@ -10,15 +10,15 @@ import logging
 from collections.abc import Callable, Sequence
 
 from headroom_server.engine import DeviceLostError, LoadError
-from headroom_server.generation.foreign.gate import Gate
-from headroom_server.generation.foreign.locked_gate import LockedGate
-from headroom_server.generation.foreign.ports import ForeignModel, Step
-from headroom_server.generation.foreign.shared_gate import SharedGate
-from headroom_server.generation.foreign.traffic import Traffic
-from headroom_server.generation.foreign.warming import Warming
 from headroom_server.generation.loop.startup import NotWarmError, StoppedError, WarmUpLimits
 from headroom_server.generation.ports import EngineListener, WarmEngine
 from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.third_party.gate import Gate
+from headroom_server.generation.third_party.locked_gate import LockedGate
+from headroom_server.generation.third_party.ports import Step, ThirdPartyModel
+from headroom_server.generation.third_party.shared_gate import SharedGate
+from headroom_server.generation.third_party.traffic import Traffic
+from headroom_server.generation.third_party.warming import Warming
 from headroom_server.generation.values import Delivery
 from headroom_server.lifecycle import Phase
 
@@ -41,7 +41,7 @@ class ModelLoop:
 
     def __init__(
         self,
-        model: ForeignModel,
+        model: ThirdPartyModel,
         shared: SharedGate,
         options: SchedulingOptions,
         warm_up: WarmUpLimits,

@@ -1,4 +1,4 @@
-"""The state that the server's loop and the thread of a foreign engine share."""
+"""The state that the server's loop and the thread of a third-party engine share."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import logging
 import threading
 from collections.abc import Callable
 
-from headroom_server.generation.foreign.locked_gate import LockedGate
-from headroom_server.generation.foreign.traffic import Traffic
+from headroom_server.generation.third_party.locked_gate import LockedGate
+from headroom_server.generation.third_party.traffic import Traffic
 
 log = logging.getLogger("headroom_server")
 

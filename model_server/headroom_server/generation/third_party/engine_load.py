@@ -1,4 +1,4 @@
-"""Counts what a foreign engine holds, and whether it can compute another request. Pure."""
+"""Counts what a third-party engine holds, and whether it can compute another request. Pure."""
 
 from __future__ import annotations
 

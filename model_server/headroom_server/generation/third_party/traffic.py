@@ -1,4 +1,4 @@
-"""The requests that a foreign engine computes: a task for each, on the engine's event loop."""
+"""The requests that a third-party engine computes: a task for each, on the engine's event loop."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from headroom_server.engine import DeviceLostError
 from headroom_server.errors import InvalidRequestError, public
-from headroom_server.generation.foreign.locked_gate import LockedGate
-from headroom_server.generation.foreign.ports import ForeignModel
+from headroom_server.generation.third_party.locked_gate import LockedGate
+from headroom_server.generation.third_party.ports import ThirdPartyModel
 from headroom_server.generation.values import Delivery, GenerationRequest
 
 log = logging.getLogger("headroom_server")
@@ -22,7 +22,7 @@ class Traffic:
 
     def __init__(
         self,
-        model: ForeignModel,
+        model: ThirdPartyModel,
         locked: LockedGate,
         deliver: Callable[[Sequence[Delivery]], object],
     ) -> None:

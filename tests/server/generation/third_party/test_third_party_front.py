@@ -1,4 +1,4 @@
-"""The HTTP front over a foreign engine: a stand-in for vLLM answers."""
+"""The HTTP front over a third-party engine: a stand-in for vLLM answers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import httpx
 import orjson
 import pytest
 
-from headroom_server.generation.foreign.engine import ForeignEngine
 from headroom_server.generation.loop.startup import WarmUpLimits
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
+from headroom_server.generation.third_party.engine import ThirdPartyEngine
 from headroom_server.openai_api.application import GenerationApplication
 from headroom_server.runtime.generating.generation_requests import GeneratorOptions
 from headroom_server.runtime.generating.generator import Generator
 from headroom_server.telemetry.accounting import Outcome
 from headroom_server.vllm_engine.model import VllmModel
-from support.foreign_world import FakeAsyncLLM, opening_of
 from support.generation_front import events
 from support.server_world import until
+from support.third_party_world import FakeAsyncLLM, opening_of
 
 
 class World:
@@ -53,13 +53,13 @@ async def world(
     engine: FakeAsyncLLM | None = None, *, wait: bool = True, failure: str = "", **limits: float
 ) -> AsyncIterator[World]:
     engine = engine or FakeAsyncLLM()
-    foreign = ForeignEngine(
+    third_party = ThirdPartyEngine(
         "vllm",
         VllmModel(opening_of(engine, failure=failure)),
         clock=time.monotonic,
         warm_up=WarmUpLimits(**limits),  # type: ignore[arg-type]
     )
-    generator = Generator("m", foreign, GeneratorOptions())
+    generator = Generator("m", third_party, GeneratorOptions())
     text = ModelText(tokenizer=ByteTokenizer())
     app = GenerationApplication(generator, text, max_body_bytes=1 << 20)
     transport = httpx.ASGITransport(app=app)

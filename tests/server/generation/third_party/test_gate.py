@@ -1,4 +1,4 @@
-"""The queue in front of a foreign engine: admission, order of service, what is handed over."""
+"""The queue in front of a third-party engine: admission, order of service, what is handed over."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom_server.errors import InvalidRequestError, LateError, QueueFullError, RefusedError
-from headroom_server.generation.foreign.gate import Gate
-from headroom_server.generation.foreign.ports import Produced, Step
 from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.third_party.gate import Gate
+from headroom_server.generation.third_party.ports import Produced, Step
 from headroom_server.generation.values import (
     FinishReason,
     GenerationLimits,

@@ -1,4 +1,4 @@
-"""The queue in front of a foreign engine: who is admitted, and who is handed over next. Pure.
+"""The queue in front of a third-party engine: who is admitted, and who is handed over next. Pure.
 
 The engine schedules what it has in its own order, usually that of arrival. So it gets only what it
 can compute now (its seats, its memory, two iterations of prompts); the rest waits here, where
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from headroom_server.generation.foreign.engine_load import EngineLoad
-from headroom_server.generation.foreign.ports import Produced, Step
 from headroom_server.generation.scheduling.admission.intake import Intake
 from headroom_server.generation.scheduling.costs.iteration_cost import Features
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.sequences import LiveSequence, Phase
 from headroom_server.generation.scheduling.state import SchedulerState
+from headroom_server.generation.third_party.engine_load import EngineLoad
+from headroom_server.generation.third_party.ports import Produced, Step
 from headroom_server.generation.values import (
     Delivery,
     FinishReason,
@@ -29,7 +29,7 @@ from headroom_server.generation.values import (
 
 
 class Gate:
-    """The requests of one foreign engine. `chance` spreads the times of retries, from 0 to 1."""
+    """The requests of one engine. `chance` spreads the times of retries, from 0 to 1."""
 
     def __init__(
         self,

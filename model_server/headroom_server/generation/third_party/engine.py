@@ -1,4 +1,4 @@
-"""A foreign engine behind the engine's port: the server's side of the gate.
+"""A third-party engine behind the engine's port: the server's side of the gate.
 
 Requests wait in the gate; `model_loop` hands them over as the engine can take them, on a thread of
 its own.
@@ -11,14 +11,14 @@ import threading
 from collections.abc import Callable, Sequence
 
 from headroom_server.errors import RefusedError
-from headroom_server.generation.foreign.locked_gate import LockedGate
-from headroom_server.generation.foreign.model_loop import ModelLoop
-from headroom_server.generation.foreign.ports import ForeignModel
-from headroom_server.generation.foreign.shared_gate import SharedGate
 from headroom_server.generation.loop.startup import WarmUpLimits
 from headroom_server.generation.ports import EngineListener, EngineStatistics, Receive
 from headroom_server.generation.receivers import Receivers
 from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.third_party.locked_gate import LockedGate
+from headroom_server.generation.third_party.model_loop import ModelLoop
+from headroom_server.generation.third_party.ports import ThirdPartyModel
+from headroom_server.generation.third_party.shared_gate import SharedGate
 from headroom_server.generation.values import (
     Delivery,
     FinishReason,
@@ -27,7 +27,7 @@ from headroom_server.generation.values import (
 )
 
 
-class ForeignEngine:
+class ThirdPartyEngine:
     """A model with its own scheduler behind the engine's port."""
 
     emulated = False
@@ -35,7 +35,7 @@ class ForeignEngine:
     def __init__(
         self,
         name: str,
-        model: ForeignModel,
+        model: ThirdPartyModel,
         *,
         clock: Callable[[], float],
         options: SchedulingOptions | None = None,

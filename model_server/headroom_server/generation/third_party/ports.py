@@ -1,4 +1,4 @@
-"""The port of a foreign engine: its methods, and its reports of iterations and answers. Pure."""
+"""The port of a third-party engine: methods, and reports of iterations and answers. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Produced(NamedTuple):
 Observe = Callable[[Step], None]
 
 
-class ForeignModel(Protocol):
+class ThirdPartyModel(Protocol):
     """A model behind its own engine. All methods are called on one event loop, in one thread."""
 
     device: str

@@ -1,4 +1,4 @@
-"""vLLM behind the port of a foreign engine: its parameters, and the meaning of its words."""
+"""vLLM behind the port of a third-party engine: its parameters, and the meaning of its words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from headroom_server.engine import DeviceLostError, LoadError
 from headroom_server.errors import InvalidRequestError
-from headroom_server.generation.foreign.ports import Produced, Step
+from headroom_server.generation.third_party.ports import Produced, Step
 from headroom_server.generation.values import (
     Alternative,
     FinishReason,
@@ -19,7 +19,7 @@ from headroom_server.generation.values import (
 )
 from headroom_server.vllm_engine.model import VllmModel, produced_of, step_of
 from headroom_server.vllm_engine.parameters import sampling_parameters
-from support.foreign_world import END, LIMITS, FakeAsyncLLM, opening_of, output
+from support.third_party_world import END, LIMITS, FakeAsyncLLM, opening_of, output
 
 
 def ask(**more: Any) -> GenerationRequest:

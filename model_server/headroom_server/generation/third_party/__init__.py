@@ -1,0 +1,1 @@
+"""A third-party engine, which schedules its own iterations, behind our admission and queue."""
