@@ -11,13 +11,13 @@ from headroom_server.repository.random_llama import LlamaSize, write_random_llam
 from scenarios.world import install_operator
 from slow.vllm_environment import python_with_vllm
 from slow.vllm_pods import vllm_pods
-from third_party.peers import DYNAMO
-from third_party.story import (
+from third_party.adopted import (
     Adopted,
     drained_without_a_loss,
     provide,
     scaled_under_load_with_warm_pods,
 )
+from third_party.peers import DYNAMO
 
 pytestmark = [pytest.mark.clock, pytest.mark.timeout(300, func_only=True)]
 

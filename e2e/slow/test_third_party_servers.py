@@ -6,8 +6,8 @@ import pytest
 
 from cluster import Cluster
 from scenarios.world import install_operator
+from third_party.adopted import Adopted, provide, scaled_under_load_with_warm_pods
 from third_party.peers import MLSERVER, TRITON, Peer
-from third_party.story import Adopted, provide, scaled_under_load_with_warm_pods
 
 pytestmark = [pytest.mark.clock, pytest.mark.timeout(300, func_only=True)]
 

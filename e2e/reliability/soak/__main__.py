@@ -25,11 +25,11 @@ def soak(hours: float, seed: int, services: int, *, tell: bool = False) -> SoakR
         if tell:
             print(json.dumps({"count": asdict(count)}), flush=True)
 
-    async def story() -> SoakResults:
+    async def whole() -> SoakResults:
         return await World(seed, hours, services, hours * 3600.0 / COUNTS).live(counted)
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(story())
+        return runner.run(whole())
 
 
 def main() -> None:

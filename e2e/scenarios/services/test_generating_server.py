@@ -6,13 +6,13 @@ import pytest
 
 from cluster import Cluster
 from scenarios.world import install_operator
-from third_party.peers import LLAMACPP
-from third_party.story import (
+from third_party.adopted import (
     Adopted,
     drained_without_a_loss,
     provide,
     scaled_under_load_with_warm_pods,
 )
+from third_party.peers import LLAMACPP
 
 pytestmark = [pytest.mark.clock, pytest.mark.timeout(300, func_only=True)]
 

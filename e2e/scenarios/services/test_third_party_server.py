@@ -6,8 +6,8 @@ import pytest
 
 from cluster import Cluster
 from scenarios.world import install_operator
+from third_party.adopted import GATE, Adopted, condition, provide, scaled_under_load_with_warm_pods
 from third_party.peers import MOSEC
-from third_party.story import GATE, Adopted, condition, provide, scaled_under_load_with_warm_pods
 
 pytestmark = pytest.mark.clock
 
