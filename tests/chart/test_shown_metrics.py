@@ -115,7 +115,7 @@ def specimen() -> OperatorMetrics:
     )
     shown.classes_measured(of, ClassState(judgement=ClassJudgement(classes=(measured,))))
     shown.judged(of, kept=True)
-    shown.troubled(of.namespace, of.name, {"WarmingUp"})
+    shown.show_unhealthy(of.namespace, of.name, {"WarmingUp"})
     shown.decision_failed(of, "ValueError")
     shown.ticked(seconds=0.1, lag_s=0.0, outcome="ok")
     shown.called(verb="get", code="200", seconds=0.1)

@@ -91,7 +91,7 @@ class FakeRecorder:
     def decision_failed(self, service: Any, exception: str) -> None:
         self.failures.append(exception)
 
-    def troubled(self, namespace: str, name: str, reasons: Any) -> None:
+    def show_unhealthy(self, namespace: str, name: str, reasons: Any) -> None:
         self.troubles[f"{namespace}/{name}"] = set(reasons)
 
     def held(self, namespace: str, name: str) -> None:

@@ -180,7 +180,7 @@ class Recorder(Protocol):
         """Count an exception inside the decision, by its class."""
         ...
 
-    def troubled(self, namespace: str, name: str, reasons: Collection[str]) -> None:
+    def show_unhealthy(self, namespace: str, name: str, reasons: Collection[str]) -> None:
         """Show the reasons of conditions that are not as they should be, and no others."""
         ...
 

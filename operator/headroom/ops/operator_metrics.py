@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from headroom.api import InferenceService
 from headroom.ops import service_figures as figures
-from headroom.ops.service_families import CLASS_ATTAINMENT, CLASS_USED, FAMILIES, OVERDUE, TROUBLE
+from headroom.ops.service_families import CLASS_ATTAINMENT, CLASS_USED, FAMILIES, OVERDUE, UNHEALTHY_CONDITION
 from headroom.ops.service_figures import Figure
 from headroom.ops.service_gauges import ServiceGauges
 from headroom.scaling import Decision
@@ -147,12 +147,12 @@ class OperatorMetrics:
         """Count an exception inside the decision."""
         self._failures.labels(exception).inc()
 
-    def troubled(self, namespace: str, name: str, reasons: Collection[str]) -> None:
+    def show_unhealthy(self, namespace: str, name: str, reasons: Collection[str]) -> None:
         """Show the reasons of conditions that are not as they should be, and no others."""
         owner = (namespace, name)
-        self._services.clear(owner, TROUBLE)
+        self._services.clear(owner, UNHEALTHY_CONDITION)
         for reason in reasons:
-            self._services.show(owner, TROUBLE, 1.0, reason)
+            self._services.show(owner, UNHEALTHY_CONDITION, 1.0, reason)
 
     def held(self, namespace: str, name: str) -> None:
         """Remove what earlier decisions showed: none is made for this service; counters stay."""

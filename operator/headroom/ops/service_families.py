@@ -10,7 +10,7 @@ SLO_WINDOWS = "headroom_service_slo_windows_total"
 REPLICAS = "headroom_service_replicas"
 OVERDUE = "headroom_service_pods_overdue"
 DEMAND_KNOWN = "headroom_service_demand_known"
-TROUBLE = "headroom_service_trouble"
+UNHEALTHY_CONDITION = "headroom_service_unhealthy_condition"
 OBSTACLE = "headroom_service_obstacle"
 ARRIVALS = "headroom_service_arrivals_per_second"
 DEMAND = "headroom_service_demand_per_second"
@@ -52,7 +52,7 @@ FAMILIES: Mapping[str, Family] = {
         text="1 for what keeps latency above its target and more replicas cannot change.",
         label="obstacle",
     ),
-    TROUBLE: Family(text="1 for each unhealthy condition, by its reason.", label="reason"),
+    UNHEALTHY_CONDITION: Family(text="1 for each unhealthy condition, by its reason.", label="reason"),
     ARRIVALS: Family(text="Arrival rate in requests per second."),
     DEMAND: Family(
         text="Requests per second that the rules use; a bound of "

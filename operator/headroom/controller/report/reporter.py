@@ -88,7 +88,7 @@ class Reporter:
             generation = tick.service.generation
             found, kept = condition_rules.before_write(found, state.conditions, generation)
             written = state.written or written
-        self._recorder.troubled(state.namespace, state.name, _troubles(found))
+        self._recorder.show_unhealthy(state.namespace, state.name, _unhealthy_reasons(found))
         key = key_after(tick, written, found)
         last, phase = last_write(state), tick_period.jitter_phase(state.uid)
         if not is_due(key, last, now_s=now_s, services=services, phase=phase):
@@ -108,7 +108,7 @@ class Reporter:
 
         Writes nothing where status has them already.
         """
-        self._recorder.troubled(state.namespace, state.name, _troubles(found))
+        self._recorder.show_unhealthy(state.namespace, state.name, _unhealthy_reasons(found))
         before = state.conditions
         after = _upserted(before, found, generation, now_s)
         if after == before and state.status.get("observedGeneration") == generation:
@@ -128,7 +128,7 @@ class Reporter:
         await self._poster.post(state, events.of_conditions(before, after), now_s)
 
 
-def _troubles(found: Iterable[ConditionResult]) -> set[str]:
+def _unhealthy_reasons(found: Iterable[ConditionResult]) -> set[str]:
     return {one.reason.value for one in found if not is_good(one.kind, one.status)}
 
 
