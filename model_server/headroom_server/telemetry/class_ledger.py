@@ -67,12 +67,12 @@ class ClassLedgers:
     def labels(self, model: str, name: str) -> str:
         """Return the labels of requests of this class; of those that name none, the model's.
 
-        A batch class has the label `filler` too, so that readers can leave it out.
+        A batch class has the label `best_effort` too, so that readers can leave it out.
         """
         if not name:
             return model
-        filler = f',filler="{name}"' if name in self._batch_classes else ""
-        return f'{model},class="{name}"{filler}'
+        best_effort = f',best_effort="{name}"' if name in self._batch_classes else ""
+        return f'{model},class="{name}"{best_effort}'
 
     def gauges(self, in_flight: int, waiting: int, waiting_batch_class: int) -> list[InFlight]:
         """Return the requests that wait and run: of all but batch classes, then of each of those.

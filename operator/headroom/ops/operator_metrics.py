@@ -14,7 +14,13 @@ from prometheus_client.registry import Collector
 
 from headroom.api import InferenceService
 from headroom.ops import service_figures as figures
-from headroom.ops.service_families import CLASS_ATTAINMENT, CLASS_USED, FAMILIES, OVERDUE, UNHEALTHY_CONDITION
+from headroom.ops.service_families import (
+    CLASS_ATTAINMENT,
+    CLASS_USED,
+    FAMILIES,
+    OVERDUE,
+    UNHEALTHY_CONDITION,
+)
 from headroom.ops.service_figures import Figure
 from headroom.ops.service_gauges import ServiceGauges
 from headroom.scaling import Decision

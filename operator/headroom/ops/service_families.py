@@ -52,7 +52,9 @@ FAMILIES: Mapping[str, Family] = {
         text="1 for what keeps latency above its target and more replicas cannot change.",
         label="obstacle",
     ),
-    UNHEALTHY_CONDITION: Family(text="1 for each unhealthy condition, by its reason.", label="reason"),
+    UNHEALTHY_CONDITION: Family(
+        text="1 for each unhealthy condition, by its reason.", label="reason"
+    ),
     ARRIVALS: Family(text="Arrival rate in requests per second."),
     DEMAND: Family(
         text="Requests per second that the rules use; a bound of "

@@ -27,7 +27,7 @@ HEADROOM = Profile(
     batch_setting="HEADROOM_MAX_BATCH_SIZE",
     model_label="model",
     class_label="class",
-    filler_label="filler",
+    best_effort_label="best_effort",
     witness=metric("headroom_requests_total", having("outcome", "ok")),
     arrived=metric("headroom_requests_received_total"),
     retried=metric("headroom_requests_retried_total", optional=True),

@@ -56,7 +56,7 @@ class Profile:
     """Label with the model's name; None: a page has one model."""
     class_label: str = ""
     """Label with the class that a request names; empty: the server does not count per class."""
-    filler_label: str = ""
+    best_effort_label: str = ""
     """Label with the class of a request that only fills what others leave; empty: none does."""
     witness: Quantity = ()
     """A metric on every page of this server, even an idle one; needed if all others are lazy,

@@ -81,7 +81,7 @@ def test_each_class_is_judged_by_its_own_promise() -> None:
 class FilledServers(ClassServers):
     """A thousand best-effort requests a second fill what the others leave."""
 
-    label = 'class="batch",filler="batch"'
+    label = 'class="batch",best_effort="batch"'
 
     def _written(self, pod: Manifest) -> str:
         text, labels = super()._written(pod), f'model="resnet",{self.label}'

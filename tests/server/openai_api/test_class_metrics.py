@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headroom.profiles import PROFILES
-from headroom.profiles.fillers import without_fillers
+from headroom.profiles.best_effort import without_best_effort
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.samples.pod_samples import PodSamples
 from headroom_server.generation.scheduling.options import SchedulingOptions
@@ -117,18 +117,18 @@ async def test_load_of_the_others_is_read_without_classes_that_fill() -> None:
         executor.free.set()
         await asyncio.gather(*held)
     read = {}
-    for fillers in ((), ("batch",), ("chat",)):
-        profile = without_fillers(PROFILES["headroom"], fillers)
+    for best_effort in ((), ("batch",), ("chat",)):
+        profile = without_best_effort(PROFILES["headroom"], best_effort)
         samples = PodSamples(profile, "m")
         sample = samples.take(page, pod="u", time_s=1.0)
         assert sample is not None
         assert sample.generation is not None
-        assert (sample.generation.preemptions is None) is bool(fillers)
+        assert (sample.generation.preemptions is None) is bool(best_effort)
         lengths = sample.generation.prompt_lengths
         assert lengths is not None
         counts = samples.readings["u"].classes["batch"]
         assert (counts.fills, counts.in_flight) == (True, 12)
-        read[fillers] = (
+        read[best_effort] = (
             sample.arrivals,
             sample.waiting + sample.running,
             sample.latency.counts[-1],

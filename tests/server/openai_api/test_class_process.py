@@ -70,8 +70,8 @@ async def test_chat_keeps_its_promise_while_best_effort_requests_fill_the_server
     assert (sample.arrivals, sample.missed, sample.waiting + sample.running) == (11, 0, 0)
     assert sample.latency.counts[-1] == 11
     state = slo.observe(promises, samples.readings, 3.0, counted=True).state
-    assert state.filled
-    assert state.filling > 20, "best-effort requests are in flight, and are no load"
+    assert state.has_best_effort
+    assert state.best_effort_in_flight > 20, "best-effort requests are in flight, and are no load"
     assert state.judgement is not None
     own, chat = state.judgement.classes
     assert (own.requests, chat.requests) == (1, 10)

@@ -62,13 +62,13 @@ class ClassSLO:
                 windows[key] = self.windows.get(key, TokenWindow()).observe(newest, now_s)
         classes = tuple(_measurement(one, windows, now_s) for one in promised)
         unpromised = [one.name for one in promises if one.best_effort]
-        fillers = [found[name] for found in pages.values() for name in unpromised]
+        best_effort = [found[name] for found in pages.values() for name in unpromised]
         judgement = ClassJudgement(classes=classes)
         state = ClassState(
             promises=promises,
             judgement=judgement,
-            filled=any(one.fills for one in fillers),
-            filling=sum(one.in_flight for one in fillers),
+            has_best_effort=any(one.fills for one in best_effort),
+            best_effort_in_flight=sum(one.in_flight for one in best_effort),
         )
         return ClassSLO(windows=windows, state=state)
 

@@ -51,8 +51,9 @@ class IdleTracker:
             arrived=(*arrived, (now_s, route.arrived)),
         )
         known = signals.freshness is Freshness.FRESH and route.can_activate
-        filling = state.classes.filling > 0.0  # best-effort requests are no load, and are answered
-        if not known or route.held or signals.in_flight.value or _arrived(state) or filling:
+        # Best-effort requests are no load, and are answered.
+        in_flight = signals.in_flight.value or state.classes.best_effort_in_flight > 0.0
+        if not known or route.held or in_flight or _arrived(state):
             return replace(idle, since_s=None)
         gap = self.since_s is not None and now_s - self.seen_s > longest_gap_s
         since_s = now_s if self.since_s is None or gap else self.since_s

@@ -37,7 +37,9 @@ def described(
         capacity_rps=bounds[binding],
         bounds_rps=tuple(sorted(bounds.items(), key=lambda item: item[1])),
         # a gateway cannot tell requests that only fill: their places would be those of the others
-        most_in_flight=None if state.classes.filled else most_in_flight(fleet, max(1, ready)),
+        most_in_flight=None
+        if state.classes.has_best_effort
+        else most_in_flight(fleet, max(1, ready)),
         cost=inputs.cost,
         shape=inputs.shape,
         limits=inputs.limits,

@@ -82,7 +82,9 @@ def correct_generation(
     if now_s - since_s < WINDOW_S or not rate.fresh or not rate.value or state.last_s is None:
         return state
     measured = generating.measured
-    if generating.classes.filled:  # iterations are full whatever the load: it teaches no tail
+    if (
+        generating.classes.has_best_effort
+    ):  # iterations are full whatever the load: it teaches no tail
         measured = {}
     learned = state.generation.corrected(
         fleet.capacity.replica,

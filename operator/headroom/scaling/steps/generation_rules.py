@@ -84,7 +84,7 @@ def for_surge(
         saturated_rps=fleet.capacity.saturated_rps,
         fit=fleet.cost.concurrency,
         target_s=targets.first_token.seconds if targets.first_token else policy.latency_target_s,
-        rejected=observation.rejected_at_gateway is not None and not state.classes.filled,
+        rejected=observation.rejected_at_gateway is not None and not state.classes.has_best_effort,
     )
     capacity_rps = fleet.capacity_rps(policy.latency_target_s, max(1, observation.current))
     replicas = found.replicas(capacity_rps, sees_load=policy.routing.sees_load)

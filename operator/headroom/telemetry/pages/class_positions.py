@@ -40,7 +40,7 @@ class ClassPositions:
     """Reads the counts of one class."""
 
     def __init__(self, profile: Profile, series: _Found) -> None:
-        self._fills = any(one.label(profile.filler_label) for _, one in series)
+        self._fills = any(one.label(profile.best_effort_label) for _, one in series)
         gauges = {one.name for one in (*profile.waiting, *profile.running)}
         self._gauges = [place for place, one in series if self._fills and one.name in gauges]
         self._missed = SumOfSeries(profile.missed, series, nothing=True)

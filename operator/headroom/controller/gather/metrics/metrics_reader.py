@@ -15,7 +15,7 @@ from headroom.controller.ports import Clock, Prometheus, Scraper
 from headroom.controller.warmup.gate import GatedPod
 from headroom.errors import ScrapeFailed
 from headroom.event_loop_shares import EventLoopShares
-from headroom.profiles.fillers import without_fillers
+from headroom.profiles.best_effort import without_best_effort
 from headroom.resources.server_port import server_port
 from headroom.scaling.values.observation import PodSample
 from headroom.telemetry.bounds.stated_limits import stated_limits
@@ -164,8 +164,8 @@ def samples_of(service: InferenceService, known: PodSamples | None) -> PodSample
         model = service.model_name  # the operator sets it
     if runtime.max_batch_size is not None:
         batch = Batch(largest=runtime.max_batch_size, slots=runtime.instances)
-    fillers = [one.name for one in service.spec.class_promises if one.best_effort]
-    profile = without_fillers(runtime.server, fillers)
+    best_effort = [one.name for one in service.spec.class_promises if one.best_effort]
+    profile = without_best_effort(runtime.server, best_effort)
     if known is not None and (known.profile, known.model, known.batch) == (profile, model, batch):
         return known
     return PodSamples(profile, model, batch)

@@ -94,10 +94,10 @@ class ClassState:
     """That of the service first; empty: no class differs from it."""
     judgement: ClassJudgement | None = None
     """None: the servers do not count per class."""
-    filled: bool = False
+    has_best_effort: bool = False
     """Whether best-effort requests fill what the others leave: the load is without them, and the
     times of the others are measured with them."""
-    filling: float = 0.0
+    best_effort_in_flight: float = 0.0
     """Such requests in flight now."""
     binding: str = SERVICE
     """The class whose promises bound the rate per replica."""

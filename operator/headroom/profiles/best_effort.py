@@ -1,4 +1,4 @@
-"""The metrics of a server without the requests that only fill what others leave. Pure.
+"""Leaves best-effort requests out of a server's metrics, where a label names them. Pure.
 
 A server that serves a class only with what the others leave (seats, memory, time of iterations)
 names it in a label. Without these series everything that is read is the load of the others:
@@ -20,15 +20,15 @@ from headroom.profiles.values import Profile
 _QUANTITIES = ("arrived", "retried", "missed", "waiting", "running", "running_seconds")
 
 
-def without_fillers(profile: Profile, classes: Iterable[str]) -> Profile:
+def without_best_effort(profile: Profile, classes: Iterable[str]) -> Profile:
     """Return the profile that leaves out these classes, where the server says that they fill."""
     names = tuple(sorted(classes))
-    return _without(profile, names) if names and profile.filler_label else profile
+    return _without(profile, names) if names and profile.best_effort_label else profile
 
 
 @lru_cache(maxsize=256)
 def _without(profile: Profile, classes: tuple[str, ...]) -> Profile:
-    others = lacking(profile.filler_label, "|".join(classes))
+    others = lacking(profile.best_effort_label, "|".join(classes))
     changed: dict[str, Any] = {
         name: _quantity(getattr(profile, name), others) for name in _QUANTITIES
     }
@@ -42,7 +42,7 @@ def _without(profile: Profile, classes: tuple[str, ...]) -> Profile:
 def _generation(metrics: GenerationMetrics, others: Label) -> GenerationMetrics:
     """Return what prompts are learned from: tokens that wait are not counted per class.
 
-    Preempted fillers say nothing of the others' prompts, each of which is counted once.
+    Preempted best-effort requests say nothing of other prompts, each of which is counted once.
     """
     return replace(
         metrics,
