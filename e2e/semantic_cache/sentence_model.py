@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from transformers import AutoModel
 
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 LENGTHS = (16, 32, 64, 128)
 

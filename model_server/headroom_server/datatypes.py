@@ -25,8 +25,6 @@ from headroom_server.typed_arrays import (
     fp16_values,
 )
 
-__all__ = ["DATATYPES", "LENGTH", "STRINGS", "Datatype", "Numbers", "elements", "ends", "joined"]
-
 LENGTH = struct.Struct("<I")
 """The length before each element of BYTES."""
 

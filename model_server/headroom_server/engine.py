@@ -6,7 +6,9 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from headroom_server.tensors import DATATYPES, Numbers, Signature
+from headroom_server.datatypes import DATATYPES
+from headroom_server.signature import Signature
+from headroom_server.typed_arrays import Numbers
 
 
 class Work(NamedTuple):

@@ -14,7 +14,8 @@ import atexit
 import os
 
 import torch
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 
 class Model:

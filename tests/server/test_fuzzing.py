@@ -16,7 +16,8 @@ from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.open_inference import parse
 from headroom_server.protocols.typed_json import TypedJsonCodec
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 from support.bent_values import bent, mangled
 from support.fuzzing import fuzz
 

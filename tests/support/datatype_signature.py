@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 
 def signature(datatype: str) -> Signature:

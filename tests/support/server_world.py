@@ -14,7 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headroom_server.engine import Engine, Staged, Work
 from headroom_server.runtime.batching.runner import Runner
-from headroom_server.tensors import Numbers, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
+from headroom_server.typed_arrays import Numbers
 from headroom_server.web.application.app import Application
 
 SIGNATURE = Signature(inputs=(TensorSpec("x", "FP64", (2,)),), outputs=(TensorSpec("sum", "FP64"),))

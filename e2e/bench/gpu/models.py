@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 
 @dataclass(frozen=True, slots=True)

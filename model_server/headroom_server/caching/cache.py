@@ -21,7 +21,8 @@ from headroom_server.connection import Connection
 from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import DisconnectedError, ExpiredError, RequestError
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from struct import pack
 
 from headroom_server.engine import Work
 from headroom_server.protocols.binary_tensors import to_bytes
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 
 KEY_BYTES = 32
 FORMAT = "headroom answer 1"

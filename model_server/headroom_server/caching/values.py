@@ -15,7 +15,8 @@ from hashlib import blake2b
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.protocols.binary_tensors import from_bytes, span, to_bytes
-from headroom_server.tensors import Numbers, TensorSpec
+from headroom_server.tensors import TensorSpec
+from headroom_server.typed_arrays import Numbers
 
 DIGEST_BYTES = 16
 ENTRY_BYTES = 512

@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from headroom_server.engine import Staged, StageTimes
 from headroom_server.scheduling.entries import QueueEntry, SealedBatch
-from headroom_server.tensors import Numbers
+from headroom_server.typed_arrays import Numbers
 
 T = TypeVar("T")
 

@@ -14,7 +14,9 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 
 from headroom_server.engine import DeviceLostError, Staged, Work
-from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import DYNAMIC, TensorSpec
+from headroom_server.typed_arrays import Numbers
 
 OVERSLEPT_CAP_S = 0.001
 """Cap on the compensation for one late wake-up, which must not make the next batches free."""

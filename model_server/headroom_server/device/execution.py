@@ -31,7 +31,7 @@ from headroom_server.engine import (
     check_outputs,
 )
 from headroom_server.scheduling.entries import QueueEntry, SealedBatch
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 
 log = logging.getLogger("headroom_server")
 

@@ -7,7 +7,7 @@ import logging
 from headroom_server.device.isolation import Budget, Failure, FailureStreak
 from headroom_server.device.warming import execute, synthetic
 from headroom_server.engine import DeviceLostError, Engine
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 
 log = logging.getLogger("headroom_server")
 

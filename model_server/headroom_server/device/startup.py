@@ -18,7 +18,7 @@ from headroom_server.device.warming import (
 )
 from headroom_server.engine import DeviceLostError, Engine, Work
 from headroom_server.lifecycle import Phase
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 
 log = logging.getLogger("headroom_server")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headroom_server.engine import Engine, StageTimes, Work, check_outputs
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 
 SELF_TEST_REQUESTS = 20
 """Enough for a 95th percentile."""

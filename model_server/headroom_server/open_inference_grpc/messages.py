@@ -13,7 +13,8 @@ from headroom_server.protocols.binary_tensors import from_bytes, to_bytes
 from headroom_server.protocols.contract import Contract, Given, Wanted
 from headroom_server.protocols.open_inference import MAX_ID_CHARACTERS, Inference, json_values
 from headroom_server.protocols.parameters import refuse_sequences, timeout_s
-from headroom_server.tensors import Numbers, TensorSpec
+from headroom_server.tensors import TensorSpec
+from headroom_server.typed_arrays import Numbers
 
 CONTENTS = {
     "BOOL": "bool_contents",

@@ -12,9 +12,10 @@ from array import array
 from collections import deque
 from itertools import islice
 
-from headroom_server.datatypes import DATATYPES, Numbers, ends
+from headroom_server.datatypes import DATATYPES, ends
 from headroom_server.errors import InvalidRequestError
 from headroom_server.tensors import TensorSpec
+from headroom_server.typed_arrays import Numbers
 
 FEW = 64
 """Below this many elements, a sum is the cheapest test for NaN."""

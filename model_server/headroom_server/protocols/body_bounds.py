@@ -12,7 +12,8 @@ import math
 import re
 
 from headroom_server.errors import TooLargeError
-from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import DYNAMIC, TensorSpec
 
 UNCHECKED_BYTES = 64 * 1024
 """Smaller bodies are parsed as they are: they cost at most 8 MiB."""

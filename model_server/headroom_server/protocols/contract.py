@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from headroom_server.errors import InvalidRequestError, TooWideError
 from headroom_server.protocols.flat_tensors import FlatTensors
-from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import DYNAMIC, TensorSpec
 
 
 class Given(NamedTuple):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from headroom_server import __version__
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository")
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from headroom_server.datatypes import DATATYPES
 from headroom_server.engine import Work
-from headroom_server.tensors import Numbers, Signature
+from headroom_server.signature import Signature
+from headroom_server.typed_arrays import Numbers
 
 FIELDS = 4
 INTEGERS = {int}

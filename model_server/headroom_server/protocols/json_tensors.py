@@ -11,7 +11,8 @@ from headroom_server.json_values import flatten, kind
 from headroom_server.protocols.binary_tensors import from_bytes
 from headroom_server.protocols.contract import Contract, Given
 from headroom_server.protocols.json_fields import parameters_of
-from headroom_server.tensors import Numbers, TensorSpec
+from headroom_server.tensors import TensorSpec
+from headroom_server.typed_arrays import Numbers
 
 
 def read(contract: Contract, tensors: list[dict[str, Any]], tail: bytes) -> Work:

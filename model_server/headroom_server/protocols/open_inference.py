@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from headroom_server.datatypes import DATATYPES
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.json_values import kind
@@ -25,7 +26,8 @@ from headroom_server.protocols.json_fields import (
 )
 from headroom_server.protocols.json_tensors import read
 from headroom_server.protocols.parameters import refuse_sequences, timeout_s
-from headroom_server.tensors import DATATYPES, Numbers, TensorSpec
+from headroom_server.tensors import TensorSpec
+from headroom_server.typed_arrays import Numbers
 
 MAX_ID_CHARACTERS = 1024
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, TypeAdapter
 
-from headroom_server.tensors import DATATYPES, Signature
+from headroom_server.datatypes import DATATYPES
+from headroom_server.signature import Signature
 
 MAX_EXAMPLE_ELEMENTS = 64
 

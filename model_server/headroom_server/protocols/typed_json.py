@@ -16,6 +16,7 @@ import orjson
 from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from headroom_server.datatypes import DATATYPES
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError, NotJsonError, RequestError, TooWideError
 from headroom_server.json_values import kind, nest
@@ -23,7 +24,8 @@ from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.open_inference import json_values
 from headroom_server.protocols.schemas import inlined
 from headroom_server.rule_words import rule_of
-from headroom_server.tensors import DATATYPES, DYNAMIC, Numbers, TensorSpec
+from headroom_server.tensors import DYNAMIC, TensorSpec
+from headroom_server.typed_arrays import Numbers
 
 _TYPED_DICT: Any = TypedDict
 """Called with fields that are known only after the model is loaded; type checkers reject that."""

@@ -20,7 +20,7 @@ from headroom_server.repository.huggingface import model_folder
 from headroom_server.repository.layouts import LAYOUTS, Layout, layout
 from headroom_server.repository.programs import check_archive
 from headroom_server.repository.signatures import agreed
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ from headroom_server.repository.tables import (
 )
 from headroom_server.rule_words import text_form
 from headroom_server.scheduling.request_options import SloClass, SloClasses
-from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import DYNAMIC, TensorSpec
 
 _ARCHITECTURE = text_form(
     "[A-Za-z_][A-Za-z0-9_.-]*(:[A-Za-z_][A-Za-z0-9_]*)?",

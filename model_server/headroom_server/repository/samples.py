@@ -8,7 +8,9 @@ from headroom_server.engine import LoadError, Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.json_values import flatten
 from headroom_server.repository.tables import Sample
-from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import DYNAMIC, TensorSpec
+from headroom_server.typed_arrays import Numbers
 
 
 def works(samples: Sequence[Sample], signature: Signature) -> list[Work]:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from headroom_server.engine import LoadError
 from headroom_server.repository.description import Description
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 
 def agreed(description: Description, own: Signature | None) -> Signature:

@@ -11,7 +11,7 @@ from headroom_server.protocols.body_bounds import BodyBounds
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.typed_json import TypedJsonCodec
 from headroom_server.runtime.batching.runner import Runner
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 
 
 class ModelCodecs:

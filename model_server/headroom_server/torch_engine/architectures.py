@@ -15,7 +15,7 @@ from torch import nn
 
 from headroom_server.engine import LoadError
 from headroom_server.repository import layouts
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 
 Builder = Callable[..., tuple[nn.Module, Signature]]
 

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from headroom_server.engine import LoadError
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 from headroom_server.torch_engine.model import Tensors
 
 

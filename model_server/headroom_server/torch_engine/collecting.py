@@ -16,7 +16,8 @@ import torch
 from headroom_server.datatypes import elements
 from headroom_server.engine import Work
 from headroom_server.json_values import nest
-from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import DYNAMIC, TensorSpec
 from headroom_server.torch_engine.dtypes import DTYPES
 
 LARGE_ROW_BYTES = 65_536

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 
 
 def obstacle(

@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
-from headroom_server.datatypes import DATATYPES, STRINGS, Numbers
+from headroom_server.datatypes import DATATYPES, STRINGS
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.json_values import flatten, kind
 from headroom_server.tensors import DYNAMIC, TensorSpec
 from headroom_server.torch_engine.dtypes import DTYPES
+from headroom_server.typed_arrays import Numbers
 
 
 def deal(

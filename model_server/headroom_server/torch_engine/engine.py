@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import torch
 
 from headroom_server.engine import LoadError, Staged, Work
-from headroom_server.tensors import Numbers, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 from headroom_server.torch_engine import compilation
 from headroom_server.torch_engine.collecting import Slot, Slots, collect
 from headroom_server.torch_engine.dealing import deal
@@ -19,6 +20,7 @@ from headroom_server.torch_engine.errors import translated
 from headroom_server.torch_engine.featurizing import Featurizer, featurizer_of
 from headroom_server.torch_engine.loading import Load, Loaded
 from headroom_server.torch_engine.transfers import Transfers, transfers_of
+from headroom_server.typed_arrays import Numbers
 
 
 class Prepared(NamedTuple):

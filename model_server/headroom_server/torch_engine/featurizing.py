@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from headroom_server.engine import LoadError, Work
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 from headroom_server.torch_engine.collecting import Slots, collect
 from headroom_server.torch_engine.dealing import deal
 from headroom_server.torch_engine.errors import translated

@@ -15,7 +15,7 @@ from headroom_server.repository import folder
 from headroom_server.repository.description import Description
 from headroom_server.repository.formats import untrusted_class
 from headroom_server.repository.signatures import agreed
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 from headroom_server.torch_engine.architectures import build
 from headroom_server.torch_engine.artifact import ArtifactModel
 from headroom_server.torch_engine.model import TorchModel

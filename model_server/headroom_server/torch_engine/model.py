@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 
 Tensors = dict[str, torch.Tensor]
 

@@ -20,7 +20,7 @@ from headroom_server.repository.description import Description
 from headroom_server.repository.folder import check_digest
 from headroom_server.repository.formats import Format, untrusted
 from headroom_server.repository.programs import check_archive
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 from headroom_server.torch_engine.model import Tensors
 
 Program = Callable[..., Any]

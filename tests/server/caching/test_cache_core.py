@@ -15,7 +15,9 @@ from headroom_server.caching.keys import Keys
 from headroom_server.caching.lru import CachedValue, Lru
 from headroom_server.caching.values import decoded, encoded, size_of
 from headroom_server.engine import Work
-from headroom_server.tensors import Numbers, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
+from headroom_server.typed_arrays import Numbers
 
 TWO = Signature(
     inputs=(TensorSpec("a", "FP32", (2,)), TensorSpec("b", "INT64", (-1,))),

@@ -28,7 +28,8 @@ from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import ModelSource, ModelStore
 from headroom_server.settings import Settings
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.loading import ClassModel, Loaded
 from headroom_server.web.application.app import Application

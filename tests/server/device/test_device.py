@@ -23,7 +23,9 @@ from headroom_server.engine import DeviceLostError, OutOfMemoryError, Staged, St
 from headroom_server.lifecycle import Phase
 from headroom_server.scheduling.batching import Batcher
 from headroom_server.scheduling.entries import QueueEntry, SealedBatch
-from headroom_server.tensors import Numbers, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
+from headroom_server.typed_arrays import Numbers
 
 pytestmark = pytest.mark.clock
 

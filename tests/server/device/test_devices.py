@@ -24,8 +24,10 @@ from headroom_server.runtime.store import ModelSource
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.settings import Settings
 from headroom_server.settings_sources import InvalidSettingsError, from_environment, merged
-from headroom_server.tensors import Numbers, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 from headroom_server.torch_engine.choosing_devices import chosen
+from headroom_server.typed_arrays import Numbers
 from support.server_process import serving
 from support.server_world import SIGNATURE, FakeEngine, Start, World, balanced_metrics, until
 

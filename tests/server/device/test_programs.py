@@ -16,7 +16,7 @@ import torch
 
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.loading import DescribedModel
 from support.server_world import run

@@ -10,7 +10,8 @@ from headroom_server.device.emulated_engine import EmulatedEngine
 from headroom_server.device.warming import WarmShape, cold_round, self_test, shapes, warm_rounds
 from headroom_server.engine import Work
 from headroom_server.repository.model_uri import directory
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 from support.server_world import run
 
 pytestmark = pytest.mark.clock

@@ -256,7 +256,8 @@ async def test_tritonclient_calls_survive_a_signal() -> None:
 
 TOKENS = """
 import torch
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 class Tokens:
     # how long each of two strings is, in capitals, and half of a number in 16 bits

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headroom_server.datatypes import DATATYPES
 from headroom_server.errors import InvalidRequestError, RequestError
 from headroom_server.protocols.binary_tensors import from_bytes, to_bytes
 from headroom_server.protocols.contract import Contract, Wanted
 from headroom_server.protocols.open_inference import HEAD_LENGTH, parse, render
-from headroom_server.tensors import DATATYPES, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 from support.server_world import Start, balanced_metrics
 
 PAIR = TensorSpec("x", "FP64", (2,))

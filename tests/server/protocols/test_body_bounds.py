@@ -9,7 +9,8 @@ import pytest
 
 from headroom_server.errors import TooLargeError
 from headroom_server.protocols.body_bounds import UNCHECKED_BYTES, BodyBounds
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 ITEMS = 8
 IMAGE = Signature(

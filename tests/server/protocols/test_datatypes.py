@@ -23,7 +23,9 @@ from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.open_inference import parse, render
 from headroom_server.protocols.schemas import infer_examples
 from headroom_server.protocols.typed_json import TypedJsonCodec
-from headroom_server.tensors import Numbers, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
+from headroom_server.typed_arrays import Numbers
 from support.datatype_signature import signature
 
 WORKED: list[tuple[str, Any, str]] = [

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headroom_server.datatypes import DATATYPES
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.flat_tensors import FlatTensors
 from headroom_server.protocols.open_inference import parse
-from headroom_server.tensors import DATATYPES, Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 PAIR = Signature(
     (TensorSpec("x", "FP64", (2,)), TensorSpec("n", "INT8")), (TensorSpec("y", "FP64"),)

@@ -13,7 +13,9 @@ from headroom_server.device.emulated_engine import EmulatedEngine
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.json_values import flatten, nest
-from headroom_server.tensors import Signature, TensorSpec, finite
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
+from headroom_server.typed_arrays import finite
 
 
 @pytest.mark.parametrize(

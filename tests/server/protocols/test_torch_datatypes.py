@@ -11,7 +11,8 @@ import torch
 from headroom_server.datatypes import DATATYPES
 from headroom_server.engine import LoadError, Work, check_outputs
 from headroom_server.repository import description_file
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.dealing import deal
 from headroom_server.torch_engine.loading import Loaded

@@ -19,7 +19,8 @@ from headroom_server.protocols.typed_json import TypedJsonCodec
 from headroom_server.repository.description_file import parse as described
 from headroom_server.repository.samples import works
 from headroom_server.repository.signatures import agreed
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 from headroom_server.value_ranges import ValueRange
 
 OUTPUT = TensorSpec("y", "FP32")

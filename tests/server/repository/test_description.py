@@ -15,7 +15,8 @@ from headroom_server.repository.formats import Format
 from headroom_server.repository.samples import works
 from headroom_server.repository.signatures import agreed
 from headroom_server.scheduling.request_options import SloClass
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 FULL = """
 engine = "torch"

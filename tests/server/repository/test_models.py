@@ -17,7 +17,7 @@ from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import LoadFailedError, ModelState, ModelVersion
 from headroom_server.scheduling.request_options import USUAL
-from headroom_server.tensors import Signature
+from headroom_server.signature import Signature
 from support.server_world import FakeEngine, until
 
 pytestmark = pytest.mark.clock

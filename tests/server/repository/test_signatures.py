@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from headroom_server.engine import Work, check_outputs
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 
 TOKENS = TensorSpec("tokens", "INT64", (-1,))
 FRAMES = TensorSpec("frames", "FP32", (3, -1, 2))

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom_server.engine import DeviceLostError, OutOfMemoryError, Work
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.signature import Signature
+from headroom_server.tensors import TensorSpec
 from headroom_server.torch_engine import TorchEngine, compilation
 from headroom_server.torch_engine.collecting import LARGE_ROW_BYTES
 from headroom_server.torch_engine.loading import Loaded

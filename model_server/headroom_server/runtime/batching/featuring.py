@@ -19,8 +19,9 @@ from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import FailedError, RequestError
 from headroom_server.scheduling.admission import Caps, over_caps, retry_after_s, shed_error
+from headroom_server.signature import Signature
 from headroom_server.telemetry.accounting import Ledger
-from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.tensors import TensorSpec
 
 log = logging.getLogger("headroom_server")
 

@@ -27,8 +27,8 @@ from headroom_server.scheduling.admission import Refusal, shed_error
 from headroom_server.scheduling.entries import QueueEntry
 from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.scheduling.scheduler import ACCEPTED, Offer
+from headroom_server.signature import Signature
 from headroom_server.telemetry.accounting import Ledger
-from headroom_server.tensors import Signature
 from headroom_server.tracing.current import TRACE, Trace
 
 

@@ -24,8 +24,8 @@ from headroom_server.runtime.model_life import ModelLife
 from headroom_server.scheduling.admission import Caps, Refusal
 from headroom_server.scheduling.request_options import RequestOptions, SloClasses
 from headroom_server.scheduling.scheduler import Scheduler
+from headroom_server.signature import Signature
 from headroom_server.telemetry.accounting import Ledger
-from headroom_server.tensors import Signature
 from headroom_server.tracing.current import TRACE
 
 

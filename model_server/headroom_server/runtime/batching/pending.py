@@ -16,8 +16,8 @@ from headroom_server.errors import (
     RefusedError,
     RequestError,
 )
+from headroom_server.signature import Signature
 from headroom_server.telemetry.accounting import Batch, Outcome
-from headroom_server.tensors import Signature
 from headroom_server.tracing.current import Trace
 
 DoneCallback = Callable[[Outputs | RequestError], object]

@@ -23,8 +23,8 @@ from headroom_server.runtime.batching.model_queue import Limits, ModelQueue
 from headroom_server.runtime.batching.pending import PendingRequest
 from headroom_server.scheduling.admission import Refusal
 from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.signature import Signature
 from headroom_server.telemetry.snapshot import Snapshot
-from headroom_server.tensors import Signature
 from headroom_server.tracing.current import executed as trace_batch
 
 log = logging.getLogger("headroom_server")
