@@ -17,19 +17,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headroom.scaling.frozen import cached_property, replace
+from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import Observation, PodSample
 from headroom.scaling.windows.counter_series import (
-    ARRIVALS,
     HORIZON_S,
     LATENCY,
-    MISSED,
-    RETRIED,
     STABLE_WINDOWS,
     CounterSeries,
-    Vector,
 )
-from headroom.scaling.windows.interpolation import Place, arrivals_at, counters_at, place_of
 from headroom.scaling.windows.sample_intake import (
     GAP_S,
     append_samples,
@@ -40,15 +35,12 @@ from headroom.scaling.windows.sample_intake import (
     on_grid,
     rejected_sample,
 )
-from headroom.scaling.windows.window_totals import Flow, WindowTotal
+from headroom.scaling.windows.window_counts import WindowCounts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Windows:
-    """The series of all pods up to the last observation; immutable, replaced at each tick.
-
-    A tick asks several times for the same windows: what each contains is computed once and kept.
-    """
+class Windows(WindowCounts):
+    """The series of all pods up to the last observation; immutable, replaced at each tick."""
 
     since_s: float | None = None
     """Time of the first tick; None before it."""
@@ -56,13 +48,8 @@ class Windows:
     """How much history is kept."""
     kept_since_s: float = -math.inf
     """What came before this is not kept: the horizon was shorter until then."""
-    bounds_s: tuple[float, ...] = ()
-    series: CounterSeries = field(default_factory=lambda: CounterSeries.empty(LATENCY))
     last: Mapping[str, PodSample] = field(default_factory=dict)
     """The newest sample of each tracked pod."""
-    ends_s: Vector = field(default_factory=lambda: np.empty(0))
-    """Where the present window of each pod ends, [pods]: now, or at the last scrape of a ready pod;
-    never before the end of its series."""
     seen_s: float | None = None
     """The last tick with a new sample of any pod; None before it."""
     gap_s: tuple[float, float] = (-math.inf, -math.inf)
@@ -140,107 +127,6 @@ class Windows:
             return 0.0
         return min(window_s, max(0.0, now_s - max(self.since_s, self.kept_since_s)))
 
-    def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:
-        """Sum over all pods the requests of the `window_s` seconds that ended `ago_s` ago."""
-        known = self._totals.get((window_s, ago_s))
-        if known is None:
-            known = self._totals[window_s, ago_s] = self._total(window_s, ago_s)
-        return known
-
-    def _total(self, window_s: float, ago_s: float) -> WindowTotal:
-        if not self.last:
-            none = np.zeros(len(self.bounds_s))
-            return WindowTotal(arrivals=0.0, missed=0.0, retried=0.0, latency=none)
-        end = self.before(ago_s) if ago_s > 0 else self.series.newest
-        total = (end - self.before(window_s, ago_s=ago_s)).sum(axis=0)
-        return WindowTotal(
-            arrivals=float(total[ARRIVALS]),
-            missed=float(total[MISSED]),
-            retried=float(total[RETRIED]),
-            latency=total[LATENCY:],
-        )
-
-    def missed(self, window_s: float) -> float:
-        """Return the requests of all pods that were missed in the last seconds."""
-        if not np.count_nonzero(self.series.newest[:, MISSED]) or window_s <= 0.0:
-            return 0.0
-        return float(self._added_within(window_s, _INTAKE)[MISSED])
-
-    def flow(self, window_s: float) -> Flow:
-        """Return the requests of all pods in the last seconds: a part of `total`."""
-        known = self._flows.get(window_s)
-        if known is None:
-            known = self._flows[window_s] = self._flow(window_s)
-        return known
-
-    def _flow(self, window_s: float) -> Flow:
-        if not self.last:
-            return Flow(0.0, 0.0, 0.0)
-        arrived, missed = self._added_within(window_s, _INTAKE).tolist()
-        answered = float(self._added_within(window_s, _ANSWERED)[-1]) if self.bounds_s else 0.0
-        return Flow(arrivals=arrived, missed=missed, ended=answered + missed)
-
-    def _added_within(self, window_s: float, counters: slice) -> Vector:
-        before = counters_at(self.series, self._place(window_s), counters)
-        added: Vector = (self.series.newest[:, counters] - before).sum(axis=0)
-        return added
-
-    def arrivals(self, windows_s: Sequence[float]) -> list[float]:
-        """Sum over all pods the requests that arrived in the last seconds, for each window."""
-        return [float(self.arrived(window_s).sum()) for window_s in windows_s]
-
-    def arrived(self, window_s: float) -> Vector:
-        """Return the requests that each pod took in the last seconds, [pods]; not to be changed."""
-        known = self._arrived.get(window_s)
-        if known is None:
-            before = arrivals_at(self.series, self._place(window_s))
-            known = self._arrived[window_s] = self.series.arrivals[-1] - before
-        return known
-
-    def before(self, window_s: float, *, ago_s: float = 0.0) -> Vector:
-        """Return what the counters were where such a window begins, [pods, counters]."""
-        return counters_at(self.series, self._place(window_s, ago_s))
-
-    def _place(self, window_s: float, ago_s: float = 0.0) -> Place:
-        known = self._places.get((window_s, ago_s))
-        if known is None:
-            known = place_of(self.series, self.ends_s - ago_s - window_s)
-            self._places[window_s, ago_s] = known
-        return known
-
-    @cached_property
-    def _places(self) -> dict[tuple[float, float], Place]:
-        return {}
-
-    @cached_property
-    def _totals(self) -> dict[tuple[float, float], WindowTotal]:
-        return {}
-
-    @cached_property
-    def _arrived(self) -> dict[float, Vector]:
-        return {}
-
-    @cached_property
-    def _flows(self) -> dict[float, Flow]:
-        return {}
-
     def latest(self, replicas: Iterable[str]) -> list[PodSample]:
         """Return the newest sample of each of these replicas that has one, in the same order."""
         return list(filter(None, map(self.last.get, replicas)))
-
-    def columns_of(self, replicas: Iterable[str]) -> list[int]:
-        """Return the columns of those of these replicas that have one, in the same order."""
-        columns = map(self.series.columns.get, replicas)
-        return [column for column in columns if column is not None]
-
-    def ended(self, window_s: float) -> Vector:
-        """Return how many requests of each pod ended in the window, answered or missed, [pods]."""
-        if not self.bounds_s:
-            return np.zeros(len(self.series.columns))
-        ended = self.series.newest - self.before(window_s)
-        return ended[:, -1] + ended[:, MISSED]
-
-
-_INTAKE, _ANSWERED = slice(0, MISSED + 1), slice(-2, None)
-"""Columns: arrivals and misses; the last bounds. Of two each: one alone is summed in another order,
-which rounds differently."""
