@@ -6,11 +6,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from headroom.scaling.generation.learning.least_squares import non_negative
-
-Vector = NDArray[np.float64]
+from headroom.scaling.mathematics.arrays import Vector
 
 
 def best_of_all_subsets(inner: Vector, right: Vector) -> float:

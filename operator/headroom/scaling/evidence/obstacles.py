@@ -11,13 +11,13 @@ from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.demand.unused_replicas import unused
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet.generating_fleet import GeneratingCost
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.chance import IDLE_SHARE
 from headroom.scaling.serving_model import ReplicaCost
 from headroom.scaling.state.state import State
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.windows.by_replica import arrivals_of, executed_s_of
-from headroom.scaling.windows.counter_series import Vector
 from headroom.scaling.windows.together import APART_S
 
 

@@ -1,1 +1,1 @@
-"""Mathematics that several parts use: chance, bisection, and flags of replicas."""
+"""Mathematics that several parts use: chance, bisection, arrays, and flags of replicas."""

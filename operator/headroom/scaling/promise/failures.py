@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.values.observation import CostModel
-from headroom.scaling.windows.counter_series import LATENCY, MISSED, Vector
+from headroom.scaling.windows.counter_series import LATENCY, MISSED
 from headroom.scaling.windows.histogram import answered_within
 from headroom.scaling.windows.sliding_windows import Windows
 

@@ -9,6 +9,7 @@ from statistics import median_low
 
 import numpy as np
 
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.replica_defect import Defect
 from headroom.scaling.windows.counter_series import (
@@ -19,7 +20,6 @@ from headroom.scaling.windows.counter_series import (
     LATENCY,
     MISSED,
     CounterSeries,
-    Vector,
 )
 from headroom.scaling.windows.histogram import at_least_late
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import compress
 
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import any_set
-from headroom.scaling.windows.counter_series import (
-    BATCH_SECONDS,
-    BATCHES,
-    LATENCY,
-    MISSED,
-    Vector,
-)
+from headroom.scaling.windows.counter_series import BATCH_SECONDS, BATCHES, LATENCY, MISSED
 from headroom.scaling.windows.histogram import at_least_late
 from headroom.scaling.windows.sample_intake import REJECTED
 from headroom.scaling.windows.sliding_windows import Windows

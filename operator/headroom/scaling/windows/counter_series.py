@@ -8,28 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.frozen import replace
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import any_set
+from headroom.scaling.windows.aligned_rows import (
+    Points,
+    append_points,
+    append_rows,
+    first_needed,
+    replace_columns,
+    widen,
+    with_last,
+)
 
 HORIZON_S, STABLE_WINDOWS = 75.0, 2.5
 """How much history is kept, at least: two stable windows of 30 s and some ticks."""
 FINEST = 40
 """Points of a longer history, in which older ones are further apart."""
 
-Vector = NDArray[np.float64]
 ARRIVALS, MISSED, BATCHES, BATCH_ITEMS, BATCH_SECONDS, RETRIED, LATENCY = 0, 1, 2, 3, 4, 5, 6
 """Counters of one scrape, in order; the latency buckets follow from LATENCY on."""
-
-_Kind = TypeVar("_Kind", bound=np.generic)
-
-Points = tuple[Vector | tuple[Vector, ...], ...]
-"""[depth][pods] of vectors, [counters]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,9 +45,8 @@ class CounterSeries:
     arrivals: Vector
     """[depth, pods]; read more often than whole points."""
     points: Points
-    """[depth][pods] of vectors, [counters]: one table per tick, or its rows if they come from
-    several ticks. A tick adds one table and copies no other, which a single large table would
-    require."""
+    """[depth][pods] of vectors, [counters]. A tick adds one table and copies no other, as a single
+    large table would require."""
     newest: Vector
     """The last points, [pods, counters]."""
     scraped: Vector
@@ -72,8 +73,8 @@ class CounterSeries:
         size = len(self.columns)
         return CounterSeries(
             columns=dict(self.columns) | {pod: size + number for number, pod in enumerate(pods)},
-            times_s=_widen(self.times_s, times_s),
-            arrivals=_widen(self.arrivals, counters[:, ARRIVALS]),
+            times_s=widen(self.times_s, times_s),
+            arrivals=widen(self.arrivals, counters[:, ARRIVALS]),
             points=tuple((*row, *counters) for row in self.points),
             newest=np.concatenate((self.newest, counters)),
             scraped=np.concatenate((self.scraped, counters)),
@@ -113,21 +114,21 @@ class CounterSeries:
         scraped = (
             counters
             if scraped_columns is None
-            else _replace(self.scraped, scraped_columns, counters)
+            else replace_columns(self.scraped, scraped_columns, counters)
         )
         added = _increase(self.scraped, scraped)
         newest = self.newest + added
         if scraped_columns is not None:
-            times_s = _replace(self.times_s[-1], scraped_columns, times_s)
+            times_s = replace_columns(self.times_s[-1], scraped_columns, times_s)
         if self._moves_last(times_s, scraped_columns, horizon_s):
-            all_s = _with_last(self.times_s, times_s)
-            arrivals = _with_last(self.arrivals, newest[:, ARRIVALS])
+            all_s = with_last(self.times_s, times_s)
+            arrivals = with_last(self.arrivals, newest[:, ARRIVALS])
             points: Points = (*self.points[:-1], newest)
         else:
-            all_s = self._append_rows(self.times_s, times_s, scraped_columns)
-            arrivals = self._append_rows(self.arrivals, newest[:, ARRIVALS], scraped_columns)
-            points = self._append_points(newest, scraped_columns)
-        first = _first_needed(all_s, horizon_s)
+            all_s = append_rows(self.times_s, times_s, scraped_columns)
+            arrivals = append_rows(self.arrivals, newest[:, ARRIVALS], scraped_columns)
+            points = append_points(self.points, newest, scraped_columns)
+        first = first_needed(all_s, horizon_s)
         return CounterSeries(
             columns=self.columns,
             times_s=all_s[first:],
@@ -150,40 +151,11 @@ class CounterSeries:
     def rebased(self, pods: Sequence[str], counters: Vector) -> CounterSeries:
         """Return the series whose next increase counts from here, [pods, counters]."""
         columns = np.array([self.columns[pod] for pod in pods])
-        return replace(self, scraped=_replace(self.scraped, columns, counters))
+        return replace(self, scraped=replace_columns(self.scraped, columns, counters))
 
     def append_empty(self) -> CounterSeries:
         """Return the series after a tick without any scrape."""
         return replace(self, added=np.zeros_like(self.newest))
-
-    def _append_rows(
-        self,
-        history: NDArray[_Kind],
-        newest: NDArray[_Kind],
-        scraped_columns: NDArray[np.intp] | None,
-    ) -> NDArray[_Kind]:
-        """Append to the scraped columns, in order; None means all columns.
-
-        The other columns are shifted, so that all remain aligned at the end.
-        """
-        longer = np.concatenate((history, newest[np.newaxis]))
-        if scraped_columns is not None:
-            quiet = np.delete(np.arange(len(self.columns)), scraped_columns)
-            longer[1:, quiet] = history[:, quiet]
-        return longer
-
-    def _append_points(self, newest: Vector, scraped_columns: NDArray[np.intp] | None) -> Points:
-        """Append points as `_append_rows` does."""
-        if scraped_columns is None:
-            return (*self.points, newest)
-        quiet = set(range(len(newest))).difference(scraped_columns.tolist())
-        moved: list[Vector | tuple[Vector, ...]] = [self.points[0]]
-        for before, row in pairwise((*self.points, newest)):
-            kept = list(row)
-            for column in quiet:
-                kept[column] = before[column]
-            moved.append(tuple(kept))
-        return tuple(moved)
 
 
 def _increase(before: Vector, scraped: Vector) -> Vector:
@@ -198,30 +170,3 @@ def _increase(before: Vector, scraped: Vector) -> Vector:
         added[restarted] = scraped[restarted]
         added = np.maximum(added, 0.0)
     return added
-
-
-def _with_last(history: NDArray[_Kind], newest: NDArray[_Kind]) -> NDArray[_Kind]:
-    return np.concatenate((history[:-1], newest[np.newaxis]))
-
-
-def _widen(history: NDArray[_Kind], first: NDArray[_Kind]) -> NDArray[_Kind]:
-    """Add columns that had these values from the beginning."""
-    return np.concatenate((history, np.broadcast_to(first, (len(history), len(first)))), axis=1)
-
-
-def _replace(
-    row: NDArray[Any], scraped_columns: NDArray[np.intp], values: NDArray[Any]
-) -> NDArray[Any]:
-    changed = row.copy()
-    changed[scraped_columns] = values
-    return changed
-
-
-def _first_needed(times_s: Vector, horizon_s: float) -> int:
-    """Return the first row that the horizon of some pod still needs: its last point before it."""
-    needed_s, first = times_s[-1] - horizon_s, 0
-    while first < len(times_s) - 1 and not any_set(
-        times_s[first + 1] > np.maximum(times_s[first], needed_s)
-    ):
-        first += 1
-    return first

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import any_set
 from headroom.scaling.windows.counter_series import (
     BATCH_ITEMS,
@@ -17,7 +18,6 @@ from headroom.scaling.windows.counter_series import (
     BATCHES,
     LATENCY,
     MISSED,
-    Vector,
 )
 from headroom.scaling.windows.sliding_windows import Windows
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import all_set
-from headroom.scaling.windows.counter_series import CounterSeries, Vector
+from headroom.scaling.windows.counter_series import CounterSeries
 
 EVERY = slice(None)
 """All counters."""

@@ -17,16 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.chance import DOUBTED, e_folds_apart
 from headroom.scaling.mathematics.flags import any_set
 from headroom.scaling.values.observation import CostModel, PodSample
 from headroom.scaling.windows.by_replica import arrivals_of
-from headroom.scaling.windows.counter_series import (
-    ARRIVALS,
-    BATCH_ITEMS,
-    BATCH_SECONDS,
-    Vector,
-)
+from headroom.scaling.windows.counter_series import ARRIVALS, BATCH_ITEMS, BATCH_SECONDS
 from headroom.scaling.windows.sliding_windows import Windows
 
 HIGH, HIGH_CAPACITIES, CATCHES_UP = 3.0, 2.0, 1.5

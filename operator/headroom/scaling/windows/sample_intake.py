@@ -8,9 +8,10 @@ from struct import Struct
 import numpy as np
 
 from headroom.scaling.frozen import replace
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import Observation, Pod, PodSample
-from headroom.scaling.windows.counter_series import LATENCY, CounterSeries, Vector
+from headroom.scaling.windows.counter_series import LATENCY, CounterSeries
 from headroom.scaling.windows.histogram import rebinned
 
 GAP_S = 10.0

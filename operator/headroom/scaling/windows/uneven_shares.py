@@ -23,11 +23,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.chance import DOUBTED, e_folds_apart
 from headroom.scaling.mathematics.flags import any_set
 from headroom.scaling.values.observation import Pod
 from headroom.scaling.values.policy import Policy, Routing
-from headroom.scaling.windows.counter_series import BATCH_SECONDS, Vector
+from headroom.scaling.windows.counter_series import BATCH_SECONDS
 from headroom.scaling.windows.sliding_windows import Windows
 
 FEW, LESS_BUSY = 0.75, 0.75

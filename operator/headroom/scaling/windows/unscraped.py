@@ -13,9 +13,9 @@ from statistics import median_low
 
 import numpy as np
 
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import any_set
 from headroom.scaling.values.observation import Pod
-from headroom.scaling.windows.counter_series import Vector
 from headroom.scaling.windows.sliding_windows import Windows
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headroom.scaling.frozen import cached_property
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     LATENCY,
     MISSED,
     RETRIED,
     CounterSeries,
-    Vector,
 )
 from headroom.scaling.windows.interpolation import Place, arrivals_at, counters_at, place_of
 from headroom.scaling.windows.window_totals import Flow, WindowTotal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headroom.scaling.windows.counter_series import Vector
+from headroom.scaling.mathematics.arrays import Vector
 
 
 class BatchStats(NamedTuple):

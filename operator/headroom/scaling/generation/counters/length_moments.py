@@ -6,9 +6,9 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from headroom.scaling.mathematics.arrays import Vector
+
 BEYOND = 1.5
 """Lengths above the last bound, over it."""
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from headroom.scaling.mathematics.arrays import Vector
+
 CONTRADICTED = 4.0
 """So many times the expected requests in a bucket, and the model does not know where they are."""
 

@@ -20,10 +20,10 @@ from headroom.scaling.generation.counters.token_table import (
     Grid,
     table_of,
 )
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import all_set, any_set
 from headroom.scaling.values.observation import PodSample
 
-Vector = NDArray[np.float64]
 LONGEST_S = 60.0
 """Counters further apart are no mean of one load."""
 

@@ -15,14 +15,13 @@ from enum import IntEnum
 from struct import Struct
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import CostSums, GenerationSample
 from headroom.scaling.windows.histogram import rebinned
 
-Vector = NDArray[np.float64]
 Bounds = tuple[tuple[float, ...], ...]
 Counts = Sequence[Sequence[float]]
 """Counts of histograms, cumulative per bound."""

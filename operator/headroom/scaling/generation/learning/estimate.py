@@ -18,15 +18,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroom.scaling.generation.learning import experts, sums
 from headroom.scaling.generation.learning.least_squares import non_negative
 from headroom.scaling.generation.learning.ratios import PROMPT, Ratios
 from headroom.scaling.generation.learning.sums import TERMS, Squares
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.values.tokens import IterationCost
 
-Vector = NDArray[np.float64]
 ITERATION_CV = 0.05
 """Least variation of an iteration around its cost."""
 ALIKE = 10.0

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from headroom.scaling.mathematics.arrays import Vector
+
 SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4)
 """k/E of known models: 8 of 256 (DeepSeek V3), 4 of 128, 8 of 128 (Qwen3), 4 of 32, 2 of 8. The
 curves of neighbours hardly differ over the sequences of one load, so a coarse grid suffices."""

@@ -15,17 +15,16 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroom.scaling.generation.counters.token_counters import LONGEST_S, Increase
 from headroom.scaling.generation.counters.token_table import FIRST_BUCKET, FIRST_SUM, Count
 from headroom.scaling.generation.learning.mean_iterations import Intervals
 from headroom.scaling.generation.replica_model.prompt_bursts import prompts_during_own
 from headroom.scaling.generation.replica_model.work import DEFAULT_ITERATION_TOKENS, context_tokens
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import all_set, any_set
 from headroom.scaling.values.tokens import RequestShape
 
-Vector = NDArray[np.float64]
 COLD_S = 30.0
 _ROUNDING = 1.05
 _ROUNDS = 6

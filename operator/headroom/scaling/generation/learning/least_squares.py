@@ -6,11 +6,9 @@ import math
 from operator import mul
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import Flags
-
-Vector = NDArray[np.float64]
 
 
 def non_negative(inner: Vector, right: Vector) -> Vector:

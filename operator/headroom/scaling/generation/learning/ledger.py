@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.generation.learning import experts, sums
@@ -21,10 +20,10 @@ from headroom.scaling.generation.learning.estimate import Estimate, estimate
 from headroom.scaling.generation.learning.mean_iterations import Intervals
 from headroom.scaling.generation.learning.ratios import Ratios
 from headroom.scaling.generation.learning.sums import Sums
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import all_set, any_set
 from headroom.scaling.values.tokens import IterationCost
 
-Vector = NDArray[np.float64]
 HALF_LIFE_S = 1800.0
 """Half-life of a bin, in time during which it is refreshed."""
 BIN_FACTOR = 1.5

@@ -18,9 +18,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.generation.counters.length_moments import moments
 from headroom.scaling.generation.counters.token_counters import Increase
@@ -38,9 +35,9 @@ from headroom.scaling.generation.learning.length_steps import (
     ahead,
     beyond_chance,
 )
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.values.tokens import RequestShape
 
-Vector = NDArray[np.float64]
 LEAST_REQUESTS = 5.0
 """Fewer requests are no mean."""
 LEAST_QUICK = 50.0

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroom.scaling.generation.learning import experts, sums
 from headroom.scaling.generation.learning.ratios import Ratios
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import Flags
 from headroom.scaling.values.tokens import IterationCost
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,11 +11,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroom.scaling.generation.learning.experts import SHARES
+from headroom.scaling.mathematics.arrays import Vector
 
-Vector = NDArray[np.float64]
 Sums = tuple[float, ...]
 TERMS = 4
 """1, prompt tokens, sequences, context tokens."""

@@ -11,17 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.counters.spread import Spread, with_bound
 from headroom.scaling.generation.counters.token_counters import Increase
 from headroom.scaling.generation.counters.token_table import Count, Grid
+from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 from headroom.scaling.windows.histogram import attainment, percentile
 
-Vector = NDArray[np.float64]
 WINDOW_S = 60.0
 
 
