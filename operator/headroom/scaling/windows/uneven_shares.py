@@ -7,48 +7,31 @@ gives fewer requests to a replica that is busier, so there it must also be less 
 
 A share that few connections explain only keeps the replicas: no removal, but the replica is not
 accused. It is where the windows prove so many connections that chance does not explain it.
-
-Chance: two Poisson counts x and u of the same mean have the likelihood ratio exp(-e) with
-e = x ln(x / m) + u ln(u / m), m = (x + u) / 2. With C equally busy connections at N replicas the
-variance is 1 + m N / C times as large (`demand/connections.py`), and e is divided by that. Worked:
-the others count 40 in 4 s: e is 28 for 0 requests, 5 for 16.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.mathematics.arrays import Vector
-from headroom.scaling.mathematics.chance import DOUBTED, e_folds_apart
+from headroom.scaling.mathematics.chance import DOUBTED
 from headroom.scaling.mathematics.flags import any_set
 from headroom.scaling.values.observation import Pod
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.windows.counter_series import BATCH_SECONDS
+from headroom.scaling.windows.evenness import FEW, FEWEST, Evenness, evenness_of, too_few
 from headroom.scaling.windows.sliding_windows import Windows
 
-FEW, LESS_BUSY = 0.75, 0.75
-FEWEST = 12.0
-"""Requests of another replica, below which a window says nothing."""
-LEAST_EXPONENT, LEAST_UNMEASURED = 12.0, 4.0
-"""Fewer suffice while the number of connections is not measured, in the first minute or two: a
-removal then waits until it is."""
-UNMEASURED_CONNECTIONS, MOST_UNEVEN = 30.0, 100
-SEEN_LOAD_CONNECTIONS = 100.0
-"""Worst spread that chance causes where requests go to the least loaded replica."""
+LESS_BUSY = 0.75
+"""Share of the others' time in execution, below which a replica is less busy."""
 SETTLED_S = 30.0
 """A replica that has just become ready does not have its share yet."""
-
-
-class _Even(NamedTuple):
-    """How evenly requests are spread, and from which exponent on a difference is no chance."""
-
-    connections: float
-    least: float
 
 
 def is_measured(policy: Policy, connections: int | None) -> bool:
@@ -92,11 +75,11 @@ def read_shares(
 
     `connections` are those that are likely, None until they are measured; at least `proven` exist.
     """
-    even = _even(policy.routing, connections)
+    even = evenness_of(policy.routing, connections)
     if even is None or len(ready) < 2 or len(windows.series.columns) < 2:
         return _NOTHING
-    doubted = _Even(even.connections if is_measured(policy, connections) else math.inf, DOUBTED)
-    surely = _even(policy.routing, min(proven, connections or 0))
+    doubted = Evenness(even.connections if is_measured(policy, connections) else math.inf, DOUBTED)
+    surely = evenness_of(policy.routing, min(proven, connections or 0))
     found, accused, understated = dict[str, str](), set[str](), 1.0
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     bursts_s = policy.burst_windows_s  # a rate is known after the longest, and so is a share
@@ -110,15 +93,16 @@ def read_shares(
         most = max(counts)
         if most < FEWEST or min(counts) >= FEW * most:
             continue
+        compared = partial(_read_window, policy, windows, ready, window_s=window_s, every=every)
         if window_s == watched_s:
-            understated = _understated(policy, windows, ready, doubted, window_s, every)
+            understated = _understated(compared(even=doubted), every.sum())
         if window_s in known_s and any_set(
-            _too_few(every, np.full(len(every), most), len(ready), even)
+            too_few(every, np.full(len(every), most), len(ready), even)
         ):
-            idle = _of_window(policy, windows, ready, even, window_s, every)
+            idle = _idle(compared(even=even), window_s)
             found |= idle
             if idle and surely is not None:
-                accused |= _of_window(policy, windows, ready, surely, window_s, every).keys()
+                accused |= _idle(compared(even=surely), window_s).keys()
     if not found and understated == 1.0:
         return _NOTHING
     return Shares(found, frozenset(accused), understated)
@@ -127,55 +111,56 @@ def read_shares(
 _NOTHING = Shares({}, frozenset(), 1.0)
 
 
-def _of_window(
+class _Window(NamedTuple):
+    """The settled replicas of one window, their requests, and which have too few."""
+
+    known: list[Pod]
+    counts: Vector
+    usual: Vector
+    few: NDArray[np.bool_]
+
+
+def _read_window(
     policy: Policy,
     windows: Windows,
     ready: Sequence[Pod],
-    even: _Even,
+    even: Evenness,
     window_s: float,
     every: Vector,
-) -> dict[str, str]:
-    """Return those of one window, in which each replica has had so many requests."""
+) -> _Window | None:
+    """Compare the replicas of one window, `every` of which had so many requests; None below two."""
     known, places = _settled(windows, ready, window_s)
     if len(known) < 2:
-        return {}
+        return None
     counts = every[places]
     usual = _of_others(counts)
-    few = _too_few(counts, usual, len(ready), even)
+    few = too_few(counts, usual, len(ready), even)
     if policy.routing.sees_load and few.any():
         few = few & _less_busy(windows, places, window_s)
+    return _Window(known, counts, usual, few)
+
+
+def _idle(window: _Window | None, window_s: float) -> dict[str, str]:
+    """Return the replicas with too few requests, and what they count."""
+    if window is None:
+        return {}
     return {
-        known[place].uid: f"counts {counts[place]:.4g} requests in {window_s:g}s, "
-        f"the others {usual[place]:.4g} each"
-        for place in np.flatnonzero(few)
+        window.known[place].uid: f"counts {window.counts[place]:.4g} requests in {window_s:g}s, "
+        f"the others {window.usual[place]:.4g} each"
+        for place in np.flatnonzero(window.few)
     }
 
 
-def _understated(
-    policy: Policy,
-    windows: Windows,
-    ready: Sequence[Pod],
-    even: _Even,
-    window_s: float,
-    every: Vector,
-) -> float:
+def _understated(window: _Window | None, total: float) -> float:
     """Return how many times these requests may have arrived; 1 without doubt.
 
     One replica may count fewer than it gets, by too little to be held out. Removals assume that it
     gets as many as the others, where its share is hardly chance. Worked: 45, 90 and 90 requests are
     270 then: 1.2.
     """
-    known, places = _settled(windows, ready, window_s)
-    if len(known) < 2:
+    if window is None or not any_set(window.few):
         return 1.0
-    counts = every[places]
-    usual = _of_others(counts)
-    few = _too_few(counts, usual, len(ready), even)
-    if policy.routing.sees_load and few.any():
-        few = few & _less_busy(windows, places, window_s)
-    if not any_set(few):
-        return 1.0
-    return 1.0 + float((usual - counts)[few].max() / every.sum())
+    return 1.0 + float((window.usual - window.counts)[window.few].max() / total)
 
 
 def _settled(
@@ -200,33 +185,6 @@ def _less_busy(windows: Windows, places: NDArray[np.intp], window_s: float) -> N
     busy_s = (series.newest - windows.before(window_s))[places, BATCH_SECONDS]
     less: NDArray[np.bool_] = busy_s < LESS_BUSY * _of_others(busy_s)
     return less
-
-
-def _too_few(counts: Vector, usual: Vector, replicas: int, even: _Even) -> NDArray[np.bool_]:
-    """Return which of these counts are too low compared with the usual ones."""
-    few: NDArray[np.bool_] = (counts < FEW * usual) & (usual >= FEWEST)
-    if not any_set(few):
-        return few
-    variance = 1.0 + (counts + usual) / 2.0 * replicas / even.connections
-    return few & (e_folds_apart(counts, usual) > even.least * variance)
-
-
-def _even(routing: Routing, connections: int | None) -> _Even | None:
-    """Return how even the routing is; None if a difference says nothing.
-
-    `connections` are None until they are measured.
-    """
-    if routing in (Routing.RANDOM, Routing.ROUND_ROBIN):
-        return _Even(math.inf, LEAST_EXPONENT)
-    if routing in (Routing.LEAST_IN_FLIGHT, Routing.POWER_OF_TWO):
-        return _Even(SEEN_LOAD_CONNECTIONS, LEAST_EXPONENT)
-    if routing is Routing.CENTRAL:
-        return None
-    if connections is None:
-        return _Even(UNMEASURED_CONNECTIONS, LEAST_UNMEASURED)
-    if connections >= MOST_UNEVEN:
-        return _Even(float(connections), LEAST_EXPONENT)
-    return None
 
 
 def _of_others(counts: Vector) -> Vector:
