@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.scaling.generation.counters.length_moments import moments
-from headroom.scaling.generation.counters.token_counters import Increase
+from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_BUCKET, Count, Grid
 from headroom.scaling.generation.learning.length_steps import ahead
 from headroom.scaling.generation.learning.lengths import RECOMPUTED_S, WIDTH, Lengths

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from headroom.scaling.generation.counters.token_counters import LONGEST_S, Increase
+from headroom.scaling.generation.counters.token_counters import LONGEST_S
+from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_BUCKET, FIRST_SUM, Count
 from headroom.scaling.generation.learning.mean_iterations import Intervals
 from headroom.scaling.generation.replica_model.prompt_bursts import prompts_during_own

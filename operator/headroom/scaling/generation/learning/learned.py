@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.counters.token_counters import Increase, TokenCounters
+from headroom.scaling.generation.counters.token_counters import TokenCounters
+from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import Count
 from headroom.scaling.generation.learning import intervals
 from headroom.scaling.generation.learning.ledger import Ledger

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headroom.scaling.generation.counters.token_counters import Increase
+from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_SUM, Count, Grid
 from headroom.scaling.mathematics.flags import all_set
 

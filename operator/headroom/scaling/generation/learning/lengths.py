@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.generation.counters.length_moments import moments
-from headroom.scaling.generation.counters.token_counters import Increase
+from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_SUM, Count, Grid
 from headroom.scaling.generation.learning.accepted_drafts import accepted
 from headroom.scaling.generation.learning.length_increase import (

@@ -14,7 +14,7 @@ import numpy as np
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.counters.spread import Spread, with_bound
-from headroom.scaling.generation.counters.token_counters import Increase
+from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import Count, Grid
 from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.promise.error_budget import Outcomes
