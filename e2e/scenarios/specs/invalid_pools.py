@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scenarios.specs.spec_cases import InvalidSpec, mismatched, missing, refused
+from scenarios.specs.spec_cases import InvalidSpec, missing, refused
 
 DECODE: dict[str, Any] = {
     "runtime": {"image": "registry.example/server:1", "profile": "vllm", "maxBatchSize": 8},
@@ -36,10 +36,11 @@ INVALID_POOLS: tuple[InvalidSpec, ...] = (
         field="spec.prefillRef.name",
     ),
     missing("prefill pool without a name", "spec.prefillRef", {}, field="spec.prefillRef.name"),
-    mismatched(
+    refused(
         "prefill pool of another namespace",
         "spec.prefillRef.name",
         "other/chat-prefill",
+        "must be the name of an InferenceService",
         field="spec.prefillRef.name",
     ),
 )

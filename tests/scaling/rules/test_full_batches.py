@@ -19,7 +19,14 @@ FULL = CostModel(fixed_s=0.013, per_item_s=0.0, max_batch=32)
 SILENT = Claim(max_batch=32)
 
 
-def requested(rate_rps: float, ready: int, warming: int = 0, **knowledge: bool) -> int:
+def requested(
+    rate_rps: float,
+    ready: int,
+    warming: int = 0,
+    *,
+    full_batches_only: bool = False,
+    settled: bool = True,
+) -> int:
     """The replicas that the latency rule asks for within 25 ms."""
     rates = Rates(for_ceiling_rps=rate_rps, for_latency_rps=rate_rps)
     results = evaluate_rules(
@@ -30,7 +37,8 @@ def requested(rate_rps: float, ready: int, warming: int = 0, **knowledge: bool) 
             tail=TailLatency(cost=FULL, percentile=0.95),
             counts=ReplicaCounts(ready=ready, warming=warming),
             target_s=0.025,
-            **knowledge,
+            full_batches_only=full_batches_only,
+            settled=settled,
         )
     )
     return next(one.replicas for one in results.recommendations if one.rule is Reason.LATENCY_MODEL)

@@ -10,13 +10,22 @@ from typing import Annotated
 
 from pydantic import Field
 
+from headroom.api.text_forms import TextForm
 from headroom.api.values import Rule, Value
 
 
 class PrefillRef(Value):
     """InferenceService in the same namespace that computes the prompts."""
 
-    name: Annotated[str, Field(max_length=52, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")]
+    name: Annotated[
+        str,
+        Field(max_length=52),
+        TextForm(
+            "^[a-z]([-a-z0-9]*[a-z0-9])?$",
+            "must be the name of an InferenceService: lower-case letters, digits and -, starting "
+            "with a letter",
+        ),
+    ]
     """Name of the InferenceService."""
 
 
