@@ -172,7 +172,9 @@ def _loaded(
     if not (rate_rps.fresh and rate_rps.value and ready):
         return learned, None
     load, in_flight = rate_rps.value / ready / fleet.capacity.most_rps, signals.in_flight
-    learned = learned.seen(load, (in_flight.value or 0.0) / ready)
+    seen = learned.seen_load.observe(load, (in_flight.value or 0.0) / ready)
+    if seen is not learned.seen_load:
+        learned = replace(learned, seen_load=seen)
     return learned, own.capacity.replica.output_token_spread(rate_rps.value / ready, ready)
 
 

@@ -114,12 +114,12 @@ def until_seen(generating: Generating | None, state: State, results: RuleResults
     """Return what the rules need, with removals that only go as far as the cost is known."""
     if generating is None or generating.fleet is None:
         return results
-    least = state.generation.least_replicas(generating.signals.in_flight.value or 0.0)
+    least = state.generation.seen_load.least_replicas(generating.signals.in_flight.value or 0.0)
     if least <= results.needed:
         return results
     return replace(
         results,
         needed=least,
-        kept_because=f"a replica has carried at most {state.generation.highest_in_flight:.2g} "
+        kept_because=f"a replica has carried at most {state.generation.seen_load.in_flight:.2g} "
         "requests at once, and what it carries beyond twice as many is not known yet",
     )

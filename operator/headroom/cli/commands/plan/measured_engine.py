@@ -132,7 +132,8 @@ def _loaded(state: GenerationState, arrival_rps: float) -> GenerationState:
     if inputs is None:
         return state
     rates = Rates(work=work_of(inputs.cost, inputs.shape), limits=inputs.limits)
-    return state.seen(arrival_rps / rates.most_rps)
+    seen = state.seen_load.observe(arrival_rps / rates.most_rps, 0.0)
+    return replace(state, seen_load=seen)
 
 
 def _result(state: GenerationState, url: str, seen_rps: float) -> MeasuredEngine:

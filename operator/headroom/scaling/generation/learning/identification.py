@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from headroom.scaling.generation.learning import intervals
-from headroom.scaling.generation.learning.learned import (
-    DOUBT,
-    LEAST_FIT_ITERATIONS,
-    SEEN_LOAD,
-    GenerationState,
-)
+from headroom.scaling.generation.learning.learned import LEAST_FIT_ITERATIONS, GenerationState
+from headroom.scaling.generation.learning.seen_load import DOUBT
 from headroom.scaling.values.token_decision import Identification
 from headroom.scaling.values.tokens import IterationCost
 
@@ -31,9 +27,9 @@ def identify(state: GenerationState, prior: IterationCost | None) -> Identificat
         missing.append(f"time per iteration: {FEW if state.source else SILENT}")
     elif state.ledger.spread < VARIED and state.source != intervals.EXACT_SUMS:
         missing.append("fixed and per-token cost separately: the load has hardly varied")
-    if state.highest_load < SEEN_LOAD:
+    if not state.seen_load.is_enough:
         missing.append(
-            f"cost at load: the highest load seen was {100 * state.highest_load:.0f}% of a "
+            f"cost at load: the highest load seen was {100 * state.seen_load.share:.0f}% of a "
             f"replica's maximum, so {100 * (DOUBT - 1):.0f}% are added"
         )
     if state.limits.kv_tokens is None:
@@ -43,5 +39,5 @@ def identify(state: GenerationState, prior: IterationCost | None) -> Identificat
         known=state.inputs is not None,
         source=source,
         missing=tuple(missing),
-        highest_load=state.highest_load,
+        highest_load=state.seen_load.share,
     )

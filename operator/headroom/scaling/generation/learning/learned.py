@@ -6,7 +6,6 @@ decision does not tremble and capacities are not computed again at each tick.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,12 +13,12 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generation.counters.token_counters import TokenCounters
 from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import Count
-from headroom.scaling.generation.learning import intervals
 from headroom.scaling.generation.learning.ledger import Ledger
 from headroom.scaling.generation.learning.lengths import Lengths
 from headroom.scaling.generation.learning.model_inputs import Inputs, scaled, smallest_limits
-from headroom.scaling.generation.learning.ratios import Ratios
+from headroom.scaling.generation.learning.seen_load import DOUBT, SeenLoad
 from headroom.scaling.generation.learning.tail_correction import corrected
+from headroom.scaling.generation.learning.teaching import teach
 from headroom.scaling.generation.promises.token_promises import Measured, PromiseWindow
 from headroom.scaling.generation.replica_model.replica import GeneratingReplica, TailFactors
 from headroom.scaling.generation.replica_model.shared_memory import SharedMemory
@@ -27,12 +26,6 @@ from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import Binding, EngineLimits, IterationCost, RequestShape
 
-SEEN_LOAD = 0.35
-"""Share of a replica's maximum load that must have been seen; estimates from less are
-optimistic."""
-DOUBLED = 2.0
-DOUBT = 1.05
-"""Factor on the cost until then: the estimate is 2 to 7 % too low."""
 FIT_S = 4.0
 """Between two comparisons of the inputs with what is known of cost and lengths."""
 TEACH_S = 10.0
@@ -56,9 +49,7 @@ class GenerationState:
     lengths: Lengths = field(default_factory=Lengths)
     shared: SharedMemory = field(default_factory=SharedMemory)
     factors: TailFactors = field(default_factory=TailFactors)
-    highest_load: float = 0.0
-    highest_in_flight: float = 0.0
-    """Most requests in flight per replica that were seen."""
+    seen_load: SeenLoad = field(default_factory=SeenLoad)
     limits: EngineLimits = field(default_factory=EngineLimits)
     inputs: Inputs | None = None
     fitted_s: float | None = None
@@ -140,53 +131,30 @@ class GenerationState:
         level: float,
     ) -> GenerationState:
         """Return the state that has learned the cost from all intervals since it last did."""
-        ratios, expected = Ratios.of(prior), None if self.inputs is None else self.inputs.cost
-        elapsed_s = 0.0 if self.taught_s is None else now_s - self.taught_s
-        warm = [intervals.warm(one, ready_since_s, then_s) for then_s, one in self.untaught]
-        ledger, source, shape = self.ledger, self.source, self.shape
-        exact = [found for found in map(intervals.exact_sums, warm) if found is not None]
-        if exact and shape is not None:
-            source, chunk = intervals.EXACT_SUMS, intervals.chunk_tokens(shape)
-            for inner, products in exact:
-                spent_s = elapsed_s / len(exact)
-                ledger = ledger.observe_sums(inner, products, ratios, spent_s, chunk)
-        elif warm and shape is not None:
-            found, source = intervals.intervals_of(intervals.joined(warm), shape, level)
-            ledger = ledger.observe(found, ratios, elapsed_s, expected)
-        cost, estimate = prior, ledger.fit(ratios, prior)
-        if estimate is not None:
-            cost, ledger = estimate.cost(ratios), replace(ledger, share=estimate.share)
-        return replace(self, ledger=ledger, source=source, cost=cost, untaught=(), taught_s=now_s)
+        taught = teach(
+            self.ledger,
+            self.untaught,
+            ready_since_s,
+            shape=self.shape,
+            elapsed_s=0.0 if self.taught_s is None else now_s - self.taught_s,
+            expected=None if self.inputs is None else self.inputs.cost,
+            prior=prior,
+            level=level,
+        )
+        return replace(
+            self,
+            ledger=taught.ledger,
+            source=self.source if taught.source is None else taught.source,
+            cost=taught.cost,
+            untaught=(),
+            taught_s=now_s,
+        )
 
     @property
     def shape(self) -> RequestShape | None:
         """The lengths of requests, with what is known of prompts and their answers together."""
         lengths = self.lengths.shape
         return None if lengths is None else self.shared.paired(lengths)
-
-    def seen(self, load: float, in_flight: float = 0.0) -> GenerationState:
-        """Return the state after a replica got this share of the rate that it takes at most.
-
-        `in_flight` are the requests in flight per replica then.
-        """
-        if min(1.0, load) <= self.highest_load and in_flight <= self.highest_in_flight:
-            return self
-        return replace(
-            self,
-            highest_load=max(min(1.0, load), self.highest_load),
-            highest_in_flight=max(in_flight, self.highest_in_flight),
-        )
-
-    def least_replicas(self, in_flight: float) -> int:
-        """Return the fewest replicas whose load is not far beyond what was seen.
-
-        Until a replica had SEEN_LOAD, the cost of further sequences is that of usual engines. So
-        each removal at most doubles what is in flight per replica, and the next one comes after
-        the cost was learned there. Worked: 12 in flight, at most 1.5 per replica: 4 replicas.
-        """
-        if self.highest_load >= SEEN_LOAD:
-            return 0
-        return math.ceil(in_flight / (DOUBLED * max(1.0, self.highest_in_flight)) - _ROUNDING)
 
     def corrected(
         self,
@@ -220,7 +188,7 @@ class GenerationState:
         cost = self.cost
         if shape is None or cost is None or not cost.fixed_s + cost.sequence_s > 0.0:
             return self
-        if self.highest_load < SEEN_LOAD:
+        if not self.seen_load.is_enough:
             cost = scaled(cost, DOUBT)
         latest = Inputs(
             cost=cost,
@@ -232,6 +200,3 @@ class GenerationState:
         if self.inputs is not None and latest.near(self.inputs):
             return self
         return replace(self, inputs=latest)
-
-
-_ROUNDING = 1e-9

@@ -8,6 +8,7 @@ from headroom.scaling.generation.learning.experts import SHARES
 from headroom.scaling.generation.learning.learned import GenerationState
 from headroom.scaling.generation.learning.ledger import LEAST_ITERATIONS, Ledger
 from headroom.scaling.generation.learning.lengths import WIDTH, Lengths
+from headroom.scaling.generation.learning.seen_load import SeenLoad
 from headroom.scaling.generation.learning.sums import ITERATIONS, SUMS, total
 from headroom.scaling.generation.learning.tail_correction import LARGEST, SMALLEST
 from headroom.scaling.generation.replica_model.replica import TailFactors
@@ -30,7 +31,7 @@ def to_numbers(state: GenerationState) -> list[float]:
     return [
         state.factors.first_token,
         state.factors.output_token,
-        state.highest_load,
+        state.seen_load.share,
         state.ledger.iterations,
         state.ledger.share,
         *sums.tolist(),
@@ -67,5 +68,5 @@ def from_numbers(numbers: Sequence[float]) -> GenerationState:
         ),
         lengths=Lengths(fast=(0.0,) * WIDTH, slow=lengths),
         factors=TailFactors(first_token=first, output_token=output),
-        highest_load=load,
+        seen_load=SeenLoad(share=load),
     )
