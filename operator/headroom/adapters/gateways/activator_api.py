@@ -2,21 +2,23 @@
 
 `POST /v1/served` is a long poll: answered at once if the activator's version is out of date, else
 at the next change, or with 304. `POST /v1/held` reports held requests; `on_held` is called for
-services that had none before. Clients must present a certificate and the activator's ServiceAccount
-token, and report the address that they connect from: otherwise both would be enough to receive held
-requests at any address.
+services that had none before.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import ssl
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable
 
 from aiohttp import web
 
+from headroom.adapters.gateways.activator_access import (
+    ActivatorAccess,
+    Authenticate,
+    Tls,
+    is_same_address,
+    not_its_address,
+)
 from headroom.adapters.gateways.activator_reports import ActivatorReports
 from headroom.bounded_listener import BoundedListener, listening
 from headroom.gateway.activator_messages import (
@@ -32,25 +34,6 @@ MAX_CONNECTIONS = 32
 """Connections at once, of 300 KiB each, 10 MiB in all. An activator has two, and two more while
 certificates change."""
 
-Authenticate = Callable[[str, str], Awaitable[bool]]
-"""Tells whether a bearer token, which an address sent, is an activator's."""
-
-
-class Tls(Protocol):
-    """The operator's certificate, and the certificates of clients."""
-
-    async def wait(self) -> None:
-        """Wait for the first certificate."""
-        ...
-
-    def ssl_context(self) -> ssl.SSLContext:
-        """Return the context of a server."""
-        ...
-
-    def knows(self, peer_certificate: Mapping[str, Any] | None, name: str) -> bool:
-        """Return whether a client's certificate has this name and is still valid."""
-        ...
-
 
 class ActivatorApi:
     """Serves the services to activators and keeps the last report of each."""
@@ -63,10 +46,9 @@ class ActivatorApi:
         peer: str = "",
     ) -> None:
         """Serve activators with a valid token and, over mutual TLS, a certificate for `peer`."""
-        self._authenticate = authenticate
+        self._access = ActivatorAccess(authenticate, tls, peer)
         self._tls = tls
         self.listener = BoundedListener(MAX_CONNECTIONS)
-        self._peer = peer
         self._hold_s = hold_s
         self._published: tuple[str, bytes] | None = None
         self._news = asyncio.Event()
@@ -148,21 +130,16 @@ class ActivatorApi:
 
     async def _receive(self, request: web.Request) -> Report | web.Response:
         """Record an activator's report; return an error response if it is not authorized."""
-        if self._tls is not None and not self._tls.knows(_certificate(request), self._peer):
-            rule = f"a valid certificate with the DNS name {self._peer} is required"
-            return web.json_response({"error": rule}, status=401)
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        peer = request.remote or ""
-        if scheme != "Bearer" or not await self._authenticate(token, peer):
-            return web.json_response(
-                {"error": "the activator's ServiceAccount token is required"}, status=401
-            )
+        refusal = await self._access.refusal(request)
+        if refusal is not None:
+            return refusal
         try:
             report = read_report(await request.read())
         except ValueError as error:
             return web.json_response({"error": str(error)}, status=400)
-        if not _is_same(report.address, peer):
-            return _not_its_address(report.address, peer)
+        peer = request.remote or ""
+        if not is_same_address(report.address, peer):
+            return not_its_address(report.address, peer)
         if self._published is None:
             return _not_leader()
         self._record(report)
@@ -178,30 +155,6 @@ class ActivatorApi:
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _certificate(request: web.Request) -> Mapping[str, Any] | None:
-    transport = request.transport
-    return None if transport is None else transport.get_extra_info("peercert")
-
-
-def _is_same(address: str, peer: str) -> bool:
-    """Whether both are one IP address; a socket for both families shows ::ffff:10.0.0.1."""
-    try:
-        reported, seen = ipaddress.ip_address(address), ipaddress.ip_address(peer)
-    except ValueError:
-        return False
-    if isinstance(seen, ipaddress.IPv6Address) and seen.ipv4_mapped is not None:
-        seen = seen.ipv4_mapped
-    return reported == seen
-
-
-def _not_its_address(address: str, peer: str) -> web.Response:
-    rule = (
-        f"address must be that of the connection, {peer}; got {address!r:.80}. Set --address to "
-        "the pod's address, and let nothing rewrite the source of connections to the operator"
-    )
-    return web.json_response({"error": rule}, status=403)
 
 
 def _not_leader() -> web.Response:

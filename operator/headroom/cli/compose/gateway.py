@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from headroom.adapters.api_server.kubernetes_api import KubernetesApi
 from headroom.adapters.api_server.token_review import TokenReview
-from headroom.adapters.gateways.activator_api import ActivatorApi, Authenticate
+from headroom.adapters.gateways.activator_access import Authenticate
+from headroom.adapters.gateways.activator_api import ActivatorApi
 from headroom.adapters.gateways.gateway_scraper import GatewayScraper
 from headroom.adapters.pods.port_probe import PortProbe
 from headroom.adapters.system_clock import SystemClock

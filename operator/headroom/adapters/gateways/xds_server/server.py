@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import grpc
 import grpc.aio
-import orjson
 
 from headroom.adapters.gateways.relay import LOOPBACK, Relay
 from headroom.adapters.gateways.xds_server import messages
-from headroom.adapters.gateways.xds_server.stream_state import Delta, StreamState
+from headroom.adapters.gateways.xds_server.encoded_resources import EncodedResources
+from headroom.adapters.gateways.xds_server.stream_state import StreamState
 from headroom.bounded_listener import listening
-from headroom.gateway.snapshot import SEND_ORDER, Resource, Snapshot
+from headroom.gateway.snapshot import SEND_ORDER, Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class XdsServer:
         self._relay = Relay(MAX_CONNECTIONS)
         self._snapshot: Snapshot | None = None
         self._streams: set[asyncio.Event] = set()
-        self._encoded: dict[tuple[str, str], tuple[str, bytes]] = {}
+        self._encoded = EncodedResources()
         self._on_left: Callable[[], None] = lambda: None
 
     def listen(self, *, on_left: Callable[[], None]) -> None:
@@ -86,8 +86,7 @@ class XdsServer:
     def publish(self, snapshot: Snapshot) -> None:
         """Send this snapshot from now on."""
         self._snapshot = snapshot
-        for key in [key for key in self._encoded if key[1] not in snapshot.resources[key[0]]]:
-            del self._encoded[key]
+        self._encoded.keep(snapshot.resources)
         self._wake()
 
     def withdraw(self) -> None:
@@ -174,7 +173,7 @@ class XdsServer:
                 return
             published = snapshot.resources[kind]
             versions = {name: one.version for name, one in published.items()}
-            for part in _parts(state.delta(kind, versions, snapshot.keeps)):
+            for part in state.delta(kind, versions, snapshot.keeps).parts(AT_ONCE):
                 changed = {name: versions[name] for name in part.changed}
                 state.mark_sent(kind, changed, part.removed)
                 if kind == "clusters":
@@ -182,16 +181,10 @@ class XdsServer:
                     state.resend("endpoints", part.changed)
                 bodies = []
                 for name in part.changed:
-                    bodies.append((name, versions[name], self._body(kind, name, published[name])))
+                    body = self._encoded.of(kind, name, published[name])
+                    bodies.append((name, versions[name], body))
                     await asyncio.sleep(0)  # some milliseconds each, the first time
                 yield messages.answer(kind, bodies, part.removed, nonce=kind)
-
-    def _body(self, kind: str, name: str, resource: Resource) -> bytes:
-        version, body = self._encoded.get((kind, name), ("", b""))
-        if version != resource.version:
-            body = messages.encode(orjson.loads(resource.body))
-            self._encoded[kind, name] = resource.version, body
-        return body
 
 
 async def _receive(
@@ -214,13 +207,3 @@ async def _receive(
             wakeup.set()
     finally:
         wakeup.set()
-
-
-def _parts(delta: Delta) -> Iterator[Delta]:
-    """Split a delta into messages; removals go with the first."""
-    removed: Sequence[str] = delta.removed
-    for begin in range(0, max(len(delta.changed), 1 if removed else 0), AT_ONCE):
-        yield Delta(
-            changed=delta.changed[begin : begin + AT_ONCE],
-            removed=() if begin else tuple(removed),
-        )

@@ -6,7 +6,7 @@ receives only changed and removed resources.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 EVERYTHING = "*"
@@ -35,6 +35,14 @@ class Delta:
     def __bool__(self) -> bool:
         """Whether there is anything to send."""
         return bool(self.changed or self.removed)
+
+    def parts(self, at_once: int) -> Iterator[Delta]:
+        """Yield deltas of at most so many changes each; removals go with the first."""
+        for begin in range(0, max(len(self.changed), 1 if self.removed else 0), at_once):
+            yield Delta(
+                changed=self.changed[begin : begin + at_once],
+                removed=() if begin else self.removed,
+            )
 
 
 @dataclass(slots=True)
