@@ -155,10 +155,10 @@ async def test_service_at_the_former_port_of_another_has_its_own_server() -> Non
     proxy = GrpcProxy(unused, unused, unused, unused, set())
     moved, new = served(20_002), served(20_001, key="vision/new")
     await proxy.serve({moved.key: served(20_001)})
-    first = await proxy.path_for(served(20_001))
+    first = await proxy.servers.path_for(served(20_001))
     await proxy.serve({moved.key: moved, new.key: new})
-    assert await proxy.path_for(new) != first
-    assert await proxy.path_for(moved) == first
+    assert await proxy.servers.path_for(new) != first
+    assert await proxy.servers.path_for(moved) == first
     await proxy.abort()
 
 

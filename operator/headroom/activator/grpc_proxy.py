@@ -1,9 +1,8 @@
 """Holds gRPC calls until a replica is warm, then forwards them message by message.
 
-`HoldingProxy` recognizes an HTTP/2 connection and pipes its bytes to a gRPC server for that
-service, on an abstract Unix socket of this process, so the gRPC library handles pings, flow control
-and trailers. No message of a call is read before the call is dispatched: its sender waits for the
-flow-control window.
+`HoldingProxy` recognizes an HTTP/2 connection and pipes its bytes to the server of that service
+(`grpc_servers.py`). No message of a call is read before the call is dispatched: its sender waits
+for the flow-control window.
 
 A call that a replica refuses returns to the queue, as an HTTP request does, and its messages are
 replayed. A call that cannot be held gets UNAVAILABLE (RESOURCE_EXHAUSTED above the bounds) with
@@ -13,10 +12,8 @@ replayed. A call that cannot be held gets UNAVAILABLE (RESOURCE_EXHAUSTED above 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -24,6 +21,7 @@ import grpc.aio
 
 from headroom.activator.dispatcher import Dispatcher
 from headroom.activator.grpc_attempt import CallEnd, forward, passed_metadata
+from headroom.activator.grpc_servers import GrpcServers, largest_message
 from headroom.activator.held_request import (
     HEAD_BYTES,
     HeldRequest,
@@ -33,7 +31,7 @@ from headroom.activator.held_request import (
 )
 from headroom.activator.metrics import Metrics
 from headroom.activator.replayable_stream import ReplayableStream
-from headroom.activator.replica_channels import WINDOWS, ReplicaChannels
+from headroom.activator.replica_channels import ReplicaChannels
 from headroom.activator.request_buffer import RequestBuffer
 from headroom.fair_slots import FairSlots
 from headroom.gateway.activator_messages import Served
@@ -41,31 +39,14 @@ from headroom.gateway.retries import IDEMPOTENT, NO_RETRY
 from headroom.gateway.values import Endpoint
 
 PUSHBACK = "grpc-retry-pushback-ms"
-_OPTIONS = (
-    # Gateways ping every ten seconds, even without calls.
-    ("grpc.http2.max_ping_strikes", 0),
-    ("grpc.keepalive_permit_without_calls", 1),
-)
 MESSAGE_BYTES = 64 << 20
 """Memory of messages that are being read or sent on; a namespace has at most half of it."""
-MAX_MESSAGE_BYTES = 16 << 20
-"""Largest size of one message, whatever routing.maxBodyBytes is: its size is unknown before it has
-arrived."""
 _GAVE_WAY = Refusal(
     status=503,
     why=RefusalReason.IDLE,
     message="the call was idle while others waited for memory to send their messages",
     retry_after_s=1,
 )
-
-
-@dataclass(slots=True)
-class _ServiceServer:
-    """The local gRPC server of one service."""
-
-    served: Served
-    server: grpc.aio.Server
-    path: str
 
 
 class GrpcProxy:
@@ -85,46 +66,21 @@ class GrpcProxy:
         self._metrics = metrics
         self._on_request = on_request
         self._inside = inside
-        self._servers_by_key: dict[str, _ServiceServer] = {}
-        self._numbers = count()
+        self.servers = GrpcServers(self.handle)
         self.channels = ReplicaChannels()
-        self._opening = asyncio.Lock()
         self._messages = FairSlots(MESSAGE_BYTES)
 
     async def serve(self, services: Mapping[str, Served]) -> None:
         """Set the services by key; stop servers and close channels of what is gone."""
-        for key in [key for key in self._servers_by_key if key not in services]:
-            await self._servers_by_key.pop(key).server.stop(grace=None)
-        for key, place in self._servers_by_key.items():
-            place.served = services[key]
+        await self.servers.serve(services)
         self.channels.keep(
             {_grpc_address(one, at) for one in services.values() for at in one.replicas}
         )
 
-    async def path_for(self, served: Served) -> str:
-        """Return the socket path of a service's gRPC server, for `open_unix_connection`."""
-        async with self._opening:
-            return await self._opened(served)
-
-    async def _opened(self, served: Served) -> str:
-        place = self._servers_by_key.get(served.key)
-        if place is None:
-            # Not by the port: another service may have it once this one was created again.
-            name = f"headroom-activator-{os.getpid()}-{next(self._numbers)}"
-            most = [("grpc.max_receive_message_length", _largest(served))]
-            server = grpc.aio.server(options=[*_OPTIONS, *WINDOWS, *most])
-            self._servers_by_key[served.key] = place = _ServiceServer(served, server, f"\0{name}")
-            server.add_generic_rpc_handlers((_AnyMethod(self, served.key),))
-            server.add_insecure_port(f"unix-abstract:{name}")
-            await server.start()
-        return place.path
-
     async def abort(self) -> None:
         """Stop all servers and close all channels."""
-        for place in self._servers_by_key.values():
-            await place.server.stop(grace=None)
+        await self.servers.abort()
         await self.channels.abort()
-        self._servers_by_key.clear()
 
     async def handle(self, key: str, method: str, said: AsyncIterator[bytes], context: Any) -> None:
         """Hold and forward one call, or refuse it with a retry delay."""
@@ -138,11 +94,11 @@ class GrpcProxy:
         if isinstance(admitted, Refusal):
             await self._refuse(key, context, admitted)
             return
-        served = self._servers_by_key[key].served
+        served = self.servers.served(key)
         stream = ReplayableStream(
             said,
             lambda size: self._buffer.grow(admitted, size, now_s()) is None,
-            lambda: self._messages.slot(namespace_of(key), _largest(served)),
+            lambda: self._messages.slot(namespace_of(key), largest_message(served)),
             lambda: self._messages.crowded,
         )
         try:
@@ -176,7 +132,7 @@ class GrpcProxy:
             if isinstance(outcome, Refusal):
                 return outcome
             held_s = now_s() - held.arrived_s
-            served = self._servers_by_key[held.key].served
+            served = self.servers.served(held.key)
             channel = self.channels.to(_grpc_address(served, outcome))
             ended = await forward(self._buffer, held, channel, method, metadata, stream, context)
             if stream.ended_idle:
@@ -200,26 +156,5 @@ class GrpcProxy:
         context.set_details(refusal.message)
 
 
-class _AnyMethod(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
-    """Handles every method, with messages as bytes."""
-
-    def __init__(self, calls: GrpcProxy, key: str) -> None:
-        self._proxy = calls
-        self._key = key
-
-    def service(self, handler_call_details: Any) -> Any:
-        """Return the handler for a call of this method."""
-        method = handler_call_details.method
-
-        async def handle(said: AsyncIterator[bytes], context: Any) -> None:
-            await self._proxy.handle(self._key, method, said, context)
-
-        return grpc.stream_stream_rpc_method_handler(handle)
-
-
 def _grpc_address(served: Served, at: Endpoint) -> Endpoint:
     return replace(at, port=served.grpc_port or at.port)
-
-
-def _largest(served: Served) -> int:
-    return min(served.max_body_bytes, MAX_MESSAGE_BYTES)

@@ -59,12 +59,8 @@ class RequestBuffer:
             line = self._lines.get(key)
             if line is None:
                 self._lines[key] = ServiceQueue(one)
-                continue
-            line.served, line.known = one, True
-            if one.replicas:
-                line.woken_s = None
-            line.most = {host: most for host, most in line.most.items() if host in one.replicas}
-            line.again_s = {host: s for host, s in line.again_s.items() if host in one.replicas}
+            else:
+                line.serve(one)
         for key in [key for key in self._lines if key not in served]:
             self._lines[key].known = False
             if not self._lines[key].held:
@@ -141,9 +137,7 @@ class RequestBuffer:
         """Requeue a request that a replica refused, at its old position; lower that one's limit."""
         line, at = self._lines[held.key], held.at
         if at is not None:
-            line.release(at)
-            line.most[at] = max(1, line.busy.get(at, 0))
-            line.again_s[at] = now_s + AGAIN_AFTER_S
+            line.refused_by(at, now_s + AGAIN_AFTER_S)
             held.refused_by |= {at}
             self._count(held, -FORWARD_BYTES)
             self._forwarded[namespace_of(held.key)] -= 1
@@ -153,13 +147,8 @@ class RequestBuffer:
 
     def answered(self, held: HeldRequest) -> None:
         """Raise the limit of a replica that answered by one."""
-        line, at = self._lines[held.key], held.at
-        if at is not None:
-            line.again_s.pop(at, None)
-        if at is not None and at in line.most:
-            line.most[at] += 1
-            if line.most[at] >= line.served.in_flight:
-                del line.most[at]
+        if held.at is not None:
+            self._lines[held.key].answered_by(held.at)
 
     def done(self, held: HeldRequest) -> None:
         """Release a request that has ended, whatever the outcome."""
@@ -213,7 +202,7 @@ class RequestBuffer:
             host = line.free(now_s, held.refused_by)
             assert host is not None
             held.at = host
-            line.busy[host] = line.busy.get(host, 0) + 1
+            line.take(host)
             self._count(held, FORWARD_BYTES)
             self._forwarded[namespace] += 1
             yield held, host

@@ -1,4 +1,4 @@
-"""The held requests of one service, and the load of its replicas. Pure."""
+"""The held requests of one service, and what its replicas take. Pure."""
 
 from __future__ import annotations
 
@@ -25,13 +25,21 @@ class ServiceQueue:
     waiting: WaitingLine = field(default_factory=WaitingLine)
     busy: dict[Endpoint, int] = field(default_factory=dict)
     """Requests in flight by replica."""
-    most: dict[Endpoint, int] = field(default_factory=dict)
+    limits: dict[Endpoint, int] = field(default_factory=dict)
     """Reduced in-flight limits of replicas that refused a request."""
-    again_s: dict[Endpoint, float] = field(default_factory=dict)
+    retry_s: dict[Endpoint, float] = field(default_factory=dict)
     """When those that have answered nothing since are tried again: a refusal takes a millisecond,
     and each of the requests that wait would be refused in turn."""
     woken_s: float | None = None
     """When the first request arrived while there was no replica."""
+
+    def serve(self, served: Served) -> None:
+        """Take the service as it is now, and keep what is known of its remaining replicas."""
+        self.served, self.known = served, True
+        if served.replicas:
+            self.woken_s = None
+        self.limits = {one: most for one, most in self.limits.items() if one in served.replicas}
+        self.retry_s = {one: s for one, s in self.retry_s.items() if one in served.replicas}
 
     @property
     def held(self) -> int:
@@ -54,10 +62,28 @@ class ServiceQueue:
         free = (
             one
             for one in self.served.replicas
-            if self.busy.get(one, 0) < self.most.get(one, self.served.in_flight)
-            and now_s >= self.again_s.get(one, now_s)
+            if self.busy.get(one, 0) < self.limits.get(one, self.served.in_flight)
+            and now_s >= self.retry_s.get(one, now_s)
         )
         return min(free, key=lambda one: (one in refused_by, self.busy.get(one, 0)), default=None)
+
+    def take(self, host: Endpoint) -> None:
+        """Count a request as in flight at this replica."""
+        self.busy[host] = self.busy.get(host, 0) + 1
+
+    def refused_by(self, host: Endpoint, retry_s: float) -> None:
+        """Count a request as ended, lower the replica's limit, and try it again from then on."""
+        self.release(host)
+        self.limits[host] = max(1, self.busy.get(host, 0))
+        self.retry_s[host] = retry_s
+
+    def answered_by(self, host: Endpoint) -> None:
+        """Raise the limit of a replica that answered by one."""
+        self.retry_s.pop(host, None)
+        if host in self.limits:
+            self.limits[host] += 1
+            if self.limits[host] >= self.served.in_flight:
+                del self.limits[host]
 
     def release(self, host: Endpoint) -> None:
         """Count a request of this replica as ended."""
