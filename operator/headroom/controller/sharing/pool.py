@@ -9,20 +9,17 @@ removal takes.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headroom.controller.sharing.pool_member import NOTHING, Member, Seen
+from headroom.controller.sharing.settled_minimum import SettledMinimum
 from headroom.scaling.accelerator_allocation import share
 from headroom.scaling.values.observation import Allocation
 
 GIVE_BACK_AFTER_S = 60.0
 """What was yielded comes back when it has been free for this long: load that dips for a moment
 finds its places still free."""
-SETTLED_S = 6.0
-"""Services are seen one after the other, so that for a tick an accelerator that changes hands may
-count twice; for three ticks it does not."""
 FORGET_AFTER_S = 600.0
 """When no replica was rejected for this long, nodes may have been added: services that yielded ask
 again."""
@@ -32,30 +29,6 @@ RETRIED_AFTER_S = 1800.0
 nodes, say): they go back, and for half an hour this shortage takes nothing."""
 PLANNED_EVERY_S = 1.0
 """However many services tick in between: a plan covers all of them."""
-
-
-@dataclass(slots=True)
-class _Settled:
-    """The least of the last `SETTLED_S`, in amortized constant time.
-
-    While a thousand services are seen for the first time the total rises with each, and all that it
-    was in these seconds has to be kept.
-    """
-
-    _rising: deque[tuple[float, int]] = field(default_factory=deque)
-    """(time, value), oldest first; values rise."""
-
-    def add(self, now_s: float, value: int) -> None:
-        rising = self._rising
-        while rising and rising[-1][1] >= value:
-            rising.pop()
-        rising.append((now_s, value))
-        while rising[0][0] < now_s - SETTLED_S:
-            rising.popleft()
-
-    @property
-    def value(self) -> int:
-        return self._rising[0][1] if self._rising else 0
 
 
 @dataclass(slots=True)
@@ -77,7 +50,7 @@ class Pool:
     _members: dict[str, Member] = field(default_factory=dict)
     _total: int = 0
     """Accelerators held."""
-    _held: _Settled = field(default_factory=_Settled)
+    _held: SettledMinimum = field(default_factory=SettledMinimum)
     _shortage: _Shortage | None = None
     _allocations: dict[str, Allocation] = field(default_factory=dict)
     _planned_s: float | None = None
