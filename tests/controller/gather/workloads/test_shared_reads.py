@@ -9,13 +9,9 @@ from typing import Any
 import pytest
 
 from headroom.api import InferenceService
+from headroom.controller.gather.workloads.crowded_names import CROWDED_FOR_S
 from headroom.controller.gather.workloads.listed_parts import MOST_PODS, MOST_STRANGE
-from headroom.controller.gather.workloads.shared_reads import (
-    CROWDED_FOR_S,
-    MOST,
-    SharedReads,
-    Sharing,
-)
+from headroom.controller.gather.workloads.shared_reads import MOST, SharedReads, Sharing
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import AnswerTooLarge, Unavailable

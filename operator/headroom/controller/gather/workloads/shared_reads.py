@@ -13,21 +13,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from headroom.api import InferenceService
-from headroom.controller.gather.workloads.listed_parts import CrowdedError, ListedParts, Name, Part
-from headroom.controller.gather.workloads.workload import Workload, read_workload, workload_of
+from headroom.controller.gather.workloads.crowded_names import CrowdedNames
+from headroom.controller.gather.workloads.listed_parts import CrowdedError, Name, Part
+from headroom.controller.gather.workloads.workload import workload_of
+from headroom.controller.gather.workloads.workload_reads import Seen, list_together, read_alone
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import AnswerTooLarge
-from headroom.resources import names
 
 MOST = 32
 """Services of one LIST: a hundred pods are some 0.5 MB, and 3 ms to read."""
-CROWDED_FOR_S = 600.0
-"""How long a name that too many objects have is read alone, before a shared LIST is tried again."""
 
 Upcoming = Callable[[float], Iterable[tuple[float, str]]]
 """Gives who is due within so many seconds, or is being evaluated: since when on the event loop's
@@ -43,16 +42,6 @@ class Sharing:
     period_s: float
     """Time between two ticks of a service. What was read along is no older, however late they are:
     ticks that come late and then find nothing would be later still."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """The workload of a service, and the pods that its selector selects."""
-
-    workload: Workload | None
-    pods: Sequence[Manifest]
-    own: bool
-    """All of it was read for this tick."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +78,7 @@ class SharedReads:
         self._alone: set[str] = set()
         self._invalidated_s: dict[str, float] = {}
         """When a watch last reported a change of a service's pods."""
-        self._crowded_s: dict[str, float] = {}
-        """When too many objects had a name as label."""
+        self._crowded = CrowdedNames()
         self._running: set[asyncio.Task[None]] = set()
 
     async def of(self, service: InferenceService, sharing: Sharing) -> Seen:
@@ -104,7 +92,7 @@ class SharedReads:
         self._read_s[uid] = now_s
         oldest_s = max(now_s - sharing.period_s, self._invalidated_s.get(uid, -math.inf))
         alone = sharing.ahead_s <= 0.0 or uid in self._alone or oldest_s >= now_s
-        alone = alone or self._crowded(service.name, now_s)
+        alone = alone or self._crowded.has(service.name, now_s)
         if alone or service.spec.target_ref is not None:
             return await read_alone(self._cluster, service)
         name = service.namespace, service.name
@@ -146,12 +134,12 @@ class SharedReads:
     async def _answer(self, listing: _Listing, namespace: str, wanted: set[Name]) -> None:
         place = None if self._clusterwide else namespace
         try:
-            listing.answer.set_result(await _listed(self._cluster, place, wanted))
+            listing.answer.set_result(await list_together(self._cluster, place, wanted))
         except CrowdedError as crowded:
-            self._crowded_s |= dict.fromkeys(crowded.names, listing.begun_s)
+            self._crowded.add(crowded.names, listing.begun_s)
             listing.answer.set_result({})  # each reads alone
         except AnswerTooLarge:  # a foreign object: each reads in its own namespace
-            self._crowded_s |= dict.fromkeys((name for _, name in wanted), listing.begun_s)
+            self._crowded.add((name for _, name in wanted), listing.begun_s)
             listing.answer.set_result({})
         except Exception as error:  # noqa: BLE001  (raised where it is waited for)
             listing.answer.set_exception(error)
@@ -170,43 +158,12 @@ class SharedReads:
             waits = known is not None and known.serves(now_s - sharing.period_s)
             name = raw["metadata"]["namespace"], raw["metadata"]["name"]
             within = self._clusterwide or name[0] == service.namespace
-            within = within and not self._crowded(name[1], now_s)
+            within = within and not self._crowded.has(name[1], now_s)
             if within and not waits and self._read_s.get(uid, -math.inf) < due_s:
                 yield uid, name
                 found += 1
                 if found == MOST - 1:
                     return
-
-    def _crowded(self, name: str, now_s: float) -> bool:
-        since_s = self._crowded_s.get(name, -math.inf)
-        if now_s - since_s < CROWDED_FOR_S:
-            return True
-        self._crowded_s.pop(name, None)
-        return False
-
-
-async def read_alone(cluster: Cluster, service: InferenceService) -> Seen:
-    """Read what one service scales, and its pods. Raises TargetUnusable, or ClusterError.
-
-    No pod belongs to a Deployment that does not exist, whatever its labels say.
-    """
-    workload = await read_workload(cluster, service)
-    if workload is None:
-        return Seen(workload=None, pods=(), own=True)
-    pods = await cluster.list_all("v1", "Pod", service.namespace, workload.selector)
-    return Seen(workload=workload, pods=pods, own=True)
-
-
-async def _listed(
-    cluster: Cluster, namespace: str | None, wanted: Collection[Name]
-) -> dict[Name, Part]:
-    """Read Deployments before their pods, as a tick of its own does. Raises CrowdedError."""
-    parts = ListedParts(wanted)
-    services = sorted({name for _, name in wanted})
-    selector = f"{names.SERVICE_LABEL} in ({','.join(services)})"
-    await cluster.list_all("apps/v1", "Deployment", namespace, selector, parts.take_deployment)
-    await cluster.list_at("v1", "Pod", namespace, selector, parts.take_pod)
-    return parts.found()
 
 
 def _may_share(raw: Manifest) -> bool:
