@@ -184,7 +184,6 @@ class EngineStatistics(NamedTuple):
     """Sum over all iterations of the products of (1, P, D, KV, X): upper triangle by rows."""
     cost_xy: Sequence[float] = ()
     """Sum over all iterations of (1, P, D, KV, X) times the iteration's seconds."""
-    total_blocks: int = 0
     used_blocks: int = 0
     cached_blocks: int = 0
     free_blocks: int = 0

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from headroom.scaling.values.observation import Pod, PodState
 from headroom.simulator.compiled.plant_layout import NONE
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ def statistics_of(state: SchedulerState) -> EngineStatistics:
         **state.totals,
         cost_xx=tuple(state.sums.xx),
         cost_xy=tuple(state.sums.xy),
-        total_blocks=pool.total,
         used_blocks=pool.used,
         cached_blocks=pool.cached,
         free_blocks=pool.available - pool.cached,

@@ -52,7 +52,6 @@ class LockedGate:
                 preemptions=state.totals.get("preemptions", 0),
                 cost_xx=tuple(state.sums.xx),
                 cost_xy=tuple(state.sums.xy),
-                total_blocks=blocks,
                 used_blocks=used,
                 free_blocks=blocks - used,
                 waiting_requests=sum(line.count for line in lines) + self._last.waiting,

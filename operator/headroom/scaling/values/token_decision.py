@@ -23,8 +23,6 @@ class Identification:
     """What the cost comes from, such as "engine seconds per iteration"."""
     missing: tuple[str, ...] = ()
     """What the server does not report or the load has not shown; nothing is guessed for it."""
-    highest_load: float = 0.0
-    """The highest rate at a replica that was seen, over what it takes at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,5 +39,4 @@ def identify(state: GenerationState, prior: IterationCost | None) -> Identificat
         known=state.inputs is not None,
         source=source,
         missing=tuple(missing),
-        highest_load=state.seen_load.share,
     )
