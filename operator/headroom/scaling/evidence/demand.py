@@ -57,14 +57,9 @@ def estimate_demand(
     exact = DemandEstimate(demand=Demand(rate_rps=rate_rps), signals=signals, queue_bound=bound)
     if cost is None or rate_rps is None or not signals.arrival_rps.fresh or not counts.ready:
         return state, exact
-    load = measure_throughput(policy, state.windows, signals, cost, counts.ready, now_s)
+    load = _measured(policy, state, signals, cost, counts.ready, now_s)
     if load is None:
         return state, exact
-    age_s = signals.in_flight.age_s
-    if age_s and age_s > APART_S and moves_apart(state.windows, load.window_s, age_s, now_s):
-        return state, exact  # arrivals, answers and requests in flight of different times
-    if isinstance(cost, GeneratingCost):
-        load = _judged_by_sequences(load, cost)
     if policy.tuning.has(Component.OBSTACLES):
         state = with_obstacles(policy, state, signals, load, cost, ready, now_s)
     if policy.tuning.has(Component.RETRIES):
@@ -78,11 +73,7 @@ def estimate_demand(
         stream = stream.observe(now_s, load, policy.tick_s, in_time)
         if policy.routing.sees_load:
             load = without_old_queues(policy, state.windows, load, cost, ready, now_s)
-    level_s = policy.pace * LEVEL_S
-    if stream.unseen:
-        level_s = max(UNSEEN_S, level_s)
-    if policy.stale_after_s > USUALLY_STALE_S:
-        level_s += 2.0 * (policy.stale_after_s - USUALLY_STALE_S)
+    level_s = _level_s(policy, unseen=stream.unseen)
     history = state.in_flight.add(now_s, load.in_flight, policy.tick_s, level_s)
     settled_s = now_s - state.ready_since_s
     away = 0
@@ -100,6 +91,27 @@ def estimate_demand(
     if enough is not None:
         return state, _while_away(exact, whole, enough, away)
     return state, _hidden(policy, exact, load, concurrency, rate_rps)
+
+
+def _measured(
+    policy: Policy, state: State, signals: Signals, cost: ReplicaCost, ready: int, now_s: float
+) -> Throughput | None:
+    """Return the throughput; None if arrivals, answers and in flight are of different times."""
+    load = measure_throughput(policy, state.windows, signals, cost, ready, now_s)
+    age_s = signals.in_flight.age_s
+    if load is None or (
+        age_s and age_s > APART_S and moves_apart(state.windows, load.window_s, age_s, now_s)
+    ):
+        return None
+    return _judged_by_sequences(load, cost) if isinstance(cost, GeneratingCost) else load
+
+
+def _level_s(policy: Policy, *, unseen: bool) -> float:
+    """Return for how long requests in flight must be level to show that clients wait."""
+    level_s = policy.pace * LEVEL_S
+    if unseen:
+        level_s = max(UNSEEN_S, level_s)
+    return level_s + 2.0 * max(0.0, policy.stale_after_s - USUALLY_STALE_S)
 
 
 def _while_away(exact: DemandEstimate, load: Throughput, enough: int, away: int) -> DemandEstimate:

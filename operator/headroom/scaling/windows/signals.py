@@ -106,13 +106,7 @@ def read_signals(
     if watched_s < policy.known_after_s:
         return gauges
     total = windows.total(watched_s)
-    arrived = None
-    if APART_S < age_s <= policy.stale_after_s:
-        arrived = arrivals_together(windows, watched_s, age_s, now_s)
-    if arrived is None:
-        arrived = arrivals_extrapolated(windows, watched_s, now_s)
-    if age_s > policy.stale_after_s:
-        arrived += beyond_last_windows(windows, ready, watched_s, now_s, policy.stale_after_s)
+    arrived = _arrived(policy, windows, ready, watched_s, age_s, now_s)
     bounds_s, latency, missed = windows.bounds_s, total.latency, total.missed
     share, target_s = policy.latency_percentile, policy.latency_target_s
     return replace(
@@ -122,6 +116,25 @@ def read_signals(
         undecided_s=undecided(bounds_s, latency, missed, share, target_s),
         attainment=known(attainment(bounds_s, latency, missed, target_s)),
     )
+
+
+def _arrived(
+    policy: Policy,
+    windows: Windows,
+    ready: Sequence[Pod],
+    watched_s: float,
+    age_s: float,
+    now_s: float,
+) -> float:
+    """Return the requests of the watched time, with those of replicas whose scrapes are old."""
+    arrived = None
+    if APART_S < age_s <= policy.stale_after_s:
+        arrived = arrivals_together(windows, watched_s, age_s, now_s)
+    if arrived is None:
+        arrived = arrivals_extrapolated(windows, watched_s, now_s)
+    if age_s > policy.stale_after_s:
+        arrived += beyond_last_windows(windows, ready, watched_s, now_s, policy.stale_after_s)
+    return arrived
 
 
 def _oldest_s(
