@@ -107,8 +107,8 @@ def signature_of(model: TorchModel, where: str) -> Signature:
     signature = getattr(model, "signature", None)
     if not isinstance(signature, Signature):
         raise LoadError(
-            f"{where} must have a `signature`, a headroom_server.tensors.Signature, after `load`; "
-            f"got {type(signature).__name__}"
+            f"{where} must have a `signature`, a headroom_server.signature.Signature, after "
+            f"`load`; got {type(signature).__name__}"
         )
     return signature
 
