@@ -20,7 +20,7 @@ class SeenLoad:
     """The highest load of one replica."""
 
     share: float = 0.0
-    """Of the rate that a replica takes at most, 0 to 1."""
+    """Share of the highest rate that a replica takes, 0 to 1."""
     in_flight: float = 0.0
     """Most requests in flight per replica."""
 
