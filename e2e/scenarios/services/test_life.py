@@ -26,6 +26,7 @@ CONDITIONS = {
     "ReplicasHealthy",
     "CapacityAvailable",
     "RoutingReady",
+    "PartnerSeen",
 }
 CHILDREN = ("deployment", "service", "poddisruptionbudget", "serviceaccount")
 
