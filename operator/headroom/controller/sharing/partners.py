@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headroom.api import InferenceService
+from headroom.controller.ports import Manifest
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import Ceiling
 from headroom.controller.sharing.pair_share import PairNeeds
@@ -44,9 +45,11 @@ class Partners:
         if named is not None:
             partner = Partner(name=named.name, role=PoolRole.PREFILL)
             uid = self.cache.named(service.namespace, named.name)
-            wrong = self._objection(service, uid)
-            if uid is None or wrong:
-                return replace(partner, absence=wrong, unsuitable=True)
+            raw = None if uid is None else self.cache.get(uid)
+            if uid is None or raw is None:
+                return replace(partner, absence="it does not exist", missing=True, unsuitable=True)
+            if objection := self._objection(service, raw):
+                return replace(partner, absence=objection, unsuitable=True)
             return self._seen(partner, service.uid, uid, now_s, tick_s)
         uid = self._first((service.namespace, service.name))
         raw = None if uid is None else self.cache.get(uid)
@@ -106,11 +109,8 @@ class Partners:
             return replace(partner, absence=f"its last decision is {age_s:.0f} s old")
         return replace(partner, report=report)
 
-    def _objection(self, service: InferenceService, uid: str | None) -> str:
-        """Return why a service cannot be the prefill pool of this one; empty if it can."""
-        raw = None if uid is None else self.cache.get(uid)
-        if raw is None:
-            return DOES_NOT_EXIST
+    def _objection(self, service: InferenceService, raw: Manifest) -> str:
+        """Return why an object cannot be the prefill pool of a service; empty if it can."""
         spec: Any = raw.get("spec") or {}
         if spec.get("prefillRef"):
             return "it names a prefill pool itself"
@@ -144,6 +144,3 @@ class Partners:
         if name is not None:
             self._named[uid] = name
             self._decode_pools.setdefault(name, set()).add(uid)
-
-
-DOES_NOT_EXIST = "it does not exist"

@@ -77,6 +77,8 @@ class Partner:
     """None: nothing recent is known of it."""
     absence: str = ""
     """Why there is no report, as text."""
+    missing: bool = False
+    """Whether the service that is named does not exist."""
     unsuitable: bool = False
     """Whether there will be none: the service that is named is missing, or no such pool."""
     shares_accelerators: bool = True

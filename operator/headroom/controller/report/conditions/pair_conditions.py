@@ -10,7 +10,6 @@ from headroom.controller.report.conditions.condition_result import (
     Judgement,
     TickResult,
 )
-from headroom.controller.sharing.partners import DOES_NOT_EXIST
 from headroom.scaling.values.partner import PairDecision
 
 _HELD = "no replica is removed meanwhile"
@@ -39,6 +38,6 @@ def _absent(tick: TickResult, pair: PairDecision) -> Judgement:
         message = f"the {partner} is not seen: {partner.absence}; {_HELD}"
         return UNKNOWN, StatusReason.PARTNER_NOT_SEEN, message
     message = f"spec.prefillRef names {partner.name}, but {partner.absence}; {_HELD}"
-    if partner.absence == DOES_NOT_EXIST:
+    if partner.missing:
         return FALSE, StatusReason.PARTNER_NOT_FOUND, message
     return FALSE, StatusReason.PARTNER_UNSUITABLE, message
