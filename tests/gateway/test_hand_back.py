@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from copy import deepcopy
 
 import pytest
 
@@ -56,9 +57,9 @@ class World(TargetWorld):
         found = self.cluster.find("Service", name, NAMESPACE)
         return found["spec"]["selector"] if found else {}
 
-    def kubernetes_finds_replicas(self) -> None:
-        """Let Kubernetes' own controller write a slice of each Service, with a ready replica."""
-        for name in self.names:
+    def kubernetes_finds_replicas(self, *names: str) -> None:
+        """Let Kubernetes' own controller write a slice of Services, with a ready replica."""
+        for name in names or self.names:
             labels = {
                 SERVICE_NAME_LABEL: name,
                 MANAGED_BY_LABEL: "endpointslice-controller.k8s.io",
@@ -107,6 +108,23 @@ def test_gateways_that_are_removed_before_their_operator_are_left_as_well() -> N
         assert all(world.leads_to(one) == {GATEWAY_ADDRESS} for one in world.names)
         world.kubernetes_finds_replicas()
         await becomes(lambda: not any(world.leads_to(one) for one in world.names))
+
+    play(World, story)
+
+
+def test_service_without_a_ready_replica_delays_no_other() -> None:
+    async def story(world: World) -> None:
+        await world.switch_on()
+        late = deepcopy(world.child("EndpointSlice", "own-gateway"))
+        world.kubernetes_finds_replicas("own")
+        await world.switch_off()
+        await becomes(lambda: not world.leads_to("own"))
+        world.cluster.put(late)  # written by the operator before, while it ended
+        assert world.leads_to("own") == {GATEWAY_ADDRESS}
+        await becomes(lambda: not world.leads_to("own"), within_s=LOOK_EVERY_S + 5.0)
+        assert world.leads_to("llm-gateway") == {GATEWAY_ADDRESS}
+        world.kubernetes_finds_replicas("llm-gateway")
+        await becomes(lambda: not world.leads_to("llm-gateway"))
 
     play(World, story)
 

@@ -30,7 +30,8 @@ from headroom.scaling.values.observation import CostModel
 _log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 60.0
-"""Between two looks at slices: the operator before may have written one while it ended."""
+"""Between two looks at slices: the operator before may have written one while it ended. A service
+that has no ready replica yet delays no look: the next one finds it again."""
 AGAIN_S = 1.0
 STEP_EVERY_S = 0.5
 AT_ONCE = 8
@@ -58,6 +59,7 @@ class HandBack:
             pause_s = LOOK_EVERY_S
             try:
                 await self._hand_back(cluster, cache)
+                pause_s = AGAIN_S if self._left else LOOK_EVERY_S
             except ClusterError as error:
                 pause_s = LOOK_EVERY_S if isinstance(error, Forbidden) else AGAIN_S
                 _log.warning("the slices of earlier gateways could not be read: %s", error)
@@ -86,16 +88,21 @@ class HandBack:
         prober = GatewayProber(ReadyPodIndex(lambda: None), "", self.probe)
         writer, places = RouteWriter(cluster, self, prober, self.clock), FairSlots(AT_ONCE)
 
+        loop = asyncio.get_running_loop()
+        ends_s = loop.time() + LOOK_EVERY_S
+
         async def until_back(uid: str, routed: Routed) -> None:
             while routed.addresses and (service := _parsed(cache.get(uid))) is not None:
-                if routed.may_be_written(service, asyncio.get_running_loop().time()):
+                if loop.time() >= ends_s:
+                    return
+                if routed.may_be_written(service, loop.time()):
                     async with places.slot(service.namespace):
                         await self._step(cluster, writer, service, routed)
                 await asyncio.sleep(STEP_EVERY_S)
             del self._left[uid]
 
         async with asyncio.TaskGroup() as group:
-            for uid, routed in self._left.items():
+            for uid, routed in list(self._left.items()):
                 group.create_task(until_back(uid, routed))
 
     async def _slices(self, cluster: Cluster, cache: ServiceCache) -> AsyncIterator[Manifest]:
