@@ -44,11 +44,16 @@ def test_namespace_that_cannot_be_read_counts_as_noted_until_it_can() -> None:
     assert note.written() == '{"dark":4}'
     ceilings.forget("d")
     assert room(ceilings) == 5
+    assert note.written() == "{}", "what the Lease said is over"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"dark": "6"}', '{"dark": -6}', '{"other": 6}'])
 def test_lease_without_a_count_of_the_namespace_counts_none(text: str) -> None:
     assert room(Ceilings(CAPS, cache_of("dark"), AcceleratorNote(text=text))) == 5
+
+
+def test_leader_that_has_not_counted_leaves_the_lease_as_it_is() -> None:
+    assert AcceleratorNote(text='{"dark": 6}').written() == ""
 
 
 def test_note_that_is_too_long_leaves_the_lease_as_it_is() -> None:

@@ -7,7 +7,7 @@ all the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import orjson
 
@@ -21,8 +21,8 @@ class AcceleratorNote:
 
     text: str = ""
     """As last read from the Lease."""
-    held: Mapping[str, int] = field(default_factory=dict)
-    """As this process counts them."""
+    held: Mapping[str, int] | None = None
+    """As this process counts them; None before it has counted."""
 
     def known(self, namespace: str) -> int:
         """Return what an earlier leader counted in a namespace; 0 where it left no count."""
@@ -35,6 +35,8 @@ class AcceleratorNote:
 
     def written(self) -> str:
         """Return what the Lease is to say; empty to leave it as it is."""
+        if self.held is None:
+            return ""
         counts = {namespace: count for namespace, count in self.held.items() if count}
-        text = orjson.dumps(counts, option=orjson.OPT_SORT_KEYS).decode() if counts else ""
+        text = orjson.dumps(counts, option=orjson.OPT_SORT_KEYS).decode()
         return text if len(text) <= MOST_BYTES else ""
