@@ -1,7 +1,8 @@
-"""The doctor on services that generate: promises that no replica keeps, and unknown costs."""
+"""The doctor on services that generate: promises that no replica keeps, unknown costs, pairs."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,3 +71,24 @@ def test_an_unknown_cost_is_a_note_that_says_what_to_expose(profile: str, remedy
 def test_a_known_cost_has_no_finding() -> None:
     found = examined(generating(unknown=[UNKNOWN]))
     assert not [each for each in found if each.finding == "CostUnknown"]
+
+
+def pair(prefill_scaling: dict[str, Any], decode_scaling: dict[str, Any]) -> Facts:
+    """A decode pool, and the prefill pool that it names."""
+    decode = serving(spec__prefillRef={"name": "prompts"}, spec__scaling=decode_scaling)
+    prefill = serving(
+        metadata__name="prompts", metadata__uid="uid-of-prompts", spec__scaling=prefill_scaling
+    )
+    return replace(decode, services=(*decode.services, *prefill.services))
+
+
+def test_pools_of_a_pair_with_different_priorities_are_named_with_both() -> None:
+    (one,) = [each for each in examined(pair({"priority": 10}, {})) if "Prio" in each.finding]
+    assert (one.finding, one.severity) == ("PrioritiesDiffer", Severity.WARNING)
+    assert one.why.startswith("its scaling.priority is 0, and that of its prefill pool prompts is 10")
+    assert "inferenceservices.headroom.dev/prompts --namespace vision" in one.remedy
+
+
+@pytest.mark.parametrize("facts", [pair({}, {"priority": 0}), serving()])
+def test_equal_priorities_and_single_services_have_no_finding(facts: Facts) -> None:
+    assert not [each for each in examined(facts) if "Prio" in each.finding]

@@ -26,7 +26,7 @@ from headroom.console.pages import service as service_page
 from headroom.console.pages.what_if_form import Asked
 from headroom.console.read_model import ReadModel
 from headroom.console.service_state import State
-from headroom.console.summary import summarize
+from headroom.console.summary import summarize, summary_json
 from headroom.console.what_if import answer, neighbours
 from headroom.console.what_if_changes import Changes, parsed
 from headroom.controller.report.evaluation import Evaluation
@@ -340,6 +340,33 @@ def test_page_shows_the_margin_and_its_cause() -> None:
     assert found is not None
     page = service_page.rendered(found, Asked(), now_s=START_S)
     assert html.escape("margin 1.4x: 3.1% of the last hour's requests were late") in page
+
+
+def test_page_of_a_pool_links_to_its_partner_and_says_why_replicas_are_kept() -> None:
+    model, hour = an_hour(seconds=60.0)
+    hour.raw["status"]["partner"] = {
+        "name": "chat-prefill",
+        "role": "Prefill",
+        "replicas": 9,
+        "readyReplicas": 4,
+        "heldFor": "the prefill pool chat-prefill needs 9 replicas and has 4 ready",
+    }
+    found = model.view("vision", "demo")
+    assert found is not None
+    page = service_page.rendered(found, Asked(), now_s=START_S)
+    assert '<a href="/services/vision/chat-prefill">chat-prefill</a>' in page
+    assert "4 of its 9 replicas are ready, no replica is removed here, because" in page
+    assert summary_json(found.summary)["partner"]["readyReplicas"] == 4
+
+
+def test_page_of_a_service_without_a_latency_target_shows_no_latency() -> None:
+    model, hour = an_hour(seconds=60.0)
+    hour.raw["spec"]["slo"] = {"timePerOutputToken": {"target": "50ms"}}
+    found = model.view("vision", "demo")
+    assert found is not None
+    page = service_page.rendered(found, Asked(), now_s=START_S)
+    assert "None" not in page
+    assert "Per output token" in page
 
 
 @pytest.mark.parametrize("empty", [series(arrivals_rps=[]), series(arrivals_rps=[math.nan])])

@@ -13,6 +13,7 @@ from headroom_server.openai_api.middleware import GenerationMiddleware, error_re
 from headroom_server.openai_api.routes import add_routes
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.runtime.generating.generator import Generator
+from headroom_server.web.application.documentation import add_documentation
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.shared_bound import SharedBound, receiving_bytes
 
@@ -41,6 +42,7 @@ class GenerationApplication(FastAPI):
             title="Headroom model server",
             version=__version__,
             description="Generates text with continuous batching.",
+            docs_url=None,  # loads scripts of a CDN into this origin
             redoc_url=None,
             redirect_slashes=False,
             swagger_ui_oauth2_redirect_url=None,
@@ -61,6 +63,7 @@ class GenerationApplication(FastAPI):
         self._closing = ClosePolicy(generator)
         described = list(self.router.routes)
         add_routes(self, self.service)
+        add_documentation(self)
         self.router.routes[:] = [*self.router.routes[len(described) :], *described]
 
     def direct(self) -> DirectGeneration:

@@ -14,7 +14,7 @@ from headroom_server.openai_api.endpoints import endpoint_of
 from headroom_server.openai_api.errors import ErrorFields, fields_of
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.released_errors import release
-from headroom_server.web.application.failures import failure_of, headers_of
+from headroom_server.web.application.failures import detail_of, failure_of, headers_of
 from headroom_server.web.close_policy import ClosePolicy
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def error_response(error: Exception, path: str) -> Response:
     if isinstance(error, RequestError):
         fields, status = fields_of(error), error.status
     elif isinstance(error, HTTPException):
-        fields = ErrorFields(error.detail, "invalid_request_error", None, None)
+        fields = ErrorFields(detail_of(error), "invalid_request_error", None, None)
         status = error.status_code
     else:
         failure = failure_of(error)  # logs it

@@ -267,6 +267,9 @@ class StatusReason(StrEnum):
     ACCELERATORS_DIFFER = "AcceleratorsDiffer"
     """Event, doctor: spec.accelerator claims other accelerators than the pod template requests,
     which are counted."""
+    PRIORITIES_DIFFER = "PrioritiesDiffer"
+    """Doctor: the two pools of a pair have different scaling.priority, so that in a shortage one
+    yields to the other replicas that both need."""
     POLICY_UNDONE = "PolicyUndone"
     """Doctor: a NetworkPolicy restricts the clients of a service, but admits a gateway, which
     serves every client."""

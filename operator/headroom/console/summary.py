@@ -13,6 +13,7 @@ from typing import Any
 
 from headroom.api.service_status.conditions import Conditions, reason_of
 from headroom.api.service_status.demand_status import DemandStatus
+from headroom.api.service_status.partner_status import PartnerStatus
 from headroom.api.service_status.slo_status import SloStatus
 from headroom.api.service_status.status import Status
 from headroom.console.service_state import State, state_of
@@ -43,6 +44,8 @@ class ServiceSummary:
     """What binds a generating replica, its memory and its tokens per second; empty if none."""
     classes: dict[str, str]
     """What was promised and measured of each class, as text."""
+    partner: PartnerStatus | None
+    """The other pool of a pair of prefill and decode pools; None for a service without one."""
     arrivals_rps: float | None
     demand: DemandStatus | None
     """What clients want to send; a bound where arrivals do not show it."""
@@ -101,6 +104,7 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
         output_token=_promise(slo, "timePerOutputToken", output_token),
         generation=status.generation.sentence if status.generation else "",
         classes={one.name: one.sentence for one in status.classes or ()},
+        partner=status.partner,
         arrivals_rps=signals.arrivals_per_second if signals else None,
         demand=status.demand,
         waiting=signals.waiting if signals else None,
@@ -151,7 +155,7 @@ def by_attention(rows: Iterable[ServiceSummary]) -> list[ServiceSummary]:
 def summary_json(row: ServiceSummary) -> dict[str, Any]:
     """Return the summary as JSON values, named as in the resource; null is unknown."""
     values = {_camel(key): value for key, value in asdict(row).items()}
-    parts = {"demand": row.demand, "slo": row.slo}
+    parts = {"demand": row.demand, "partner": row.partner, "slo": row.slo}
     shown = {key: None if part is None else part.manifest() for key, part in parts.items()}
     return values | shown | {"conditions": [one.manifest() for one in row.conditions]}
 

@@ -391,3 +391,15 @@ async def test_metadata_name_what_the_server_can_do() -> None:
     assert [one.get("optional", False) for one in config["input"]] == [False, True, True, True]
     assert config["output"] == [{"name": "text_output", "data_type": "TYPE_STRING", "dims": [1]}]
     assert config["model_transaction_policy"] == {"decoupled": True}
+
+
+async def test_unknown_path_names_the_page_that_lists_all() -> None:
+    async with front() as world:
+        missing = await world.http.get("/v1/completion")
+        wrong = await world.http.get("/v1/completions")
+        listed = await world.http.get("/docs")
+    assert (missing.status_code, wrong.status_code) == (404, 405)
+    assert missing.json()["error"]["message"] == "no such path; GET /docs lists all paths"
+    assert wrong.json()["error"]["message"].startswith("the method must be POST for this path")
+    assert "POST /v1/completions" in listed.text
+    assert "<script" not in listed.text

@@ -181,8 +181,20 @@ async def test_unknown_model_is_not_found(start: Start) -> None:
         {"error": "this server serves 'm'; got 'other'"},
     )
     assert (await world.http.get("/v2/models/other")).status_code == 404
-    assert (await world.http.get("/nowhere")).status_code == 404
-    assert (await world.http.get("/v1/models/m:predict")).status_code == 405
+
+
+async def test_unknown_path_or_method_names_what_the_server_has(start: Start) -> None:
+    world = await start()
+    nowhere = await world.http.get("/nowhere")
+    assert (nowhere.status_code, nowhere.json()) == (
+        404,
+        {"error": "no such path; GET /docs lists all paths"},
+    )
+    wrong = await world.http.get("/v1/models/m:predict")
+    assert (wrong.status_code, wrong.json()) == (
+        405,
+        {"error": "the method must be POST for this path; GET /docs lists all paths"},
+    )
 
 
 async def test_drain_is_not_ready_and_answers_until_the_intake_closes(start: Start) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 from typing import NamedTuple
 
 import orjson
@@ -32,6 +33,16 @@ class Failure(NamedTuple):
         return [*headers, (b"content-length", b"%d" % len(self.body))]
 
 
+def detail_of(error: HTTPException) -> str:
+    """Return the message of an error of the router, which for an unknown path names the others."""
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return "no such path; GET /docs lists all paths"
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = " or ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
+        return f"the method must be {allowed} for this path; GET /docs lists all paths"
+    return error.detail
+
+
 def headers_of(error: Exception) -> dict[str, str]:
     """Return the headers of the response to an error: whether and when the client may retry."""
     headers = {"content-type": "application/json"}
@@ -49,7 +60,7 @@ def failure_of(error: Exception) -> Failure:
     if isinstance(error, RequestError):
         status, message = error.status, error.message
     elif isinstance(error, HTTPException):
-        status, message = error.status_code, error.detail
+        status, message = error.status_code, detail_of(error)
     else:
         log.error("a request failed", exc_info=error)
         status, message = 500, "internal error; see the server's log"

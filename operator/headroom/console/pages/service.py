@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from headroom.api.service_status.conditions import Condition
+from headroom.api.service_status.partner_status import PartnerStatus
 from headroom.charts.markup import Markup, joined, tag
 from headroom.console.history import Cost, History
 from headroom.console.pages import formatting as fmt
@@ -79,8 +80,9 @@ def _heading(row: ServiceSummary, now_s: float) -> Markup:
 
 def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
     share = f"of {row.current} requested"
-    held = [
-        ("Latency", row.latency or fmt.UNKNOWN, f"p{row.percentile}, target {row.target}"),
+    latency = (row.latency or fmt.UNKNOWN, f"p{row.percentile}, target {row.target}")
+    held: list[tuple[str, str | Markup, str]] = [
+        *([("Latency", *latency)] if row.target is not None else []),
         ("Arrivals", fmt.arrivals(row.arrivals_rps, row.demand), _rate(row)),
         ("Waiting", fmt.number(row.waiting), "requests"),
         (
@@ -102,6 +104,8 @@ def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
         held.append(("Generation", row.generation.partition(",")[0], row.generation))
     for name, sentence in row.classes.items():
         held.append((f"Class {name}", sentence.rpartition(", ")[2], sentence))
+    if row.partner is not None:
+        held.append(_partner(row.namespace, row.partner))
     if cost is not None:
         less = f"accelerator-hours; {fmt.number(cost.peak_hours)} if always at the peak"
         held.append((f"Used in {fmt.span(cost.watched_s)}", fmt.number(cost.hours), less))
@@ -113,6 +117,12 @@ def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
         ),
         class_="figures",
     )
+
+
+def _partner(namespace: str, partner: PartnerStatus) -> tuple[str, Markup, str]:
+    """Return the other pool of a pair, with a link to its page, and what is known of it."""
+    link = tag("a", partner.name, href=f"/services/{namespace}/{partner.name}")
+    return f"{partner.role} pool", link, partner.sentence.partition(", ")[2]
 
 
 def _rate(row: ServiceSummary) -> str:

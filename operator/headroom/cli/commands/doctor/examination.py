@@ -47,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     telemetry_checks.pods_expose_metrics,
     token_checks.promises_are_feasible,
     token_checks.tokens_are_identified,
+    token_checks.pools_of_a_pair_have_one_priority,
 )
 
 

@@ -1,4 +1,4 @@
-"""Checks of services that generate tokens: promises that no replica keeps, and unknown costs."""
+"""Checks of services that generate tokens: promises that no replica keeps, unknown costs, pairs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from headroom.api.durations import Duration
 from headroom.api.reasons import StatusReason
 from headroom.api.service_status.generation_status import TokenPromiseStatus
 from headroom.api.service_status.status_durations import UNBOUNDED
-from headroom.cli.commands.doctor.facts import Facts, Manifest, service_status, subject
-from headroom.cli.commands.doctor.findings import Diagnosis, note, problem
+from headroom.cli.commands.doctor.facts import Facts, Manifest, resource, service_status, subject
+from headroom.cli.commands.doctor.findings import Diagnosis, note, problem, warning
 from headroom.scaling.values.tokens import Binding
 
 _FIELDS = {
@@ -59,6 +59,29 @@ def tokens_are_identified(facts: Facts) -> Iterator[Diagnosis]:
             f"replicas follow the measured token SLOs, not a model of the engine: {unknown}",
             _EXPOSE.get(profile, _SEND),
         )
+
+
+def pools_of_a_pair_have_one_priority(facts: Facts) -> Iterator[Diagnosis]:
+    """Find decode pools whose prefill pool has another scaling.priority."""
+    known = {subject(one): one for one in facts.services}
+    for one in facts.services:
+        named = (one["spec"].get("prefillRef") or {}).get("name")
+        prefill = known.get(f"{one['metadata']['namespace']}/{named}")
+        if prefill is None or _priority(prefill) == _priority(one):
+            continue
+        yield warning(
+            StatusReason.PRIORITIES_DIFFER,
+            subject(one),
+            f"its scaling.priority is {_priority(one)}, and that of its prefill pool {named} is "
+            f"{_priority(prefill)}: when accelerators run out, one pool takes replicas from the "
+            "other, and both serve less",
+            "set the same spec.scaling.priority in both: kubectl edit "
+            f"{resource(one)} {resource(prefill)} --namespace {one['metadata']['namespace']}",
+        )
+
+
+def _priority(one: Manifest) -> object:
+    return (one["spec"].get("scaling") or {}).get("priority", 0)
 
 
 def _is_below_floor(promise: TokenPromiseStatus) -> bool:
